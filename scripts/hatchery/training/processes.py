@@ -1,9 +1,8 @@
-"""Device, threads and process group of one training process.
+"""Device, CPU threads and process group of one training process.
 
-A single process needs no network: its group uses an in-memory store, so two trainings on one machine cannot use the
-same port. Several processes connect at the address in the topology. CPU training uses gloo. A process that loses its
-connection to the others reports this in one line with its rank, and waits for a dead process at most
-`COLLECTIVE_TIMEOUT`.
+A single process uses an in-memory store and no network port, so trainings on one machine do not compete for a port.
+Several processes connect at the topology's address. On CPUs they communicate by gloo. A process that loses its
+connection reports this with its rank; it waits for a dead process at most `COLLECTIVE_TIMEOUT`.
 """
 
 import gc
@@ -25,23 +24,23 @@ from hatchery.errors import ConfigError, HatcheryError, TrainingError, first_lin
 from hatchery.training.speed import keep_freed_memory
 from hatchery.training.topology import Topology
 
-# Enough time for the first process to verify or write a large checkpoint while the others wait; if a process hangs or
-# its node is lost, the others hold their GPUs in vain until then.
+# Enough time for the first process to verify or write a large checkpoint. If a process hangs or its node fails, the
+# other processes hold their GPUs for this time.
 COLLECTIVE_TIMEOUT = timedelta(minutes=10)
-# Words in the messages of gloo, NCCL and the store when another process has ended; torch has no exception class for it
-# that gloo uses.
+# Words in error messages of gloo, NCCL and the store after another process has ended. Because gloo raises no specific
+# exception class, the text is searched.
 _LOST = re.compile(
     r"\b(gloo|nccl|TCPStore|socket|connection (closed|reset|refused)|broken pipe|timed out|wait timeout)\b", re.I
 )
-# Keys in the store: the first process's announcement whether there is anything to train, and the receipts of the
-# others.
+# Keys in the store: the first process's message whether there is anything to train, and the number of processes that
+# have received it.
 _ANNOUNCEMENT, _RECEIVED = "hatchery/announcement", "hatchery/received"
 
 
 def select_device(requested: str, topology: Topology) -> torch.device:
     """Return the device of this process. Raises ConfigError if CUDA is requested and missing.
 
-    If Slurm shows all GPUs of a node to each task, the local rank selects one; if it shows one GPU, that one is used.
+    If the process sees several GPUs of its node, its local rank selects one of them.
     """
     available = torch.cuda.is_available()
     if requested == "cuda" and not available:
@@ -52,12 +51,11 @@ def select_device(requested: str, topology: Topology) -> torch.device:
 
 
 def prepare_device(device: torch.device, threads: int | None, compiled: bool = False) -> None:
-    """Set the number of CPU threads and, on the CPU, torch's deterministic algorithms and an allocator that keeps
-    memory.
+    """Set the number of CPU threads; on a CPU, also make torch deterministic and keep freed memory for reuse.
 
-    `compiled` makes the compiler deterministic, too. On CUDA determinism costs speed and is not promised. Filling fresh
-    memory, which torch couples to determinism, is switched off: it only helps to find uninitialised reads and costs a
-    pass over every new tensor.
+    `compiled` makes torch's compiler deterministic, too. On CUDA, training is not deterministic, because determinism
+    costs speed. On a CPU, torch would also fill new tensors in deterministic mode; this is switched off, because it
+    costs a pass over every new tensor and only helps to find uninitialised reads.
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -65,7 +63,8 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
         if compiled:
             torch.use_deterministic_algorithms(True)
         else:
-            # torch.use_deterministic_algorithms does the same, but also imports the compiler, which takes a second.
+            # The effect of torch.use_deterministic_algorithms(True), without importing the compiler, which takes a
+            # second.
             torch.set_deterministic_debug_mode("error")
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         keep_freed_memory()
@@ -74,7 +73,7 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
 
 
 def import_deepspeed(device: torch.device) -> Any:
-    """Import DeepSpeed for `device`, without output on the command's stdout and without compiling extensions."""
+    """Import DeepSpeed for `device`; it writes no output to stdout and compiles no extensions."""
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
     try:
@@ -87,22 +86,24 @@ def import_deepspeed(device: torch.device) -> Any:
         ) from error
 
     for handler in logging.getLogger("DeepSpeed").handlers:
-        # DeepSpeed's log lines go to stderr, not to the command's output. Handlers of other libraries (pytest's) stay
-        # unchanged.
+        # DeepSpeed's log lines go to stderr, because stdout is the command's output. Handlers of other classes
+        # (pytest's) stay unchanged.
         if type(handler) is logging.StreamHandler:
-            # `setStream` would flush the stream of an earlier training in this process, which may be closed.
+            # The attribute is set, because `setStream` would first flush the old stream, which an earlier training may
+            # have closed.
             handler.stream = sys.stderr
     if device.type == "cpu":
-        # DeepSpeed compiles a shared-memory all-reduce at the first use of gloo (40 seconds, and it needs a compiler),
-        # though only its inference code calls it. It reads this table before it builds; there is no other switch.
+        # Otherwise DeepSpeed compiles a shared-memory all-reduce at the first use of gloo: 40 seconds, and it needs a
+        # compiler. Only DeepSpeed's inference code uses this all-reduce. No other switch exists.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     return deepspeed
 
 
 def rendezvous(topology: Topology) -> torch.distributed.Store:
-    """Return the store over which the processes find each other. Raises TrainingError if they do not meet.
+    """Return the store through which the processes connect. Raises TrainingError if they cannot connect.
 
-    The store must exist as long as a process group uses it; the first process's store is the server of all others.
+    The store must exist as long as a process group uses it. The first process's store is the server of all other
+    processes.
     """
     if topology.world_size == 1:
         return torch.distributed.HashStore()
@@ -116,8 +117,10 @@ def rendezvous(topology: Topology) -> torch.distributed.Store:
 
 
 def announce(store: torch.distributed.Store, word: str, topology: Topology) -> None:
-    """Send the message `word` to all other processes, once, and wait until they have received it. Only the first
-    process calls this."""
+    """Send the message `word` to all other processes, and wait until they have received it.
+
+    Only the first process calls this, once. Raises TrainingError if the other processes do not connect.
+    """
     if topology.world_size == 1:
         return
     store.set(_ANNOUNCEMENT, word)
@@ -129,7 +132,8 @@ def announce(store: torch.distributed.Store, word: str, topology: Topology) -> N
 
 
 def await_announcement(store: torch.distributed.Store, timeout: timedelta) -> str:
-    """Return the message that the first process announced. Raises TrainingError if none arrives within `timeout`."""
+    """Return the message that the first process announced. Raises TrainingError if no message arrives within
+    `timeout`."""
     try:
         store.wait([_ANNOUNCEMENT], timeout)
         word = store.get(_ANNOUNCEMENT).decode()
@@ -146,24 +150,23 @@ def process_group(
     store: torch.distributed.Store | None = None,
     shares_state: bool = True,
 ) -> Iterator[None]:
-    """Open torch's process group for the duration of the `with` block, by default over a new store.
+    """Open torch's process group during the `with` block; a `store` of None makes a new store.
 
-    For one process on the CPU that does not shard the optimiser's state (`shares_state`), the group has no threads and
-    sends nothing, because gloo would hang at the end of a process in which it could not start its threads. Raises
-    TrainingError if the processes do not meet, and if one of them ends.
+    For one process on a CPU without a sharded optimiser state (`shares_state`), the group has no threads and sends
+    nothing, because gloo may fail to start its threads and then hang at the end of the process. Raises TrainingError if
+    the processes cannot connect, and if another process ends.
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
     if topology.world_size == 1 and device.type == "cpu" and not shares_state:
         # This import registers the backend "fake".
         importlib.import_module("torch.testing._internal.distributed.fake_pg")
         backend = "fake"
-    # Imported before the group is open, because default arguments of functions in these modules would keep an open
-    # group until the interpreter ends, and with it threads that can abort the interpreter with "terminate called
-    # without an active exception".
+    # Imported before the group is open: default arguments in these modules would keep an open group until the
+    # interpreter ends. Its threads can then abort the process ("terminate called without an active exception").
     importlib.import_module("torch.distributed.nn.functional")
     import_deepspeed(device)
     if topology.world_size == 1 and sys.platform == "linux":
-        # Otherwise gloo looks up the host's name, which fails or waits on machines without a network.
+        # Without this variable gloo looks up the host's name, which fails or waits on machines without a network.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     try:
         torch.distributed.init_process_group(
@@ -187,8 +190,7 @@ def process_group(
 
 @contextmanager
 def named_in_errors(topology: Topology) -> Iterator[None]:
-    """Prefix the messages of HatcheryError in the `with` block with the rank of this process, if there are several
-    processes."""
+    """Add this process's rank to the messages of HatcheryErrors in the `with` block, if there are several processes."""
     try:
         yield
     except HatcheryError as error:
@@ -209,13 +211,13 @@ def _lost(error: Exception) -> TrainingError:
 
 
 def _leave_process_group() -> None:
-    """Close the process group and remove all references to it, because its threads end with the last reference."""
+    """Close the process group and delete all references to it, because its threads end with the last reference."""
     deepspeed: Any = sys.modules.get("deepspeed.comm.comm")
     if deepspeed is not None and deepspeed.cdb is not None:
-        # DeepSpeed also holds the group, and releases it in this call.
+        # DeepSpeed has its own reference to the group, which this call releases.
         deepspeed.destroy_process_group()
         deepspeed.cdb = None
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
-    # DeepSpeed's objects refer to each other in cycles, and some of them to the group.
+    # DeepSpeed's objects form reference cycles, some of which contain the group.
     gc.collect()

@@ -1,7 +1,6 @@
 """The progress of a run: its position, its rows of metrics, its speed and its progress line.
 
-Only the first process has telemetry. The other processes record the position and write nothing, so all processes run
-the same loop.
+The training loop is the same in all processes; only the first process writes telemetry.
 """
 
 import json
@@ -33,11 +32,11 @@ FROM_THE_START = Position(step=0, tokens=0, words=0)
 SKIPPED_STEPS = "skipped_steps"
 
 OpenTelemetry = Callable[[str, int], Telemetry]
-"""Opens the telemetry of a run, given the text of its metrics so far and the number of its finished steps."""
+"""A function that opens a run's telemetry, from the text of the metrics so far and the number of finished steps."""
 
 
 class RunRecord:
-    """The progress of one run; only the first process writes files."""
+    """The progress of a run; only the first process writes files."""
 
     def __init__(
         self,
@@ -51,22 +50,23 @@ class RunRecord:
     ) -> None:
         """`open_telemetry` is None in all processes except the first.
 
-        Speed is logged every `log_interval_steps`, and losses are read at least every `read_interval_steps`.
+        Speed is logged every `log_interval_steps` steps, and losses are read at least every `read_interval_steps`
+        steps.
         """
         self.label, self.steps, self.checkpoints = label, steps, checkpoints
         self.position = self.resumed_from = FROM_THE_START
         # Number of updates that fp16 has skipped.
         self.skipped_steps = 0
-        # Lowest loss of the finished steps, in nats; a continued run counts only its own steps.
+        # Lowest loss of this run's finished steps in nats, without steps of a run that it continues.
         self.lowest_loss = math.inf
-        # Seconds of this attempt and seconds of earlier attempts, evaluation and checkpoints included.
+        # Seconds of this attempt and of earlier attempts, evaluations and checkpoints included.
         self._own_seconds = self._earlier_seconds = 0.0
         self._speed, self._open_telemetry = speed, open_telemetry
         self._log_interval, self._read_interval = log_interval_steps, read_interval_steps
         self._text, self._speed_text = "", ""
         self._loaded_from = checkpoints.folder
-        # Number of steps of the earlier run, if this run continues one. Its losses are not compared, because it may
-        # have had another objective.
+        # Number of steps of the run that this run continues. Its losses are not compared with this run's losses,
+        # because its objective may differ.
         self._earlier_steps = 0
         self._telemetry: Telemetry | None = None
         self._progress: Progress | None = None
@@ -80,9 +80,9 @@ class RunRecord:
         watchers: Sequence[Watcher] = (),
         start: Path | None = None,
     ) -> None:
-        """Load model, optimiser, loss scaler and watchers from the newest sound checkpoint.
+        """Load model, optimiser, loss scaler and watchers from the run's newest sound checkpoint.
 
-        Without a checkpoint of its own, the run continues the checkpoint `start` of another run, if there is one.
+        Without such a checkpoint, the run continues from `start`, a checkpoint of another run, if given.
         """
         self._earlier_steps = checkpoint_step(start) if start else 0
         folder = self.checkpoints.newest(self._earlier_steps) or start
@@ -118,12 +118,15 @@ class RunRecord:
             self._progress.note(f"{self.label}: {text}")
 
     def reads_after(self, step: int) -> bool:
-        """Return whether losses are read after `step` finished steps, even if nothing else needs them."""
+        """Return whether the interval for reading losses ends after `step` finished steps."""
         return step % self._read_interval == 0
 
     def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
-        """Add a submitted step's FLOPs and tokens to the speed; this process's numbers times the number of processes
-        estimate the total, because all shares of a batch are alike."""
+        """Add the FLOPs and tokens of a submitted step to the speed.
+
+        They are estimated as this process's numbers times the number of processes, because the shares of a batch are
+        similar.
+        """
         size = engine.topology.world_size
         flops = 0.0
         if self._speed.peak is not None and isinstance(engine.model, LanguageModel):
@@ -137,7 +140,7 @@ class RunRecord:
         return self._speed.paused()
 
     def append(self, row: dict[str, float]) -> None:
-        """Add a finished step in order: its row of metrics, with `step` and `tokens` since the start of the run."""
+        """Add the metrics row of a finished step; its `step` and `tokens` count from the start of the run."""
         words = None if "words" not in row else int(row["words"])
         position = Position(int(row["step"]), int(row["tokens"]), words)
         finished = position.step - self.position.step
@@ -154,7 +157,7 @@ class RunRecord:
         self._progress.update(finished, **_fields(row, volatile))
 
     def checkpoint(self, engine: Engine, watchers: Sequence[Watcher] = ()) -> None:
-        """Save the run after the last finished step. Raises the errors of `RunCheckpoints.save`."""
+        """Save a checkpoint after the last finished step. Raises the errors of `RunCheckpoints.save`."""
 
         def tensors() -> dict[str, Tensor]:
             state: dict[str, Tensor] = engine.precision.state()
@@ -168,29 +171,31 @@ class RunRecord:
             self.checkpoints.save(self.position, engine, tensors, self.metrics_text)
 
     def metrics_text(self) -> str:
-        """The metrics of all finished steps; only the first process has them."""
+        """Return the metrics of all finished steps as text; in the first process only."""
         return self._text if self._telemetry is None else self._telemetry.text()
 
     def rows(self) -> list[dict[str, float]]:
-        """Return the rows of metrics of this run's steps that were finished when it was resumed, in every process.
+        """Return the metrics rows of this run that the checkpoint contains, in every process.
 
-        Rows of an earlier run, which this run continues, are not included.
+        Rows of another run, which this run continues, are left out.
         """
         rows = [json.loads(line) for line in self._text.splitlines()]
         return [row for row in rows if row["step"] > self._earlier_steps]
 
     def speed_text(self) -> str:
-        """The speed file's lines of all attempts; only the first process has them."""
+        """Return the lines of the speed file from all attempts; in the first process only."""
         return self._speed_text if self._telemetry is None else self._telemetry.speed_text()
 
     def training_seconds(self) -> float:
-        """Seconds of training in all attempts; for killed attempts, up to their last line in the speed file. Only in
-        the first process."""
+        """Return the seconds of training in all attempts; in the first process only.
+
+        Killed attempts count up to their last line in the speed file.
+        """
         return self._earlier_seconds + self._own_seconds
 
     def tokens_per_second(self) -> float:
-        """Mean number of tokens per second over all processes, with the time of evaluations and checkpoints
-        included."""
+        """Return the mean number of tokens per second over all processes; the time includes evaluations and
+        checkpoints."""
         return (self.position.tokens - self.resumed_from.tokens) / max(self._own_seconds, 1e-9)
 
     def __exit__(
@@ -207,7 +212,7 @@ class RunRecord:
 
 
 def _fields(row: Mapping[str, float], volatile: Mapping[str, float | None]) -> dict[str, str]:
-    """Return the fields of the progress line; the loss only with a new speed, so that the line does not flicker."""
+    """Return the fields of the progress line; empty without a new speed, so that the line changes rarely."""
     if not volatile:
         return {}
     fields = {"loss": f"{row['loss']:.3f}", "tokens/s": f"{volatile['tokens_per_second']:,.0f}"}

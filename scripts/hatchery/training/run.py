@@ -1,7 +1,6 @@
-"""One run in one process: build model, batches, progress record and watchers from settings and inputs, and call the
-loop.
+"""One run in one process: build model, batches, progress record and watchers from settings and inputs, and train.
 
-Every process of a run calls this; only the first process has the lease of the run folder and writes files.
+Every process of a run calls `train_run`; only the first process has the lease of the run folder and writes files.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -41,34 +40,34 @@ from hatchery.training.watchers import Watcher
 from hatchery.training.weight_average import WeightAverage
 from hatchery.training.word_budget import Spending, most_words, spend
 
-# Folder next to the model, with the files of sinks (metric trackers such as TensorBoard).
+# Folder, next to the exported model, for the files of sinks (metric trackers such as TensorBoard).
 SINKS_FOLDER = "sinks"
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of a run in each process."""
+    """The result of a run, in each process."""
 
     model: LanguageModel | OwnModel
     record: RunRecord
     # Norms and divergences of the output layer at step 0, if the settings request them.
     output_layer: dict[str, float]
-    # The objective's measures of the training examples.
+    # The objective's measures of the training examples, for the manifest.
     examples: Mapping[str, Any] = field(default_factory=dict)
-    # Seconds in which training waited for batches.
+    # Seconds for which training waited for batches.
     loader_wait_seconds: float = 0.0
-    # The watchers that the settings request, and the caller's watchers.
+    # The watchers from the settings, and the caller's watchers.
     watchers: Sequence[Watcher] = ()
     compilation: Compilation = "off"
 
     @property
     def stopping(self) -> EarlyStopping | None:
-        """The early-stopping watcher; None if the settings have no early stopping."""
+        """Watcher for early stopping; None without early stopping."""
         return next((each for each in self.watchers if isinstance(each, EarlyStopping)), None)
 
     @property
     def raw_weights(self) -> Mapping[str, Tensor]:
-        """The weights of the last step, if an average is exported and these weights are kept, too; otherwise empty."""
+        """Weights of the last step, if an average is exported and `keep_raw_weights` is set; otherwise empty."""
         return next((each.raw for each in self.watchers if isinstance(each, WeightAverage)), {})
 
 
@@ -85,11 +84,11 @@ def train_run(
     kept_steps: Collection[int] = (),
     given: Given = NOTHING_GIVEN,
 ) -> Trained:
-    """Train one run in this process, from its inputs to its last step; only the first process writes into `folder`.
+    """Train a run in this process, from its inputs to its last step; only the first process writes into `folder`.
 
-    The processes connect through `store`, and `lease` is the right to write into `folder`. Checkpoints after
-    `kept_steps`, the milestones of a budget, are kept in addition to the milestones in the settings. `given` has the
-    caller's own model and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted with a checkpoint saved.
+    The processes connect through `store`; `lease` is the first process's right to write into `folder`. Checkpoints of
+    `kept_steps`, the word milestones, are kept in addition to the milestones of the settings. `given` contains the
+    caller's module and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted after saving a checkpoint.
     """
     parts = RunParts(settings, options, inputs, topology, name)
     model, start = parts.model() if given.model is None else (parts.own_model(given.model), {})
@@ -115,11 +114,12 @@ def train_run(
     objective = distilled(parts.objective, settings, inputs, device, precision)
     with process_group(topology, device, store, options.zero_stage > 0):
         model.to(device)
-        # Parameter groups depend on parameter names; for a caller's module, on the names without the prefix of
-        # `OwnModel`.
+        # Parameter groups depend on parameter names, so a caller's module is used without the prefix that `OwnModel`
+        # adds.
         named = model.module if isinstance(model, OwnModel) else model
         optimizer = build_optimizer(named, settings.optimizer)
-        # Weights are loaded before DeepSpeed starts, because it sends the first process's parameters to all others.
+        # The weights are loaded before DeepSpeed starts, because DeepSpeed then sends the first process's parameters to
+        # all other processes.
         record.resume(model, optimizer, precision, watchers, continued)
         clip = settings.optimizer.max_gradient_norm
         chosen = compilation != "off", options.zero_stage, options.activation_checkpointing
@@ -132,8 +132,7 @@ def train_run(
 
 
 def _require_sharing(stage: int, precision: Precision) -> None:
-    """Raise ConfigError for a precision that this ZeRO stage does not support; "auto" is resolved only on the
-    device."""
+    """Raise ConfigError for fp16 above ZeRO stage 0. The precision "auto" is known only with the device."""
     if stage > 0 and precision.scaler is not None:
         raise ConfigError(
             f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
@@ -142,7 +141,10 @@ def _require_sharing(stage: int, precision: Precision) -> None:
 
 
 def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
-    """Return the steps that spend a run's word budget on its text. Raises ConfigError if the words were not counted."""
+    """Return the number of steps that spend the run's word budget, and the word milestones.
+
+    Raises ConfigError if words were not counted, or by different rules.
+    """
     assert settings.budget is not None
     objective = objective_of(settings.objective)
     shards = objective.open(inputs.tokens, TRAINING_SPLIT)

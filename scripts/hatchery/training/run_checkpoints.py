@@ -1,4 +1,4 @@
-"""The checkpoints of one run: when to save, which checkpoint to resume from, and the right to write.
+"""The checkpoints of a run: when they are saved, and from which checkpoint the run resumes.
 
 The first process chooses, verifies and writes checkpoints; all processes read them from the shared file system.
 """
@@ -30,7 +30,7 @@ from hatchery.training.topology import Topology, from_first_process
 
 
 class RunCheckpoints:
-    """The checkpoints in the folder of a run; as a context manager, it opens and closes the first process's writer."""
+    """The checkpoints in the folder of a run; at the end of its `with` block, the first process's writer is closed."""
 
     def __init__(
         self,
@@ -42,11 +42,10 @@ class RunCheckpoints:
         lease: RunLease | None = None,
         check_inputs: Callable[[], None] = lambda: None,
     ) -> None:
-        """Checkpoints after the steps in `milestones` and `required` are kept; checkpoints of `required` must exist, or
-        their steps are trained again.
+        """Keep the checkpoints of the steps in `milestones` and `required`.
 
-        Before each checkpoint is written, `lease` is checked for the right to write into `folder`, and `check_inputs`
-        raises if the run's inputs have changed.
+        Steps in `required` without a checkpoint are trained again. Before a checkpoint is written, `lease` is verified,
+        the right to write into `folder`; `check_inputs` raises an error if the run's inputs have changed.
         """
         self.folder, self.runtime, self.is_first = folder, runtime, topology.is_first
         self.milestones = tuple(sorted({*milestones, *required}))
@@ -55,10 +54,10 @@ class RunCheckpoints:
         self._writer = CheckpointWriter(folder, keep, self.milestones, background) if self.is_first else None
 
     def newest(self, after: int = 0) -> Path | None:
-        """Return the newest sound checkpoint of the run, the same in every process; None if there is none.
+        """Return the newest sound checkpoint of the run, the same in every process; None without checkpoints.
 
-        A run that continues another run after step `after` has no checkpoints up to this step, so none are required
-        there.
+        If the run continues another run after step `after`, it has no checkpoints up to this step, and none are
+        required.
         """
         newest = None
         if self.is_first:
@@ -68,21 +67,21 @@ class RunCheckpoints:
         return None if step < 0 else checkpoint_folder(self.folder, step)
 
     def load(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Loaded:
-        """Load model and optimiser from the checkpoint `folder`. Raises CheckpointError."""
+        """Load model and optimiser from the checkpoint in `folder`. Raises CheckpointError."""
         return load_checkpoint(folder, model, optimizer, state_on_cpu=self.runtime.zero_stage > 0)
 
     def is_due(self, step: int) -> bool:
-        """Return whether a checkpoint is due after `step` finished steps."""
+        """Return whether a checkpoint must be saved after `step` finished steps."""
         return step in self.milestones or step % self.runtime.checkpoint_interval_steps == 0
 
     def save(
         self, position: Position, engine: Engine, tensors: Callable[[], dict[str, Tensor]], metrics: Callable[[], str]
     ) -> None:
-        """Save the run at `position`, and remove the oldest checkpoints; every process must call this.
+        """Save a checkpoint at `position`, and remove the oldest checkpoints; every process must call this.
 
-        The first process calls `tensors` for further tensors besides model and optimiser, and `metrics` for the text of
-        the metrics. Raises CheckpointError if the checkpoint cannot be written or if another process owns the folder by
-        now, and the error of `check_inputs`.
+        In the first process, `tensors` returns all tensors except those of model and optimiser, and `metrics` the
+        metrics as text. Raises CheckpointError if the checkpoint cannot be written or another process owns the folder,
+        and the error of `check_inputs`.
         """
         self._check_inputs()
         if self._lease is not None:
@@ -93,12 +92,13 @@ class RunCheckpoints:
                 self._writer.save(position, engine.model, states, tensors(), metrics())
 
     def wait(self) -> None:
-        """Wait until the last checkpoint is on the disk. Raises CheckpointError if it could not be written."""
+        """Wait until the last checkpoint is on the disk. Raises CheckpointError if this checkpoint could not be
+        written."""
         if self._writer is not None:
             self._writer.wait()
 
     def last(self) -> str:
-        """Return a description of the newest checkpoint, for messages."""
+        """Return a description of the newest checkpoint for messages."""
         try:
             self.wait()
         except CheckpointError as error:

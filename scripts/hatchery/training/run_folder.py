@@ -1,14 +1,13 @@
-"""The folder of an unfinished run, owned by one process at a time, and the heartbeat of its owner.
+"""The folder of an unfinished run, which one process owns, and the owner's heartbeat.
 
-Two processes may want to write the same checkpoints: two experiments may contain the same run, and a cluster may start
-a job again while its old attempt is still ending, or still trains because only its Snakemake was killed. The first
-process holds the lock; a second process waits, and requests that an older attempt of its own job stops at the next
-step.
+Two processes may want to write the same checkpoints: two experiments may contain the same run, or a cluster may restart
+a job while an earlier attempt still runs. The first process holds the lock of the folder. A second process waits; if it
+is another attempt of the same job, it requests that the owner stops after its current step.
 
-File locks end with their process, but may be visible on one machine only (on usual mounts of Lustre and BeeGFS, and on
-NFS without its lock service), which cannot be detected. The owner therefore writes a heartbeat: an increasing count
-next to its name. A waiting process watches the count, so clocks of different machines are not compared. An owner that
-was wrongly taken for dead notices the new owner before it writes its next checkpoint.
+A file lock ends with its process, but other machines may not see it (on usual mounts of Lustre and BeeGFS, and on NFS
+without its lock service). The owner therefore also writes a heartbeat, an increasing count. A waiting process watches
+this count, so clocks of different machines are not compared. An owner whose heartbeat stopped for too long loses the
+folder, and notices the new owner before its next checkpoint.
 """
 
 import fcntl
@@ -32,7 +31,7 @@ from hatchery.errors import CheckpointError
 from hatchery.training.inputs import MEMBER, TEACHER
 
 BEAT_SECONDS = 5.0
-# An owner without a heartbeat for this time is taken for dead. It exceeds the minute for which NFS may show an old
+# Seconds without a heartbeat after which an owner counts as dead; more than the minute for which NFS may show an old
 # state of a file.
 STALE_SECONDS = 90.0
 POLL_SECONDS = 0.2
@@ -41,7 +40,7 @@ WANTED = "wanted"
 
 @dataclass(frozen=True)
 class Owner:
-    """A training process: its machine, its process id, and its output."""
+    """A training process, as an owner of a run folder."""
 
     token: str
     host: str
@@ -49,12 +48,12 @@ class Owner:
     machine: str
     pid: int
     job: str | None
-    # The manifest that the run will write; two processes with equal outputs are two attempts of one job.
+    # The manifest that the run will write. Two processes with equal outputs are attempts of the same job.
     output: str
 
     @classmethod
     def of_this_process(cls, output: Path | None = None, environment: Mapping[str, str] = os.environ) -> Self:
-        """Return the owner for this process."""
+        """Return this process as an owner."""
         return cls(
             token=uuid.uuid4().hex,
             host=environment.get("SLURMD_NODENAME") or socket.gethostname(),
@@ -70,20 +69,20 @@ class Owner:
 
     @property
     def how_to_end(self) -> str:
-        """The command that ends this process."""
+        """Command that ends the owner."""
         return f"scancel {self.job}" if self.job else f"kill {self.pid} on {self.host}"
 
 
 @dataclass(frozen=True)
 class Sign:
-    """The content of a lock file: the owner of the run folder, and the number of the owner's heartbeats."""
+    """The content of a lock file: the folder's owner, and the number of the owner's heartbeats."""
 
     owner: Owner
     beat: int
 
 
 def read_sign(lock: Path) -> Sign | None:
-    """Return the content of `lock`; None if the file has no owner or is just being written."""
+    """Return the content of `lock`; None without an owner, or while the file is being written."""
     try:
         value = json.loads(lock.read_text(encoding="utf-8"))
         return Sign(Owner(**value["owner"]), int(value["beat"]))
@@ -97,10 +96,10 @@ def _is_owned_by(owner: Owner, lock: Path) -> bool:
 
 
 class RunLease:
-    """The right to write into a run folder; during the `with` block, a thread writes heartbeats."""
+    """The right to write into a run folder; a thread writes heartbeats during the `with` block."""
 
     def __init__(self, lock: Path, owner: Owner, waited: bool) -> None:
-        """This process must hold `lock`; `waited` is whether another process held it before."""
+        """This process must hold `lock`; `waited` is True if another process held it before."""
         self.lock, self.owner, self.waited = lock, owner, waited
         self.claimed_by: str | None = None
         self._ended = threading.Event()
@@ -108,11 +107,11 @@ class RunLease:
 
     @property
     def is_claimed(self) -> bool:
-        """True if another attempt of the same job has requested that this process stop."""
+        """True if another attempt of the same job has requested that this process stops."""
         return self.claimed_by is not None
 
     def verify(self) -> None:
-        """Raise CheckpointError if another process took this process for dead and owns the folder now."""
+        """Raise CheckpointError if another process now owns the folder, because this process had no heartbeat."""
         sign = read_sign(self.lock)
         if sign is not None and sign.owner.token != self.owner.token:
             raise CheckpointError(
@@ -128,7 +127,7 @@ class RunLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the heartbeat and release the folder."""
+        """End the heartbeats and release the folder."""
         self._ended.set()
         self._thread.join()
         if _is_owned_by(self.owner, self.lock):
@@ -145,14 +144,13 @@ class RunLease:
                     self.claimed_by = (self.lock.parent / WANTED).read_text(encoding="utf-8")
                     print(f"{self.claimed_by} asks for this run", file=sys.stderr, flush=True)
             except OSError:
-                # Errors of a shared file system may be temporary; the next heartbeat tries again.
+                # An error of a shared file system may be temporary, so the next heartbeat tries again.
                 continue
 
 
 def write_sign(lock: Path, sign: Sign) -> None:
-    """Replace the content of `lock` in place, because a new file would not have the file lock, which belongs to the
-    inode."""
-    # The text has the same length each time, so that one write replaces it completely.
+    """Replace the content of the file `lock` in place, because the file lock belongs to the existing file."""
+    # The text is padded to a constant length, so that one write replaces it completely.
     text = json.dumps(asdict(sign), sort_keys=True).ljust(1024) + "\n"
     descriptor = os.open(lock, os.O_RDWR)
     try:
@@ -173,12 +171,11 @@ def _machine() -> str:
 def locked_run_folder(
     folder: Path, owner: Owner | None = None, patience_seconds: float | None = None
 ) -> Iterator[RunLease]:
-    """Create `folder` and own it during the `with` block; waits, after printing one line, while another process owns
-    it.
+    """Create `folder` and own it during the `with` block; wait, with a message, while another process owns it.
 
-    Ownership ends with the process, also after a kill: processes on the same machine notice the end at once, processes
-    on other machines after 90 seconds without a heartbeat. Raises CheckpointError if the folder cannot be created, and
-    if another process still owns it after `patience_seconds` (None waits without limit).
+    Ownership also ends if the process is killed: at once for processes on the same machine, and after 90 seconds
+    without a heartbeat for processes on other machines. Raises CheckpointError if the folder cannot be created, and if
+    another process still owns it after `patience_seconds` (None waits without limit).
     """
     lock, owner = folder / "lock", owner or Owner.of_this_process()
     descriptor, waited = _acquire(folder, lock, owner, patience_seconds)
@@ -191,9 +188,9 @@ def locked_run_folder(
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove a finished run's folder; call this only after the export, so that a crash before the export loses nothing.
+    """Remove a finished run's folder, after its model is exported.
 
-    The folder is renamed first: otherwise a kill meanwhile would leave old checkpoints for a new run.
+    The folder is renamed before its files are deleted, so that a kill leaves no checkpoints for a new run.
     """
     removed = _clear(folder)
     try:
@@ -204,10 +201,12 @@ def remove_run_folder(folder: Path) -> None:
 
 
 def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
-    """Return the name of a run's folder, a digest of its settings and inputs; `inputs` are the digests of the input
-    manifests, by name."""
+    """Return the name of a run's folder, a digest of its settings and of the digests of its input manifests.
+
+    `inputs` maps input names to digests of manifests.
+    """
     order = ("tokens", "tokenizer", "initial_model", "counts", "order_model", "order_words")
-    # Sorted by length first, so that the tenth teacher follows the ninth. No run has both teachers and ensemble
+    # Names are sorted by length first, so that `teacher_10` follows `teacher_9`. No run has both teachers and ensemble
     # members.
     several = (name for name in inputs if name.startswith((TEACHER, MEMBER)))
     teachers = sorted(several, key=lambda name: (len(name), name))
@@ -221,11 +220,11 @@ def _is_unused(folder: Path) -> bool:
 
 
 def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path]:
-    """Remove useless remains of killed runs from `checkpoints`, the folder of all run folders; yields the removed
-    folders.
+    """Remove folders of finished or never started runs from `checkpoints`, the folder of all run folders; yield the
+    removed folders.
 
-    Folders from which a run can continue stay. `finished` are the names of runs whose models exist. Run folders that a
-    process of this machine owns are not touched.
+    `finished` contains the folder names of runs whose models exist. Folders from which a run can continue are kept, and
+    so are folders that another process owns.
     """
     for folder in sorted(checkpoints.iterdir() if checkpoints.is_dir() else ()):
         if folder.name.endswith(".removed"):
@@ -240,7 +239,7 @@ def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path
 
 
 def _clear(folder: Path) -> Path:
-    """Delete the remains of a killed removal of `folder`; return the path to which `folder` is renamed before its
+    """Delete what a killed removal of `folder` has left; return the path to which `folder` is renamed for its
     removal."""
     removed = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(removed, ignore_errors=True)
@@ -248,21 +247,21 @@ def _clear(folder: Path) -> Path:
 
 
 def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | None) -> tuple[int, bool]:
-    """Return the file descriptor that holds the lock, and whether another process held the lock before."""
+    """Return the file descriptor that holds the lock, and whether this process had to wait for another owner."""
     began = changed = time.monotonic()
     seen, waited = None, False
     while True:
         descriptor = _open(folder, lock)
         is_free = _try_lock(descriptor)
         if is_free is not False and not _is_current(descriptor, lock):
-            # The former owner finished and removed the folder during the wait.
+            # Meanwhile the former owner has finished and removed the folder.
             os.close(descriptor)
             continue
         sign = read_sign(lock)
         if sign != seen:
             seen, changed = sign, time.monotonic()
-        # The former owner has ended if it recorded its end, if it cannot be alive because this process holds the file
-        # lock, or if it has no heartbeat.
+        # The folder is free if its owner recorded its end, or ran on this machine (this process holds the file lock),
+        # or has no heartbeat.
         if is_free is not False and (
             sign is None
             or (is_free and sign.owner.machine == owner.machine)
@@ -277,8 +276,7 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
             who = "" if sign is None else f" ({sign.owner})"
             print(f"waiting: another process trains in {folder}{who}", file=sys.stderr, flush=True)
         if sign is not None and sign.owner.output == owner.output != "":
-            # Errors are ignored, because a request is impossible if the folder was removed meanwhile or is not
-            # writable.
+            # Errors are ignored, because without the folder or write access a request is impossible.
             with suppress(OSError):
                 (folder / WANTED).write_text(str(owner), encoding="utf-8")
         if patience_seconds is not None and time.monotonic() - began > patience_seconds:
@@ -296,15 +294,14 @@ def _open(folder: Path, lock: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     except FileNotFoundError:
-        # Open again: the owner finished and removed the folder after it was created above and before the lock was
-        # opened.
+        # The owner finished and removed the folder between the two calls above, so try again.
         return _open(folder, lock)
     except OSError as error:
         raise CheckpointError(f"{folder}: the run folder cannot be made: {error.strerror}") from error
 
 
 def _try_lock(descriptor: int) -> bool | None:
-    """Return whether the file lock was free and now belongs to this process; None if the file system has no locks."""
+    """Return True if this process now has the file lock, False if another process has it, None without file locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -315,8 +312,10 @@ def _try_lock(descriptor: int) -> bool | None:
 
 
 def _is_still_ours(lock: Path, owner: Owner) -> bool:
-    """Return whether the lock file still names this process. Without file locks across machines, several new owners may
-    write the lock file; a moment later, the last writer is the owner."""
+    """Return whether the lock file names this process after a moment.
+
+    Without file locks across machines, several processes may write the lock file; the last writer is the owner.
+    """
     time.sleep(2 * POLL_SECONDS)
     return _is_owned_by(owner, lock)
 

@@ -1,5 +1,4 @@
-"""The parts of one run, each built from settings and inputs: model, batches, watchers, progress record, and stop
-request."""
+"""The parts of a run, built from settings and inputs: model, batches, watchers, progress record, and stop request."""
 
 import os
 import sys
@@ -51,8 +50,7 @@ from hatchery.training.watchers import Watcher
 
 @dataclass(frozen=True)
 class Given:
-    """Objects that the caller of the Python interface passes in, because settings cannot describe them: a model and
-    watchers."""
+    """The objects of a run that settings cannot describe: a module and watchers of the caller."""
 
     model: nn.Module | MakeModule | None = None
     watchers: Sequence[Watcher] = ()
@@ -62,7 +60,7 @@ NOTHING_GIVEN = Given()
 
 
 class RunParts:
-    """Builds the parts of one run from its settings and inputs."""
+    """Builds the parts of a run from its settings and inputs."""
 
     def __init__(
         self, settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology, name: str
@@ -73,12 +71,12 @@ class RunParts:
         self._examples = partial(self.objective.examples, self.shards)
 
     def say(self, text: str) -> None:
-        """Log one line of text, in the first process."""
+        """Log one line of text; in the first process only."""
         if self.topology.is_first:
             print(f"{self.name}: {text}", file=sys.stderr, flush=True)
 
     def model(self) -> tuple[LanguageModel, dict[str, float]]:
-        """Return the model with its initial weights, and the measures of its output layer for the manifest."""
+        """Return the model with its initial weights, and the manifest's measures of its output layer."""
         settings, inputs = self.settings, self.inputs
         if inputs.members:
             return load_language_model(inputs.members[0].parent), {}
@@ -87,12 +85,15 @@ class RunParts:
             load_initial_(model, inputs.initial, settings.initialise_from.step if settings.initialise_from else None)
         count = self.objective.target_counts if inputs.counts is None else partial(_larger_counts, inputs)
         show, first = self.topology.is_first, partial(self._examples, settings.sequence_length)
-        # The bias is set before a checkpoint is loaded, so that a resumed run keeps its learned bias.
+        # The bias is set before a checkpoint is loaded, because a resumed run must keep its learned bias.
         return model, prepare_output_(model, settings.output_bias, first, self.shards, settings.seed, show, count)
 
     def own_model(self, make: nn.Module | MakeModule) -> OwnModel:
-        """Return the model around a caller's module. Raises ConfigError if the settings need parts of Hatchery's own
-        models."""
+        """Return the caller's module as a model.
+
+        Raises ConfigError for settings that a user's module does not support, and for sequences longer than its
+        `longest_input`.
+        """
         check_own_model(self.settings)
         model = own_model(make, self.shards.vocabulary_size, self.settings.seed)
         longest = max(StepPlan(self.settings).lengths, default=self.settings.sequence_length)
@@ -104,8 +105,10 @@ class RunParts:
         return model
 
     def batches(self, device: torch.device) -> tuple[BatchLoader, Examples]:
-        """Return the loader of all steps' batches, and the examples of the first step. Raises ConfigError for batches
-        with fewer sequences than processes."""
+        """Return the loader of the run's batches, and the examples of the first sequence length.
+
+        Raises ConfigError if a batch has fewer sequences than there are processes.
+        """
         settings, options = self.settings, self.options
         plan, size = StepPlan(settings), options.micro_batch_size
         order = partial(order_of, self.objective, measure=measure_of(settings.order, self.inputs))
@@ -118,7 +121,7 @@ class RunParts:
         return BatchLoader(batches, options.workers, pin_memory=device.type == "cuda"), examples
 
     def watchers(self, model: LanguageModel | OwnModel, marks: Collection[int]) -> tuple[Watcher, ...]:
-        """Return the watchers that the settings request; development text is also scored after the steps `marks`."""
+        """Return the watchers from the settings; development text is also scored after the steps in `marks`."""
         unigram = cache(self._unigram)
         asked = self.settings, self.options, self.inputs, self.topology, self.objective
         return tuple(run_watchers(*asked, model, unigram, marks))
@@ -133,16 +136,16 @@ class RunParts:
         kept_steps: Collection[int],
         counts_flops: bool,
     ) -> RunRecord:
-        """Return the progress record of a run in `folder`, at step 0 until its method `resume` is called."""
+        """Return the progress record of a run in `folder`, at step 0; its method `resume` loads a checkpoint."""
         settings, options, topology = self.settings, self.options, self.topology
         watch, required = watch_shards(self.inputs.tokens), {*settings.milestones, *kept_steps}
         milestones = milestone_steps(options.milestones, settings.steps)
         checkpoints = RunCheckpoints(folder, topology, options, milestones, required, lease, watch)
-        # The FLOPs of a caller's module are unknown, so it has no MFU.
+        # Without known FLOPs of the caller's module, there is no MFU.
         peak = peak_flops_of(device, precision.name) if counts_flops else None
         speed = Speedometer(device, topology.world_size, peak)
         log = options.log_interval_steps
-        # On a CPU losses are read after every step, because there is no device queue that would run empty.
+        # Losses are read after every step on a CPU, because it has no queue of operations that reading would interrupt.
         read = 1 if device.type == "cpu" else log
         opened = partial(self._open_telemetry, folder, sinks_folder) if topology.is_first else None
         record = RunRecord(self.name, settings.steps, checkpoints, speed, opened, log, read)
@@ -152,16 +155,15 @@ class RunParts:
         return record
 
     def stop_request(self, device: torch.device, lease: RunLease | None) -> StopRequest:
-        """Return the object that requests a clean stop after a signal, before the time limit, or if another attempt
-        needs the run folder."""
+        """Return the stop request: by a signal, the time limit, or another attempt that needs the run folder."""
         options, topology = self.options, self.topology
-        # All processes stop together, so only the first has a deadline: otherwise thousands of processes would query
-        # Slurm's controller at once.
+        # All processes stop together, so only the first process has a deadline; thousands of processes would otherwise
+        # query Slurm's controller at once.
         deadline = None
         if topology.is_first:
             deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
-        # Several processes on GPUs learn of a stop request only when losses are read, so the grace time has to include
-        # the steps until then.
+        # Several processes on GPUs exchange stop requests only when losses are read, so the grace time must include the
+        # steps up to the next reading.
         reads_late = topology.world_size > 1 and device.type == "cuda"
         heeded_after = options.log_interval_steps if reads_late else 1
         return StopRequest(deadline, heeded_after, lambda: lease is not None and lease.is_claimed)
@@ -173,7 +175,7 @@ class RunParts:
 
     def _unigram(self) -> np.ndarray:
         compared = self.settings.output_bias
-        # Divergences compare a model with the distribution of its own targets, even if its bias was counted in a larger
+        # Divergences always use the distribution of the run's own targets, even if the bias was counted in a larger
         # corpus.
         if self.inputs.counts is not None:
             compared = replace(compared, counts="corpus", larger_corpus=ABSENT)
@@ -182,20 +184,20 @@ class RunParts:
 
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
-    """Return a run's model with its initial weights, which depend only on settings and seed."""
+    """Return a run's model with its initial weights, which depend on settings and seed only."""
     model = build_language_model(run_config(settings, vocabulary_size, special), settings.objective.causal)
     initialise_(model, settings.seed)
     return model
 
 
 def run_config(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> ModelConfig:
-    """Return the configuration of a run's model with this vocabulary size. Raises ConfigError and ModelError."""
+    """Return the configuration of a run's model for this vocabulary size. Raises ConfigError and ModelError."""
     values = {**settings.model_values, "vocab_size": vocabulary_size}
     return model_config(with_token_ids(values, special), "pretrain.model")
 
 
 def require_shares(smallest: int, batch_size: int, processes: int) -> None:
-    """Raise ConfigError, before the first step, if a batch has fewer sequences than there are processes."""
+    """Raise ConfigError if the smallest batch has fewer sequences than there are processes."""
     if smallest < processes:
         raise ConfigError(
             f"pretrain.batch_size: got {batch_size}, with which the smallest batch has {smallest} "

@@ -1,4 +1,4 @@
-"""The watchers that a run's settings request, in the order in which the training loop calls them."""
+"""The watchers of a run's settings, in the order in which the training loop calls them."""
 
 import math
 from collections.abc import Callable, Collection, Iterator
@@ -42,8 +42,8 @@ def run_watchers(
 ) -> Iterator[Watcher]:
     """Yield the watchers of a run that trains `model`, which is on the CPU with its initial weights.
 
-    `unigram` counts the distribution of the run's targets, fp64 [V]. Development text is also scored after the steps of
-    `marks`. Raises ConfigError if the settings need development text and there is none.
+    `unigram` returns the distribution of the run's targets, fp64 [V]. Development text is also scored after the steps
+    in `marks`. Raises ConfigError if a setting needs development text and there is none.
     """
     if settings.weight_average:
         yield WeightAverage(settings.weight_average, settings.steps)
@@ -78,9 +78,11 @@ def run_watchers(
 
 
 def evaluated_steps(settings: PretrainSettings, marks: Collection[int] = ()) -> Callable[[int], bool]:
-    """Return a predicate over step numbers: whether development text is scored after a step.
+    """Return a function from a step number to whether development text is scored after this step.
 
-    It is scored at intervals, after the objective's early steps, after the steps `marks`, and at the end."""
+    Development text is scored at intervals, after the objective's early steps, after the steps in `marks`, and at the
+    end.
+    """
     interval = settings.evaluation_interval_steps
     extra = {*settings.objective.early_evaluations_at(interval), *marks, settings.steps}
     return lambda step: step in extra or (step > 0 and step % interval == 0)
@@ -93,8 +95,7 @@ def _is_logged(settings: PretrainSettings, step: int) -> bool:
 def _development_sets(
     settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
 ) -> tuple[DevelopmentSet | None, DevelopmentSet | None]:
-    """Return the development set for the loss, and the development set for divergences; None for a set that is not
-    needed."""
+    """Return the development set for the loss and the one for divergences; None without development text."""
     examples = development_examples(inputs.tokens, settings)
     if examples is None:
         return None, None
@@ -108,7 +109,7 @@ def _development_sets(
 
 
 def _tokenizer(inputs: Inputs) -> "Tokenizer":
-    # Imported here, so that runs that need no tokenizer start sooner.
+    # Imported here, because a run without a tokenizer then starts sooner.
     from hatchery.tokenization.tokenizer_file import load_tokenizer
 
     return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))

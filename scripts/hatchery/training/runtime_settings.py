@@ -1,6 +1,6 @@
 """Runtime settings of a pretraining on this machine: device, micro-batches, intervals, sinks.
 
-These settings may change between two attempts of a run without changing its result.
+They may change between two attempts of a run, because the run's result does not depend on them.
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ from hatchery.typed import build
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRuntime(Settings):
-    """Runtime settings of pretraining on this machine; no result depends on them."""
+    """Runtime settings of pretraining on this machine; no result depends on these settings."""
 
     device: DeviceName = "auto"
     """Device of the models; auto uses a GPU if one is available."""
     micro_batch_size: Count | None = None
-    """Number of sequences per device and forward pass; gradients are accumulated over the batch. null computes the
-    whole batch at once."""
+    """Number of sequences per device and forward pass; gradients are accumulated over the batch. null puts a device's
+    share of the batch into one forward pass."""
     checkpoint_interval_steps: Count = 500
     """Number of steps between two checkpoints of a pretraining."""
     keep_checkpoints: Count = 2
@@ -46,23 +46,23 @@ class TrainingRuntime(Settings):
     workers: Natural = 0
     """Number of processes that prepare batches in advance; 0 uses one thread instead."""
     compile: CompilationChoice = "auto"
-    """Use of torch.compile for the layers. layers always compiles; off never compiles. auto compiles on GPUs with
-    Triton and a C compiler, if the work is long enough: some hundred steps of training, some thousand steps of
-    fine-tuning, or scoring in many batches."""
+    """Use of torch.compile for the layers. layers: always. off: never. auto: on GPUs with Triton and a C compiler, if
+    the work is long: several hundred steps of training, several thousand steps of fine-tuning, or scoring in many
+    batches."""
     activation_checkpointing: bool = False
-    """Recompute the layers in the backward pass instead of keeping their activations. Saves memory, takes a third more
-    time, and gives the same numbers."""
+    """Recompute activations in the backward pass instead of storing them. This saves memory and takes a third more
+    time; the results are the same."""
     zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
-    """Stage of DeepSpeed's ZeRO, for AdamW on several processes: 1 partitions the optimiser's state, 2 also the
-    gradients, 3 also the parameters. Other optimisers need 0."""
+    """Stage of DeepSpeed's ZeRO, for AdamW on several processes: 1 shards the optimiser's state, 2 also the gradients,
+    3 also the parameters. All other optimisers require 0."""
     time_limit_minutes: Positive | None = None
-    """Maximum duration of the job in minutes, before which it stops cleanly. The end of the Slurm job is always a
-    limit, too; null sets no other limit."""
+    """Maximum duration of the job in minutes; the job stops cleanly before this limit and before the end of its Slurm
+    job. null sets no limit except the Slurm job."""
     grace_seconds: NonNegative = 120
     """Seconds reserved for a clean stop: the last step, the checkpoint and the exit."""
     sinks: Annotated[tuple[Literal["tensorboard", "trackio", "wandb"], ...], Unique()] = ()
-    """Trackers that receive training metrics in addition to the plain files. Each needs its own package. `wandb`
-    (Weights & Biases) writes files, and uploads them if WANDB_MODE=online."""
+    """Trackers that receive training metrics in addition to the metrics files. Each tracker needs its own package.
+    `wandb` (Weights & Biases) writes files; with WANDB_MODE=online it uploads them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,24 +70,25 @@ class RuntimeSettings(TrainingRuntime):
     """Runtime settings of one process."""
 
     threads: Count | None = None
-    """CPU threads of each process; null leaves the choice to torch and OMP_NUM_THREADS."""
+    """Number of CPU threads of each process; null uses the default of torch and OMP_NUM_THREADS."""
 
 
 def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> RuntimeSettings:
-    """Return the typed runtime settings. Raises ConfigError, also for a ZeRO stage that `training` does not support."""
+    """Return the typed runtime settings. Raises ConfigError for invalid values, and for a ZeRO stage that `training`
+    does not support."""
     result = build(RuntimeSettings, runtime, "runtime")
     require_zero_stage("runtime.zero_stage", result.zero_stage, training)
     return result
 
 
 def not_installed(package: str) -> str:
-    """Return a message for a sink of metrics whose package is missing."""
+    """Return the message for a metrics sink whose package is missing."""
     return f"{package!r} needs the package {package}, which is not installed here; install it, or leave {package!r} out"
 
 
 def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:
-    """Raise ConfigError, naming `key`, for a ZeRO stage that changes the optimiser or shards tensors that are
-    measured."""
+    """Raise ConfigError, naming `key`, for a ZeRO stage that the optimiser, the objective or a measurement does not
+    support."""
     if training.steps == 0:
         return
     if stage != 0 and training.optimizer.name != "adamw":

@@ -1,8 +1,7 @@
-"""The settings of a pretraining run (`PretrainSettings`), which determine its weights and are part of its identity.
+"""Settings of a pretraining run (`PretrainSettings`) that determine its weights and identify the run.
 
-Values that exclude each other are refused here with the reason, before any data is loaded. `runtime_settings` has the
-settings that may change between two attempts of a run. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table
-4.
+Values that exclude each other are refused before any data is loaded. `runtime_settings` contains the settings that may
+change between two attempts of a run. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4.
 """
 
 import math
@@ -42,17 +41,17 @@ from hatchery.training.start_settings import (
 )
 from hatchery.typed import build, stage_body
 
-# Tokens per word if the corpus has no count: the value of BabyLM's baselines of 2025, with 16,384 subwords (their
-# numbers of steps and batch sizes give 1.616 and 1.624).
+# Estimated number of tokens per word. For BabyLM's baselines of 2025 with 16,384 subwords, the numbers of steps and
+# batch sizes give 1.616 and 1.624.
 TOKENS_PER_WORD = 1.62
-# Assumed steps per minute for planning, if the device is unknown; estimates of cost use measured values.
+# Estimated number of steps per minute, to plan a budget of minutes before the device is known.
 STEPS_PER_MINUTE = 60
 MOST_STEPS = 100_000_000
-"""Largest number of steps, because a plan stores a number for each step; it is some thousand times the steps of the
-papers."""
+"""Maximum number of steps, because a plan stores a number for each step; thousands of times the papers' numbers of
+steps."""
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500
-"""Default interval; in a shorter training it means one evaluation at the end."""
+"""Default number of steps between two evaluations; a shorter training is evaluated only at its end."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +59,20 @@ class ScheduleSettings(Settings):
     """Schedule of the learning rate."""
 
     name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"] = "cosine"
-    """Decay of the learning rate after warm-up; linear_as_published multiplies warm-up and decay and ends near 0."""
+    """Decay of the learning rate after warm-up. linear_as_published multiplies warm-up and decay, and ends near 0."""
     warmup_fraction: Share = WARMUP_FRACTION
     """Share of the steps in which the learning rate rises to its peak."""
     final_fraction: Share = 0.1
     """Final learning rate as a share of the peak."""
     cooldown_fraction: Share = 0.0
-    """Share of the steps at the end in which the learning rate falls linearly from final_fraction to 0; 0 disables the
-    cooldown."""
+    """Share of the steps, at the end, in which the learning rate falls linearly from final_fraction to 0; 0 disables
+    this cooldown."""
     warmup_steps_limit: Count | None = None
     """Maximum number of warm-up steps; null sets no maximum."""
     warmup_steps: Count = ABSENT
-    """Number of warm-up steps, instead of warmup_fraction; at most the number of steps, unless the training state is
-    kept for another run. The learning rates of inverse_square_root and constant then do not depend on the length of the
-    run."""
+    """Number of warm-up steps, instead of warmup_fraction. Must not exceed the number of steps, unless the training
+    state is kept for another run. With this key, the learning rates of inverse_square_root and constant do not depend
+    on the number of steps."""
 
     def __post_init__(self) -> None:
         if self.warmup_steps is ABSENT:
@@ -87,35 +86,36 @@ class ScheduleSettings(Settings):
 
 @dataclass(frozen=True)
 class LongSequenceSettings(Settings):
-    """Sequences `factor` times longer, and batches `factor` times smaller, than at the start. `long_sequence` begins at
-    step `floor(from_fraction * steps)`, `length_schedule` with the step that completes this share of the steps."""
+    """Sequences that are `factor` times longer, and batches that are `factor` times smaller, than at the beginning of
+    training. `long_sequence` begins at step `floor(from_fraction * steps)`, an entry of `length_schedule` with the step
+    that completes this share of the steps."""
 
     from_fraction: Share
-    """Share of the steps before the change."""
+    """Share of the steps before the sequence length changes."""
     factor: Count
-    """Factor by which sequences become longer; batch_size must be a multiple of it."""
+    """Factor by which sequences become longer; batch_size must be a multiple of this factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(Settings):
-    """The settings that determine the weights, in addition to model, seed and text: a run's share of an experiment
-    and of a stage."""
+    """The settings that determine the weights, in addition to model, seed and text; shared by the settings of an
+    experiment and of the stage."""
 
     steps: Natural = ABSENT
-    """Number of optimiser steps; 0 leaves the model randomly initialised, as the baseline of every comparison."""
+    """Number of optimiser steps; 0 gives a randomly initialised model, which serves as a baseline."""
     budget: BudgetSettings | None = None
-    """Limit on the text or time of the training, instead of `steps`. The number of steps is calculated before the first
+    """Limit on the words or minutes of training, instead of `steps`. The number of steps is calculated before the first
     step, so schedules cover the whole budget. null uses `steps`."""
     batch_size: Count
     """Number of sequences per step over all devices; with task translation, the maximum number of target tokens."""
     sequence_length: Annotated[int, Range(ge=8)] = 128
     """Number of tokens in a sequence, including [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
-    """Longer sequences and smaller batches, by the same factor, in the last part of the steps. The text is then read
-    from its beginning again, as published. null keeps both sizes."""
+    """Longer sequences and smaller batches, by the same factor, in the last part of the steps. At the change, the text
+    is read again from its beginning, as published. null keeps sequence length and batch size constant."""
     length_schedule: tuple[LongSequenceSettings, ...] = ()
-    """Changes of sequence length and batch size in the order of the steps. Unlike after `long_sequence`, reading
-    continues at the same place in the text."""
+    """Changes of sequence length and batch size in the order of the steps. At a change, reading continues at the same
+    position in the text, unlike with `long_sequence`."""
     initial_batch_fraction: ShareAboveZero = 1.0
     """Size of the first batch as a share of batch_size; batches grow linearly to batch_size over all steps."""
     weight_average: WeightAverageSettings | None = None
@@ -131,36 +131,36 @@ class TrainingSettings(Settings):
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     """Schedule of the learning rate."""
     initialise_from: InitialModelSettings | None = None
-    """The model that training starts from; null starts from random weights."""
+    """Model from which training starts; null starts from random weights."""
     distillation: DistillationSettings | None = omitted_at_default(None)
-    """Learning from the predictions of finished models; null learns from the labels alone."""
+    """Distillation from the predictions of finished models; null learns only from the labels."""
     early_stopping: EarlyStoppingSettings | None = None
-    """Stop when the development loss or the translation of development text no longer improves; null trains for all
-    steps."""
+    """Stop training when the development loss (with translation, development BLEU) no longer improves; null trains for
+    all steps."""
     keep_training_state: bool = False
     """Keep the optimiser state with the model, so that another run can continue from it (`take: training`). Needs three
     times the disk space of the model."""
     milestones: Annotated[tuple[Count, ...], Unique()] = ()
-    """Steps whose models are kept in addition to the finished model, for runs that start from them
+    """Step numbers whose models are kept in addition to the finished model, as initial models of other runs
     (`initialise_from.step`)."""
     checkpoints_at: Literal["babylm"] | Annotated[tuple[WordCount, ...], Unique()] = ()
-    """With a budget: numbers of words after which the model is kept in addition to the finished model. babylm means
-    every 1M up to 10M, every 10M up to 100M, and every 100M up to 1000M. The checkpoint of the whole budget is the
-    finished model."""
+    """With a budget in words: numbers of words after which the model is kept, in addition to the finished model. babylm
+    means every 1M words up to 10M, every 10M up to 100M, and every 100M up to 1000M. The milestone that equals the
+    budget is the finished model."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Number format of the forward pass; parameters are always fp32. auto uses bf16 autocast on GPUs that support it,
-    otherwise fp32."""
+    """Number format of the forward pass; parameters are always fp32. auto uses bf16 autocast on GPUs that support bf16,
+    and fp32 on all other devices."""
     loss_average: Literal["tokens", "processes"] = "tokens"
-    """Averaging of the loss. tokens: mean over the tokens of the global batch. processes: mean of the processes' means,
-    as published."""
+    """Averaging of the loss. tokens: mean over the tokens of the global batch. processes: mean of the means of all
+    processes, as published."""
     divergences: bool = False
     """Log the divergences of the output from the unigram, uniform and empirical distributions."""
     bias_drift: bool = False
     """Log the distance of the output layer's bias from its initial value and from the unigram distribution."""
     evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
-    """Number of steps between two measurements of the development loss; it is also measured after the last step."""
+    """Number of steps between two measurements of the development loss, which is also measured after the last step."""
     evaluation_sequences: Natural = 2048
-    """Number of development sequences, or sentence pairs, for the development loss; masks are the same every time. 0
+    """Number of development sequences, or sentence pairs, for the development loss; their masks are always the same. 0
     measures no development loss."""
 
     def __post_init__(self) -> None:
@@ -195,7 +195,7 @@ class TrainingSettings(Settings):
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """Numbers of words after which models are kept, in order."""
+        """Numbers of words at which word milestones are kept, in ascending order."""
         most = self.words_budget
         if most is None or self.steps == 0:
             return ()
@@ -204,16 +204,15 @@ class TrainingSettings(Settings):
 
     @property
     def words_budget(self) -> int | None:
-        """The number of words of a budget in words; None without one."""
+        """Number of words of the budget; None without a budget in words."""
         return None if self.budget is None else self.budget.words
 
     def with_steps(self, steps: int) -> Self:
-        """Return the settings with `steps` that spend the budget."""
+        """Return the settings with `steps`, the number of steps that spend the budget, instead of the budget."""
         return replace(self, steps=steps, budget=None, checkpoints_at=())
 
     def planned(self) -> Self:
-        """Return the settings with the probable number of steps of their budget, as far as it is known before there
-        is text."""
+        """Return the settings with an estimate of the number of steps that spend the budget."""
         if self.steps is not ABSENT or self.budget is None:
             return self
         return self.with_steps(self._likely_steps(self.budget))
@@ -227,7 +226,7 @@ class TrainingSettings(Settings):
         return max(1, round(budget.words * TOKENS_PER_WORD / tokens_per_step))
 
     def _check_budget(self) -> None:
-        """Refuse combinations of steps and budget, and marks that fit neither."""
+        """Refuse combinations of steps and budget, and word milestones that do not fit the budget."""
         if self.steps is ABSENT and self.budget is None:
             raise RefusedError("steps", "the key is missing; expected `steps` or a `budget`")
         key = "steps" if self.budget is None else "budget"
@@ -262,7 +261,7 @@ class TrainingSettings(Settings):
             )
 
     def _check_batches(self, translates: bool) -> None:
-        """Refuse lengths and batch sizes that do not fit each other."""
+        """Refuse sequence lengths, batch sizes and data orders that exclude each other."""
         named = {"long_sequence": (self.long_sequence,), "length_schedule": self.length_schedule}
         changes = [(key, change) for key, of_key in named.items() for change in of_key if change is not None]
         if self.long_sequence and self.length_schedule:
@@ -301,7 +300,7 @@ class TrainingSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingSettings(TrainingSettings):
-    """Pretraining of an experiment's models. Under a run, only the keys that differ are needed."""
+    """Pretraining of an experiment's models. A run lists only the keys that differ from the experiment's."""
 
     initialise_from: InitialModelChoice | None = None
     """Model from which training starts: a run of this or another experiment, or a folder with a manifest (`path`). null
@@ -311,8 +310,8 @@ class PretrainingSettings(TrainingSettings):
     order: CurriculumChoice | None = omitted_at_default(None)
     """Order of the sequences by difficulty; null shuffles them in every epoch."""
     ensemble: tuple[ModelChoice, ...] = omitted_at_default(())
-    """Finished models with the tokenizer and the objective of this run, which is the mean of their probabilities. Needs
-    `steps: 0`; `model` is that of the first."""
+    """Finished models with the tokenizer and the objective of this run, whose probabilities the run's model averages.
+    Needs `steps: 0`; `model` must be the model of the first member."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -328,23 +327,24 @@ class PretrainingSettings(TrainingSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainSettings(TrainingSettings):
-    """The settings of a run of the stage `pretrain`, apart from the token shards and the tokenizer.
+    """The settings of a run in the stage `pretrain`, apart from the token shards and the tokenizer.
 
-    Those of a run of 0 steps lack what decides its training.
+    A run of 0 steps has only the settings that determine an untrained model.
     """
 
     batch_size: Count = 1
-    """Always set for a run that trains."""
+    """Set for every run with at least one step."""
     model: dict[str, Any]
-    """Keys of a model's configuration except the vocabulary size, which the token shards know."""
+    """Keys of the model's configuration, except the vocabulary size, which comes from the token shards."""
     seed: Natural
-    """Draws weights, masks, dropout and the order of the data."""
+    """Random seed of the weights, the masks, dropout and the data order."""
     ensemble: bool = omitted_at_default(False)
-    """The model is the mean of the probabilities of finished models; their manifests are inputs of the job."""
+    """The model is an ensemble, the mean of the probabilities of finished models; their manifests are inputs of the
+    stage."""
 
     @property
     def model_values(self) -> dict[str, object]:
-        """The fields of the model's configuration, apart from those that the tokenizer determines."""
+        """Fields of the model's configuration, except those that the tokenizer determines."""
         return {
             **self.model,
             "vocabulary_bias": self.output_bias.kind != "none",

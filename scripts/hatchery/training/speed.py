@@ -1,13 +1,12 @@
 """Speed, peak speed and memory of a run, and the reuse of freed memory.
 
-On a CUDA device, memory is torch's allocated memory; on the CPU it is the resident set of the process, libraries and
-data included. Only this process is measured, so a run of several processes has several figures.
+On a CUDA device, memory is torch's allocated memory. On a CPU it is the resident memory of the process, including
+libraries and data. Only this process is measured.
 
-By default the C library maps large tensors one by one and unmaps them when they are freed, so that a step touches
-100,000 fresh pages, which the kernel zeroes: a seventh of a step's time in bf16. So this module keeps freed memory for
-the tensors of the next step. Kept memory becomes fragmented, because small objects are allocated in it and batches
-without padding differ in size; therefore all of it is occasionally returned to the kernel. C libraries other than glibc
-are not changed.
+By default the C library returns the memory of a freed large tensor to the kernel, so that every step uses 100,000 new
+pages, which the kernel fills with zeros: a seventh of a step's time in bf16. With glibc, this module makes the process
+keep freed memory for the next step. Because small objects and batches of different sizes fragment this memory, all of
+it is occasionally returned to the kernel.
 """
 
 import ctypes
@@ -23,16 +22,16 @@ if TYPE_CHECKING:
     import torch
 
 _MIB = 2**20
-# getrusage counts in KiB, on macOS in bytes.
+# getrusage counts in KiB, but on macOS in bytes.
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 2**10
 
 
 class Memory(NamedTuple):
-    """Memory in MiB, rounded to a tenth."""
+    """Memory in MiB, rounded to 0.1."""
 
     current: float
     peak: float
-    """Peak since the process started."""
+    """Peak since the start of the process."""
 
 
 def memory_mib(device: "torch.device") -> Memory:
@@ -43,20 +42,19 @@ def memory_mib(device: "torch.device") -> Memory:
         current, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
     else:
         current = _resident_bytes()
-        # The maximum of both, because the kernel updates the peak later than the current size.
+        # The maximum of both numbers, because the kernel updates the peak later than the current size.
         peak = max(current, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT)
     return Memory(round(current / _MIB, 1), round(peak / _MIB, 1))
 
 
 def _resident_bytes() -> int:
-    import psutil  # Imported here, because planning needs the peaks of devices without torch.
+    import psutil  # Imported here, because planning needs only the peak speeds of devices.
 
     return int(psutil.Process().memory_info().rss)
 
 
 class Speedometer:
-    """Measures tokens, FLOPs and seconds between two readings, over all processes; the time of evaluations can be left
-    out."""
+    """Measures tokens, FLOPs and seconds between two readings, over all processes; pauses can be excluded."""
 
     def __init__(
         self,
@@ -70,14 +68,14 @@ class Speedometer:
         self.restart()
 
     def count(self, tokens: int, flops: float) -> None:
-        """Add a step of all processes: the number of tokens and the FLOPs of its global batch."""
+        """Add a step: the number of tokens and the FLOPs of its global batch."""
         self._steps += 1
         self._tokens += tokens
         self._flops += flops
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Exclude the time of the `with` block, because evaluation and saving are not training steps."""
+        """Exclude the time of the `with` block, for example of an evaluation or a checkpoint."""
         started = self._clock()
         try:
             yield
@@ -88,8 +86,8 @@ class Speedometer:
         """Return speed and memory since the last call; empty if no step was counted.
 
         Keys are `tokens_per_second` (without padding), `step_seconds`, `mfu` (0 to 1, None if the peak is unknown),
-        `memory_mib` and `peak_memory_mib` of this process. On a GPU, call it only after a value of the last step was
-        fetched: otherwise steps that are still in the device's queue would count as done.
+        `memory_mib` and `peak_memory_mib` of this process. On a GPU, first read a value of the last step: otherwise
+        steps that are still in the device's queue would count as finished.
         """
         if not self._steps:
             return {}
@@ -107,20 +105,20 @@ class Speedometer:
         return reading
 
     def restart(self) -> None:
-        """Discard the steps since the last reading."""
+        """Discard all counts, and begin a new measurement."""
         self._started, self._away = self._clock(), 0.0
         self._steps = self._tokens = 0
         self._flops = 0.0
 
 
 _MMAP_MAX, _TRIM_THRESHOLD, _TOP_PAD = -4, -1, -2
-# Memory is returned if the process has grown by this factor over its size after the first steps, but not more often
-# than at this interval: the next step touches fresh pages, which costs half of its time (3 % in all, measured).
+# Freed memory is returned if the process has grown by this factor since its first steps, but only at this interval of
+# steps, because the next step then takes half as much time again (3 % in total, measured).
 GROWTH, FIRST_STEPS, INTERVAL_STEPS = 1.5, 5, 20
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep freed memory instead of returning it to the kernel."""
+    """Make the C library keep freed memory instead of returning it to the kernel."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, 2**31 - 1), (_TOP_PAD, 2**26)):
@@ -128,13 +126,13 @@ def keep_freed_memory() -> None:
 
 
 class KeptMemory:
-    """Limits the freed memory that this process keeps, relative to the size of the process after the first steps."""
+    """Returns freed memory to the kernel if this process grows too much."""
 
     def __init__(self) -> None:
         self._steps, self._limit = 0, float("inf")
 
     def step_finished(self) -> None:
-        """Count a step; at intervals, return freed memory to the kernel if the process has grown too much."""
+        """Count a step; at intervals, return freed memory if the process exceeds `GROWTH` times its first size."""
         self._steps += 1
         if self._steps == FIRST_STEPS:
             self._limit = GROWTH * _resident_bytes()
@@ -151,8 +149,8 @@ _TERA = 1e12
 # V100 and L40S Tensor Core GPUs; AMD Instinct MI250X data sheet, halved, because torch sees each of its two dies as a
 # device (fp32 by matrix cores). The patterns match the drivers' device names, and the first match counts.
 _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
-    # The peak of a MIG partition of a GPU is unknown: it has a part of the GPU's speed, and the name does not determine
-    # its clock.
+    # A MIG partition has only a part of the GPU's speed, and its name does not determine its clock, so its peak is
+    # unknown.
     (r"\bMIG\b", {}),
     (r"\b(H200|H100) NVL\b", {"bf16": 835.5, "fp16": 835.5, "tf32": 417.5, "fp32": 60.0}),
     (r"\bH100 PCIe\b", {"bf16": 756.0, "fp16": 756.0, "tf32": 378.0, "fp32": 51.0}),
@@ -180,11 +178,13 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 
 
 def peak_flops_of(device: "torch.device", precision: str) -> float | None:
-    """Return the peak FLOP/s of this process's device (see `peak_flops`); fp32 counts as TensorFloat-32 if torch may
-    use it."""
+    """Return the peak FLOP/s of this process's device; None if unknown.
+
+    For fp32, the peak is that of TensorFloat-32 if torch may use it.
+    """
     if device.type != "cuda":
         return None
-    import torch  # Imported here, because planning counts operations without torch.
+    import torch  # Imported here, because planning computes FLOPs without torch.
 
     if precision == "fp32" and torch.get_float32_matmul_precision() != "highest":
         precision = "tf32"
@@ -192,10 +192,11 @@ def peak_flops_of(device: "torch.device", precision: str) -> float | None:
 
 
 def mfu(flops: float, seconds: float, devices: int, peak: float | None) -> float | None:
-    """Return model FLOPs utilisation, 0 to 1: `flops` of the model in `seconds` over the peak of `devices`.
+    """Return the model FLOPs utilisation, 0 to 1: the speed `flops` / `seconds` divided by the peak speed of all
+    devices.
 
-    `peak` is the peak FLOP/s of one device; if it is None, the result is None. Source: Chowdhery et al. (2022),
-    arXiv:2204.02311; recomputed activations do not count.
+    `peak` is the peak FLOP/s of one device; the result is None if `peak` is None. Recomputed activations are not part
+    of `flops`. Source: Chowdhery et al. (2022), arXiv:2204.02311.
     """
     if peak is None or seconds <= 0:
         return None

@@ -1,8 +1,9 @@
-"""Settings of the start and the end of a pretraining: an initial model, a prior, a budget, early stopping, an average.
+"""Settings of the start and the end of a pretraining: initial model, output bias, budget, early stopping, weight
+average.
 
 Source of the output bias: "A Natural Bias for Language Generation Models", Sections 3 and 4.1;
-docs/papers/natural-bias.md, "Scale of the output matrix". The default is the zero bias of all papers here; values that
-exclude each other are refused with the reason.
+docs/papers/natural-bias.md, "Scale of the output matrix". All other papers use the default, a zero bias. Values that
+exclude each other are refused.
 """
 
 from dataclasses import dataclass
@@ -25,99 +26,103 @@ from hatchery.settings.fields import ABSENT, CorpusName, DataName, NotEmpty, One
 WordCount = Annotated[int, Range(ge=1), ShortNumber()]
 """A number of words: 100000000, or 100M."""
 NEARLY = 0.95
-"""Smallest share of a budget of words that the epochs must reach: held-out text and cleaning remove a few percent."""
-# Keys of the configuration in which a model may differ from its initial model, because they change no tensor's shape or
-# meaning.
+"""Minimum share of a word budget that the epochs must reach, because held-out text and cleaning remove a few percent of
+the words."""
+# Configuration keys in which a model may differ from its initial model, because they change neither shape nor meaning
+# of a tensor.
 FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
 @dataclass(frozen=True)
 class InitialModelSettings(Settings):
-    """The model that training starts from; which one that is, its manifest among the inputs says."""
+    """Use of the initial model; its manifest is an input of the stage."""
 
     take: Literal["weights", "training"] = "weights"
-    """weights: start at step 0 with a new optimiser and the whole schedule. training: continue the other run with its
-    optimiser, its position in the data and its step count."""
+    """weights: start at step 0 with a new optimiser and a complete schedule. training: continue the training of the
+    initial model with its optimiser, its position in the data and its step number."""
     step: Count | None = None
-    """Step of the other run's model, one of its `milestones`; null uses the finished model. A run of 0 steps evaluates
-    the model unchanged."""
+    """Number of a step in the initial model's `milestones`, whose weights are used; null uses the finished model. With
+    `steps: 0`, the run's model has these weights unchanged."""
 
 
 @dataclass(frozen=True)
 class ModelChoice(Settings):
-    """Finished model, by its run in an experiment or by its folder."""
+    """Finished model: a run of an experiment, or a folder."""
 
     run: str = ABSENT
     """Name of the run."""
     experiment: str | None = None
-    """Experiment of the run; null means this experiment."""
+    """Name of the run's experiment; null means this experiment."""
     seed: Natural | None = None
-    """Pretraining seed of the run; null uses its only seed, or else the seed of the new run."""
+    """Pretraining seed of the named run. null uses its only seed or, if it has several seeds, the seed of this run."""
     path: NotEmpty = ABSENT
-    """Folder written by scripts/import_checkpoint.py or by pretraining, or the name of a `data` entry with its path."""
+    """Folder that scripts/import_checkpoint.py or a pretraining has written, or the name of a `data` entry with such a
+    folder as its path."""
 
 
 @dataclass(frozen=True)
 class InitialModelChoice(ModelChoice, InitialModelSettings):
-    """Model from which training starts, by its name in an experiment or by its folder."""
+    """Model from which training starts: a run of an experiment, or a folder."""
 
 
 @dataclass(frozen=True)
 class EarlyStoppingSettings(Settings):
-    """Stop after a number of evaluations in a row without a new best value that exceeds the minimum improvement. The
-    value is the development loss, or BLEU of development text if the objective is translation."""
+    """Stop training if consecutive evaluations do not improve on the best value by more than the minimum improvement.
+    The value is the development loss or, with task translation, the BLEU score of development text."""
 
     patience_evaluations: Count
-    """Number of evaluations in a row without improvement after which training stops."""
+    """Number of consecutive evaluations without improvement after which training stops."""
     minimum_improvement: NonNegative = 0.0
-    """Minimum difference from the best value that counts as an improvement: nats per labelled token, or BLEU points."""
+    """Minimum difference from the best value that counts as improvement, in nats per labelled token or BLEU points."""
     export: Literal["best", "last"] = "best"
-    """Exported weights: those of the best evaluation (the first, if several are equal), or those of the last step."""
+    """Exported weights. best: those of the best evaluation (the first of equal evaluations). last: those of the last
+    step."""
 
 
 @dataclass(frozen=True)
 class BudgetSettings(OneOfKeys):
-    """Maximum amount of text or training time. A run ends with the last step within the budget."""
+    """Maximum amount of text or training time. The last step of a run is the last step that does not exceed the
+    budget."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("words_seen",): "words_seen: 100M", ("minutes",): "minutes: 10"}
 
     words_seen: WordCount = ABSENT
-    """Number of words in the text that the model reads, such as 100M or 100000000. Words are counted by the
-    `word_count` of the corpus, including repetitions and the words read by the model from which the run starts."""
+    """Number of words that the model reads, such as 100M or 100000000, counted by the `word_count` of the corpus.
+    Repetitions count, and so do the words that the initial model has read."""
     epochs: Positive | None = None
-    """Additional limit: maximum number of passes over the words of the text; null sets no limit."""
+    """Additional limit: maximum number of passes over the text, by number of words; null sets no limit."""
     corpus_words: WordCount | None = None
     """Maximum number of words in the corpus; a larger corpus is refused. null accepts any size."""
     corpus_bytes: Count | None = None
     """Maximum size of the corpus in bytes of UTF-8; a larger corpus is refused. null accepts any size."""
     minutes: Positive = ABSENT
     """Duration of the training in minutes, without evaluation. The number of steps is calculated from the duration of
-    some steps at the start of the run, so all results depend on the machine and its load; the manifest records it as
+    some trial steps, so all results depend on the machine and its load; the manifest records the number as
     `planned_steps`."""
 
     @property
     def words(self) -> int | None:
-        """The number of words of a budget in words."""
+        """Number of words of the budget; None for a budget in minutes."""
         return None if self.words_seen is ABSENT else self.words_seen
 
 
 @dataclass(frozen=True)
 class WeightAverageSettings(Settings):
-    """Average of the weights. The default is an exponential average: a copy of the initial weights that is updated
-    after every step. `{weights: equal, from_fraction: 0.8}` is stochastic weight averaging; with `every_steps`, it
-    averages late checkpoints."""
+    """Average of the weights. The default is an exponential average that starts with the initial weights and is updated
+    after every step. `{weights: equal, from_fraction: 0.8}` is stochastic weight averaging; with `every_steps`, the
+    average is taken over late checkpoints."""
 
     decay: ShareBelowOne = 0.999
-    """Weight of the previous average in every update of an exponential average; the current weights have the remaining
-    weight."""
+    """Weight of the previous average in an update of the exponential average; the weight of the current weights is 1
+    minus this number."""
     keep_raw_weights: bool = False
     """Also export the weights of the last step, in the folder `raw_weights` of the model."""
     weights: Literal["exponential", "equal"] = omitted_at_default("exponential")
-    """exponential: recent weights count more. equal: mean of all averaged weights."""
+    """exponential: recent weights have larger factors. equal: mean of all averaged weights."""
     from_fraction: ShareBelowOne = omitted_at_default(0.0)
-    """Share of the steps before averaging begins; until then, the current weights are evaluated."""
+    """Share of the steps before averaging begins; before that step, the current weights are evaluated."""
     every_steps: Count = omitted_at_default(1)
-    """Number of steps between two updates of the average, counted backwards from the last step."""
+    """Number of steps between two updates of the average; the last step is always an update."""
 
     def __post_init__(self) -> None:
         if self.weights == "equal" and self.decay != WeightAverageSettings.decay:
@@ -125,24 +130,25 @@ class WeightAverageSettings(Settings):
 
     @property
     def averages_every_step(self) -> bool:
-        """True if it is an exponential average of all steps."""
+        """True for an exponential average over all steps."""
         return self.weights == "exponential" and self.from_fraction == 0 and self.every_steps == 1
 
 
 @dataclass(frozen=True)
 class CurriculumSettings(Settings):
-    """Order of the sequences in an epoch by difficulty, or one random order for all epochs."""
+    """Curriculum: the order of the sequences in an epoch, by difficulty or equal in all epochs."""
 
     by: Literal["length", "rarity", "first_epoch", "loss", "words"]
     """Measure of difficulty. length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens by their
     frequency. loss: mean loss of the finished model `model`. words: mean value of the words in the table `words`, such
-    as their age of acquisition. first_epoch: no difficulty; every epoch has the random order of the first."""
+    as their age of acquisition. first_epoch: no measure; all epochs have the random order of the first epoch."""
     first: Literal["easy", "hard"] = "easy"
-    """Beginning of an epoch. easy: short sentences or frequent tokens come first. hard: the opposite order."""
+    """Sequences at the beginning of an epoch. easy: short sentences or frequent tokens. hard: the most difficult
+    sequences."""
     epochs: Count | None = None
     """Number of ordered epochs at the start; later epochs are shuffled. null orders all epochs."""
     spread: NonNegative = 0.1
-    """Maximum distance by which a sequence is moved from its rank, as a share of the epoch."""
+    """Maximum distance of a sequence from its rank by difficulty, as a share of the epoch."""
     word_column: NotEmpty = omitted_at_default("word")
     """With by: words: column of the words in the table."""
     value_column: NotEmpty = omitted_at_default("value")
@@ -158,13 +164,13 @@ class CurriculumSettings(Settings):
 
 @dataclass(frozen=True)
 class CurriculumChoice(CurriculumSettings):
-    """Order of the sequences in an epoch by difficulty, or one random order for all epochs."""
+    """Curriculum: the order of the sequences in an epoch, by difficulty or equal in all epochs."""
 
     model: ModelChoice | None = None
     """With by: loss: finished model with the tokenizer and the objective of the run."""
     words: DataName = ABSENT
-    """With by: words: raw input with one table (.csv or .tsv) of words and values, an entry under `data` of
-    config.yaml."""
+    """With by: words: raw input (an entry under `data` of config.yaml) that contains one table (.csv or .tsv) of words
+    and values."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -176,33 +182,34 @@ class CurriculumChoice(CurriculumSettings):
 
 @dataclass(frozen=True)
 class OutputBiasSettings(Settings):
-    """Initial values of the output layer. Raises ConfigError for values that exclude each other."""
+    """Initial bias and initial matrix of the output layer. Raises ConfigError for values that exclude each other."""
 
     kind: Literal["zero", "unigram", "none"] = "zero"
-    """Initial bias: zero, unigram for the logarithm of the label frequencies, or none for a layer without bias. All
-    start from the same matrix."""
+    """Initial bias. zero: zeros. unigram: logarithm of the label frequencies. none: a layer without bias. The initial
+    matrix is the same for all three."""
     smoothing: NonNegative = 1.0
     """Number added to the count of every token type."""
     label_smoothing: Share = 0.0
-    """Share of the uniform distribution that is mixed into the frequencies; above 0, it replaces `smoothing`."""
+    """Share of the uniform distribution in the mixture with the label frequencies; a value above 0 replaces
+    `smoothing`."""
     counts: Literal["labels", "corpus", "larger_corpus"] = "labels"
-    """Source of the frequencies. labels: labels of the run's own examples. corpus: all possible labels in the run's
-    corpus. larger_corpus: tokens of another, larger corpus."""
+    """Source of the frequencies. labels: the labels of the run's own examples. corpus: all possible labels in the run's
+    corpus. larger_corpus: the tokens of another, larger corpus."""
     larger_corpus: CorpusName = ABSENT
-    """Larger corpus for `counts: larger_corpus`. It is encoded with the run's tokenizer; its sentences end in the same
-    way as targets."""
-    # The default gives about 2 million labels at 128 tokens per sequence, counted within a minute: the frequency of a
-    # type with 100 labels then has a standard error of 10 %.
+    """Larger corpus for `counts: larger_corpus`, encoded with the run's tokenizer. An end token is counted for each of
+    its sentences, as for targets."""
+    # The default gives about 2 million labels at 128 tokens per sequence, which are counted within a minute. The
+    # frequency of a token with 100 labels then has a standard error of 10 %.
     counted_examples: Count | None = 100_000
-    """Maximum number of examples that are masked to count labels; null uses all examples."""
+    """Maximum number of examples whose labels are counted; null uses all examples."""
     centred: bool = False
-    """Subtract the mean from the log frequencies: the same model with a smaller norm."""
+    """Subtract the mean from the log frequencies; the predictions are the same, with a smaller norm of the bias."""
     weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"
-    """Initial output matrix, for untied embeddings only. own keeps the usual matrix. unit, or a number s, draws from s
-    * N(0, 1/d). unit_uniform draws from a uniform distribution with the variance of unit (Appendix A). frobenius is the
-    paper's literal rule."""
+    """Initial output matrix, for untied embeddings only. own keeps the model's usual initialisation. unit draws from
+    N(0, 1/d), and a number s from s * N(0, 1/d). unit_uniform draws from a uniform distribution with the variance of
+    unit (Appendix A). frobenius is the paper's literal rule."""
     report: bool = False
-    """Report the first step of runs with kind zero or none, too; this requires counting labels."""
+    """Report the output layer at the first step for kind zero and none, too, which requires counting labels."""
 
     def __post_init__(self) -> None:
         if self.smoothing + self.label_smoothing <= 0:
@@ -211,7 +218,7 @@ class OutputBiasSettings(Settings):
         if named != (self.counts == "larger_corpus"):
             given = self.larger_corpus if named else None
             raise refused("larger_corpus", given, "a corpus, where counts is larger_corpus, and nothing elsewhere")
-        # The paper states its rule for all models, but relative to a bias of 0 the rule would scale the matrix to zero.
+        # The paper states its rule for all models, but for a bias of 0 the rule would scale the matrix to zero.
         if self.weight_scale in ("centred", "frobenius") and self.kind != "unigram":
             raise refused(
                 "weight_scale",

@@ -1,10 +1,10 @@
-"""The plan of a training: sequence length, batch size, position in the data, masking rate and learning rate of every
-step, as functions of the step number.
+"""The plan of a training: sequence length, batch size, position in the data, masking rate and learning rate as
+functions of the step.
 
-The loop, the loader, estimates of cost and analysis use one plan, so they agree on a run's steps. Lengths, a ramp of
-the batch size and a falling rate of masking are entries of the plan. Sources: docs/papers/ltg-bert.md, "Pretraining",
-for longer sequences near the end; docs/papers/gpt-bert.md, "Training", for batches that grow linearly and for a rate of
-masking that falls. The plan is independent of the data: the loader knows the length of an epoch (`data_order`).
+The training loop, the loader, cost estimates and analysis use the same plan. The plan does not depend on the data; the
+number of sequences in an epoch is known only to `data_order`. Sources: docs/papers/ltg-bert.md, "Pretraining", for
+longer sequences at the end; docs/papers/gpt-bert.md, "Training", for linearly growing batches and a falling masking
+rate.
 """
 
 import math
@@ -21,55 +21,54 @@ from hatchery.training.settings import TrainingSettings
 
 @dataclass(frozen=True)
 class Step:
-    """One optimiser step of a run."""
+    """An optimiser step of a run."""
 
     number: int
     """Number of the step, from 0."""
     sequence_length: int
     """Number of tokens of a sequence, special tokens included."""
     batch_size: int
-    """Number of sequences over all processes, or of the objective's other unit of batches."""
+    """Number of sequences in the global batch, or of target tokens for an objective that counts them."""
     sequences: tuple[int, ...]
-    """Number of sequences of each of the objective's kinds (masked, causal)."""
+    """Number of sequences of each kind (masked, causal) that the objective has."""
     stretch: int
-    """Index, from 0, of the stretch (consecutive steps of one sequence length) that contains the step."""
+    """Index, from 0, of the step's stretch (consecutive steps with one sequence length)."""
     read: tuple[int, ...]
-    """Number of sequences of each kind that earlier steps of the stretch have read."""
+    """Number of sequences of each kind that the stretch has read before this step."""
     mask_rate: float | None
-    """Share of tokens to hide; None for an objective without masks."""
+    """Share of tokens to mask; None for an objective without masks."""
     learning_rate: float
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive steps, `first_step` to `last_step - 1`, with sequences of one length."""
+    """A stretch: consecutive steps, `first_step` to `last_step - 1`, with sequences of one length."""
 
     first_step: int
     last_step: int
     sequence_length: int
-    # Number of sequences of each kind that all steps of the stretch read together.
+    # Number of sequences of each kind in all steps of the stretch.
     sequences: tuple[int, ...]
-    # Whether the stretch reads the data from the first sequence of the first epoch again.
+    # True if the stretch begins again with the first sequence of the first epoch.
     begins_anew: bool
 
 
 @dataclass(frozen=True)
 class Work:
-    """The computational work of some steps with sequences of one length."""
+    """The amount of computation in some steps with one sequence length."""
 
     sequence_length: int
-    # Approximate number of full sequences.
+    # Approximate number of sequences, as if all were full.
     sequences: float
     # Mean share of positions with a label.
     labelled_share: float
 
 
 class StepPlan:
-    """The steps of one run."""
+    """The plan of a run's steps."""
 
     def __init__(self, settings: TrainingSettings) -> None:
-        """Build the plan for the settings of a run, independent of its data; for a budget, with the estimated number of
-        steps."""
+        """`settings` are a run's settings; a budget is replaced by an estimated number of steps."""
         settings = settings.planned()
         self.settings, steps = settings, settings.steps
         changes = [(0, 1, True)]
@@ -79,7 +78,7 @@ class StepPlan:
         schedule = settings.length_schedule
         changes += [(_completing(change.from_fraction, steps), change.factor, False) for change in schedule]
         ends = [first for first, _, _ in changes[1:]] + [steps]
-        # Stretches without a step are omitted; the first stretch always reads the data from its beginning.
+        # Stretches without steps are left out. The first stretch always begins with the first sequence.
         spans = [
             (first, factor, anew or first == 0, end)
             for (first, factor, anew), end in zip(changes, ends, strict=True)
@@ -101,21 +100,21 @@ class StepPlan:
 
     @property
     def steps(self) -> int:
-        """Number of steps of the whole run."""
+        """Number of steps of the run."""
         return self.settings.steps
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Lengths of the run's sequences, in the order of the steps."""
+        """Sequence lengths of the run, in the order of the steps."""
         return tuple(stretch.sequence_length for stretch in self.stretches)
 
     @property
     def smallest_batch(self) -> int:
-        """The size of the smallest batch."""
+        """Size of the smallest batch."""
         return int(self._batches.min())
 
     def at(self, number: int) -> Step:
-        """Return step `number`, from 0."""
+        """Return step number `number`, counted from 0."""
         stretch = bisect_right(self.stretches, number, key=lambda stretch: stretch.first_step) - 1
         first = self.stretches[stretch].first_step
         return Step(
@@ -130,12 +129,12 @@ class StepPlan:
         )
 
     def learning_rate(self, number: int) -> float:
-        """Return the learning rate of update `number`, from 0."""
+        """Return the learning rate of step number `number`, counted from 0."""
         return learning_rate(self.settings.optimizer.learning_rate, self.settings.schedule, number, self.steps)
 
     def work(self, first: int = 0, end: int | None = None) -> list[Work]:
-        """Return the work of the steps from `first` to `end - 1` (None: to the last step), one entry for each sequence
-        length."""
+        """Return the work of the steps from `first` to `end - 1` (None: to the last step), one entry for each
+        stretch."""
         works = []
         for stretch in self.stretches:
             start, stop = max(first, stretch.first_step), min(self.steps if end is None else end, stretch.last_step)
@@ -148,12 +147,14 @@ class StepPlan:
         return works
 
     def sequences(self, first: int = 0, end: int | None = None) -> float:
-        """Return the approximate number of full sequences in the steps from `first` to `end - 1`."""
+        """Return the approximate number of sequences, as if all were full, in the steps from `first` to `end - 1`."""
         return plain_sum(work.sequences for work in self.work(first, end))
 
     def tokens(self, first: int = 0, end: int | None = None) -> int:
-        """Return the number of positions, padding included, in all sequences of the steps from `first` to `end - 1`; a
-        sentence pair counts both texts."""
+        """Return the number of positions, including padding, in the steps from `first` to `end - 1`.
+
+        In a sentence pair, the positions of both texts count.
+        """
         texts = self.settings.objective.texts_of_sequence
         return round(plain_sum(work.sequences * work.sequence_length for work in self.work(first, end))) * texts
 
@@ -169,8 +170,10 @@ class StepPlan:
         return number / self.steps
 
     def _labelled_share(self, first: int, end: int) -> float:
-        """Return the mean share of labelled positions over these steps; the masking rate is linear in the step
-        number."""
+        """Return the mean share of labelled positions in the steps from `first` to `end - 1`.
+
+        The masking rate is linear in the step number, so the rate at the mean step is used.
+        """
         objective = self.settings.objective
         weights = self._batches[first:end]
         centre = float(np.arange(first, end) @ weights / weights.sum())
@@ -178,14 +181,15 @@ class StepPlan:
 
 
 def _completing(share: float, steps: int) -> int:
-    """Return the index, from 0, of the step that completes the share `share` of all steps: GPT-BERT's rule for changing
-    the sequence length."""
+    """Return the index, from 0, of the step that completes the share `share` of all steps, as GPT-BERT's code does."""
     return bisect_left(range(steps), share, key=lambda step: (step + 1) / steps)
 
 
 def _ramped(batches: np.ndarray, initial_fraction: float) -> np.ndarray:
-    """Return batch sizes int64 [steps] that grow linearly from the share `initial_fraction` to all of `batches`; halves
-    are rounded up."""
+    """Return batch sizes, int64 [steps], that grow linearly from `initial_fraction` times `batches` to `batches`.
+
+    Halves are rounded up.
+    """
     if initial_fraction == 1:
         return batches
     progress = np.arange(len(batches)) / max(1, len(batches))

@@ -1,9 +1,9 @@
-"""Telemetry of a run: one JSON line per step, a file of speed, and optional sinks.
+"""Telemetry of a run: a metrics file with a JSON line per step, a speed file, and optional sinks.
 
-`metrics.jsonl` contains only reproducible values; a resumed run starts from the copy in its checkpoint, so no step
-appears twice. `speed.jsonl` (see `training.speed`) depends on the machine and the attempt: later attempts append to it,
-and it has no checksum. TensorBoard, trackio and Weights & Biases are off by default: each is imported only when its
-sink is opened, and a sink that fails during training is closed with a message, and the run continues.
+`metrics.jsonl` contains only reproducible values. A resumed run begins with the copy in its checkpoint, so no step
+appears twice. `speed.jsonl` depends on the machine: later attempts of the run append to it, and it has no checksum.
+TensorBoard, trackio and Weights & Biases are off by default, and imported only if they are used. A sink that fails
+during training is closed with a warning, and the run continues.
 """
 
 import json
@@ -23,14 +23,14 @@ from hatchery.units import bits_per_byte
 METRICS_FILE = "metrics.jsonl"
 SPEED_FILE = "speed.jsonl"
 SECONDS = "training_seconds"
-"""Key in a row of `speed.jsonl`: the training seconds of the run up to this row, over all its attempts."""
+"""Key in a row of `speed.jsonl`: training seconds of all attempts of the run up to this row."""
 
 
 class TensorBoardSink:
     """Event files of TensorBoard in a folder."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Write into a folder below `folder`; TensorBoard hides rows of earlier attempts for steps after
+        """Write into a subfolder of `folder`. TensorBoard hides an earlier attempt's rows for steps after
         `after_step`."""
         make_writer = _imported("tensorboard", "torch.utils.tensorboard:SummaryWriter")
         self._writer = make_writer(log_dir=str(folder / run), purge_step=after_step + 1)
@@ -49,9 +49,10 @@ class TrackioSink:
     """A run of trackio's project "hatchery", in trackio's own folder or in `folder`."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Continue the run called `run`, if it exists; steps after `after_step` that an earlier attempt logged appear
-        twice."""
-        # Set before the import, because the package reads it then; a user's own value has priority.
+        """Continue the trackio run `run`, if it exists. Steps after `after_step` appear twice if an earlier attempt
+        logged them."""
+        # The variable is set before the import, because trackio reads it at import; a value set by the user has
+        # priority.
         os.environ.setdefault("TRACKIO_DIR", str(folder))
         self._trackio = _imported("trackio", "trackio:")
         self._trackio.init(project="hatchery", name=run, resume="allow")
@@ -69,10 +70,10 @@ class WandbSink:
     """A run of the project "hatchery" of Weights & Biases: files in a folder, which `wandb sync` uploads."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Continue the run in `folder`, if it exists; steps that an earlier attempt logged after `after_step` are not
+        """Continue the run in `folder`, if it exists. Steps after `after_step` that an earlier attempt logged are not
         logged again."""
-        # Offline by default, because otherwise wandb prompts for an account and waits. A user who sets the variable may
-        # request an upload.
+        # Offline by default, because wandb would otherwise wait for the name of an account. A user can request an
+        # upload by this variable.
         os.environ.setdefault("WANDB_MODE", "offline")
         folder.mkdir(parents=True, exist_ok=True)
         identity = sha256(f"{folder.resolve()}/{run}".encode()).hexdigest()[:16]
@@ -113,7 +114,7 @@ class Sinks:
             try:
                 act(sink)
             except Exception as error:
-                # An error of a dashboard must not end days of training.
+                # The training continues without a sink that fails.
                 del self._sinks[name]
                 reason = f"{type(error).__name__}: {first_line(error)}"
                 print(f"warning: {name} is closed and gets no more metrics: {reason}", file=sys.stderr, flush=True)
@@ -123,7 +124,7 @@ def open_sinks(names: Iterable[str], folder: Path, run: str, after_step: int = 0
     """Return the sinks called `names` (keys of `SINKS`) for the run called `run`, which continues after step
     `after_step`.
 
-    Each sink writes below `folder`/<name of the sink>. Raises ConfigError for a missing package.
+    Each sink writes into `folder`/<name of the sink>. Raises ConfigError for a missing package.
     """
     return Sinks({name: SINKS[name](folder / name, run, after_step) for name in names})
 
@@ -132,7 +133,8 @@ class MetricsFile:
     """An append-only file of JSON lines; used in the first process only."""
 
     def __init__(self, path: Path, text: str | None = "") -> None:
-        """Begin the file with `text`, the lines up to the resumed step; None appends to the existing file."""
+        """Begin the file with `text`, the lines up to the resumed step; if `text` is None, append to the existing
+        file."""
         if text is None:
             text = _whole_lines(path)
         write_text(path, text)
@@ -145,7 +147,7 @@ class MetricsFile:
         self._handle.flush()
 
     def text(self) -> str:
-        """Return all lines so far, after writing them to the disk."""
+        """Return all lines of the file, after writing them to the disk."""
         self._handle.flush()
         os.fsync(self._handle.fileno())
         return self.path.read_text(encoding="utf-8")
@@ -156,14 +158,14 @@ class MetricsFile:
 
 
 class Telemetry:
-    """The telemetry of a run: two files in its folder, and its sinks."""
+    """The telemetry of a run: metrics file and speed file in the run folder, and sinks."""
 
     def __init__(
         self, folder: Path, metrics_text: str = "", sinks: Sinks | None = None, per_byte: float | None = None
     ) -> None:
-        """Begin `metrics.jsonl` in `folder` with `metrics_text`, from the checkpoint, and append to `speed.jsonl`.
+        """Begin `metrics.jsonl` in `folder` with `metrics_text`, the checkpoint's copy, and append to `speed.jsonl`.
 
-        `per_byte` is the number of predictable development tokens per byte, if known.
+        `per_byte` is the number of predictable development tokens per byte of text; None if unknown.
         """
         self._metrics = MetricsFile(folder / METRICS_FILE, metrics_text)
         self._speed = MetricsFile(folder / SPEED_FILE, text=None)
@@ -171,10 +173,11 @@ class Telemetry:
         self._per_byte = per_byte
 
     def step(self, row: Mapping[str, Any], volatile: Mapping[str, Any] | None = None) -> None:
-        """Record a step: `row`, which has the key `step`, contains reproducible values only.
+        """Write the metrics of a step: `row` contains `step` and reproducible values only.
 
-        `volatile` (see `Speedometer`), if not empty, is a row of `speed.jsonl`. The sinks receive the values of both
-        rows and, if the row has a development loss, bits per byte. Raises ValueError for a number that is not finite.
+        `volatile`, a result of `Speedometer.read`, becomes a row of `speed.jsonl` unless it is empty. The sinks get the
+        values of both rows and, if `row` has a development loss, bits per byte. Raises ValueError for a number that is
+        not finite.
         """
         self._metrics.append(row)
         if volatile:
@@ -205,10 +208,9 @@ class Telemetry:
 
 
 def _imported(package: str, name: str) -> Any:
-    """Return the object named by `name` ("module:" or "module:object").
+    """Return the object called `name` ("module:" or "module:object") of the optional `package`.
 
-    The name is imported at run time and not by a statement, because import statements count as requirements of
-    Hatchery, and sinks are optional.
+    An import statement would make the package a requirement of Hatchery. Raises ConfigError if the package is missing.
     """
     try:
         return pkgutil.resolve_name(name)
@@ -217,7 +219,7 @@ def _imported(package: str, name: str) -> Any:
 
 
 def _whole_lines(path: Path) -> str:
-    """Return the lines of a file that may be missing, without an incomplete last line."""
+    """Return the complete lines of the file `path`, which may be missing or end with an incomplete line."""
     try:
         text = path.read_bytes().decode("utf-8", errors="ignore")
     except FileNotFoundError:

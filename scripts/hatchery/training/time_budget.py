@@ -1,8 +1,7 @@
-"""The number of steps of a budget of minutes, measured on the first steps before the training begins.
+"""The number of steps for a budget of minutes, from the duration of trial steps before the training.
 
-Schedules span all steps, so their number has to be known when training begins. A short training with the same settings
-is timed and discarded. The number of steps is stored next to the checkpoints, so a killed run keeps its number of
-steps, even on another machine.
+Schedules depend on the number of steps, so it must be known before training. A short training with the same settings is
+timed and discarded. The number of steps is stored in the run folder, so a killed run keeps it, even on another machine.
 """
 
 import copy
@@ -23,8 +22,8 @@ from hatchery.training.topology import Topology
 from hatchery.training.word_budget import Spending
 
 TRIAL_STEPS, WARM_STEPS = 24, 4
-"""Number of trial steps, and number of first trial steps that are left out because they are slow. Sequence lengths and
-batch sizes change within the trial as in a whole training."""
+"""Number of trial steps, and number of first trial steps that are not timed because they are slow. Sequence lengths and
+batch sizes change within the trial as in the training."""
 
 
 def timed_budget(
@@ -35,7 +34,7 @@ def timed_budget(
     name: str,
     given: Given = NOTHING_GIVEN,
 ) -> Spending:
-    """Return the number of steps of a run with a budget of minutes. Raises ConfigError for several processes."""
+    """Return the number of steps of a run whose budget is in minutes. Raises ConfigError for several processes."""
     assert settings.budget is not None
     if topology.world_size > 1:
         raise ConfigError(f"pretrain.budget.minutes: expected one process, got {topology.world_size}; give `steps`")
@@ -54,7 +53,7 @@ def _seconds_per_step(
     with tempfile.TemporaryDirectory(prefix="hatchery-timed-") as folder:
         place = Path(folder)
         trial_output = place / "output"
-        # The trial changes the weights, so it trains a copy of the caller's model.
+        # The trial trains a copy of the caller's module, because it changes the weights.
         trial_of = Given(copy.deepcopy(given.model))
         store = rendezvous(topology)
         trained = train_run(trial, every_step, inputs, topology, store, place, trial_output, name, given=trial_of)

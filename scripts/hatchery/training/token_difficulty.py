@@ -1,12 +1,12 @@
-"""Difficulties of subwords during training, by which masking prefers subwords (AMLM).
+"""Difficulties of subwords during training, which determine the subwords that masking prefers (AMLM).
 
 Source: Edman & Fraser 2025, arXiv:2510.20475: every 200 batches, a subword's difficulty becomes a weighted mean of its
-earlier and its recent value. The paper does not specify the following (inferred): the recent value is the share of
+previous and its recent value. Details that the paper does not specify (inferred): the recent value is the share of
 wrong predictions, with one correct and one wrong prediction added, or the mean loss; a subword without a label since
 the last update keeps its value.
 
-Losses are added as whole millionths of a nat, so that the sums depend neither on the order of additions on a GPU nor on
-the number of processes. A checkpoint holds values and sums, so a resumed run is bitwise equal.
+Losses are summed as integers, in millionths of a nat, so that the sums depend neither on the order of additions on a
+GPU nor on the number of processes. A checkpoint contains difficulties and sums, so a resumed run is bitwise equal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,31 +26,31 @@ from hatchery.training.watchers import Watcher
 VALUES, SUMS = "token_difficulty::values", "token_difficulty::sums"
 UNITS_PER_NAT = 1_000_000
 LEAST = 0.01
-"""Minimum difficulty of a subword, so that every subword can be masked again."""
+"""Minimum difficulty of a subword; every subword keeps a chance of being masked."""
 
 
 class TokenDifficulty(Watcher):
-    """Difficulties of all subwords; the objective reads them for masking, and training predictions update them."""
+    """Difficulties of all subwords: training predictions update them, and masking uses them."""
 
     def __init__(self, settings: TokenPreference, vocabulary_size: int) -> None:
         self.settings = settings
         self.values: np.ndarray = np.ones(vocabulary_size)
         """Difficulty of each subword, float64 [V]."""
         # Rows: number of labels, number of correct predictions, loss in millionths of a nat. `_sums` is over all
-        # processes since the last update, `_step_sums` over this process's current step.
+        # processes since the last update; `_step_sums` is over this process's sequences of the current step.
         self._sums = torch.zeros((3, vocabulary_size), dtype=torch.int64)
         self._step_sums = torch.zeros_like(self._sums)
         self._steps = 0
 
     @property
     def preferences(self) -> np.ndarray:
-        """Return each subword's preference for being masked: float64 [V]."""
+        """Return each subword's preference in masking, from its difficulty: float64 [V]."""
         return self.values**self.settings.power
 
     @torch.no_grad()
     def see(self, targets: Tensor, losses: Tensor, right: Tensor) -> None:
-        """Add the predictions of `targets` int64 [M], with their `losses` (nats) and `right`, whether they were
-        correct."""
+        """Count predictions: their `targets` int64 [M], their `losses` (nats), and `right`, True for a correct
+        prediction."""
         ones = torch.ones_like(targets)
         units = (losses.detach().double() * UNITS_PER_NAT).round().long()
         for row, values in zip(self._step_sums, (ones, right.long(), units), strict=True):
@@ -69,11 +69,11 @@ class TokenDifficulty(Watcher):
         self._sums, self._step_sums = self._sums.to(device), self._step_sums.to(device)
 
     def prepared(self, batch: StepBatch) -> StepBatch:
-        """Return the batch with masks that are drawn by the current preferences."""
+        """Return the batch with new masks, drawn by the current preferences."""
         return hidden_anew(batch, self.preferences)
 
     def after_step(self, model: nn.Module) -> None:
-        """Add the sums of all processes for this step, and update the difficulties after every interval."""
+        """Sum the step's counts over all processes; after every interval, update the difficulties."""
         self._sums += sum_tensor_over_processes(self._step_sums)
         self._step_sums.zero_()
         self._steps += 1
@@ -91,14 +91,14 @@ class TokenDifficulty(Watcher):
         self._steps = 0
 
     def state(self) -> dict[str, Tensor]:
-        """Return difficulties and sums for a checkpoint; the last column is the number of steps since the last
-        update."""
+        """Return difficulties and sums for a checkpoint; the last column of the sums is the number of steps since the
+        last update."""
         steps = torch.full((3, 1), self._steps, device=self._sums.device)
         return {VALUES: torch.from_numpy(self.values.copy()), SUMS: torch.cat([self._sums, steps], dim=1)}
 
 
 def hidden_anew(batch: StepBatch, preferences: np.ndarray) -> StepBatch:
-    """Return a step's batch with masks that are drawn by `preferences`, float64 [V]."""
+    """Return the batch with new masks, drawn by `preferences`, float64 [V]."""
     parts = [_part_hidden_anew(part, preferences) for part in batch.micro_batches]
     labelled = sum(int((part["labels"] != UNLABELLED).sum()) for part in parts)
     return replace(batch, micro_batches=parts, counted=(labelled,))

@@ -1,10 +1,8 @@
-"""The rank of this process and the number of processes, from the environment, and the collectives of a run.
+"""The rank of this process, the number of processes, and the collective operations of a run.
 
-The rank comes from the variables of torchrun or of a Slurm job step, as a function of a mapping, so every case can be
-tested without a cluster. In a Slurm job step `srun` sets the variables for each task; rank 0 runs on the first host of
-the step's node list, to which all others connect. If the host's name cannot be resolved, the address from which `srun`
-was started is used instead. This module is separate from `processes`, which needs DeepSpeed, because text is also
-counted and development text scored without a training loop.
+The rank comes from the environment variables of torchrun or of a Slurm job step. In a Slurm job step, all processes
+connect to rank 0 on the first host of the step's node list or, if this host's name cannot be resolved, at the address
+from which `srun` was started. This module does not import DeepSpeed, because it is also used without a training loop.
 """
 
 import re
@@ -19,13 +17,14 @@ from torch import Tensor
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import moved
 
-# The range of ports: below the ephemeral ports of Linux, so that no outgoing connection uses such a port.
+# Range of ports: below Linux's ephemeral ports, which outgoing connections use.
 FIRST_PORT, PORTS = 20_000, 10_000
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Rank of this process, number of processes, rank on its node, and their meeting address (None for one process)."""
+    """Rank of this process, number of processes, rank on its node, and the address at which processes connect (None for
+    one process)."""
 
     rank: int
     world_size: int
@@ -35,7 +34,7 @@ class Topology:
 
     @property
     def is_first(self) -> bool:
-        """True if this is the process that writes files and shows progress."""
+        """True for rank 0, the process that writes files and shows progress."""
         return self.rank == 0
 
 
@@ -52,11 +51,10 @@ def is_resolvable(host: str) -> bool:
 
 
 def read_topology(environment: Mapping[str, str], resolves: Callable[[str], bool] = is_resolvable) -> Topology:
-    """Return the topology from torchrun's variables, else from Slurm's variables, else the topology of a single
+    """Return the topology from torchrun's variables or Slurm's variables; without them, the topology of a single
     process.
 
-    `resolves` returns whether a node's name has an address. Raises ConfigError if a variable is missing or not a
-    number.
+    `resolves` returns whether a host name can be resolved. Raises ConfigError if a variable is missing or not a number.
     """
     if "WORLD_SIZE" in environment and "RANK" in environment:
         topology = _from_variables(environment, "RANK", "WORLD_SIZE", "LOCAL_RANK", resolves)
@@ -92,8 +90,7 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def _slurm_port(environment: Mapping[str, str]) -> int:
-    """Return a port computed from the ids of the Slurm job and job step, so that two job steps on one node have
-    different ports."""
+    """Return a port computed from the ids of the Slurm job and job step, so that job steps use different ports."""
     job, step = _number(environment, "SLURM_JOB_ID"), _number(environment, "SLURM_STEP_ID")
     return FIRST_PORT + (4 * job + step) % PORTS
 
@@ -101,8 +98,8 @@ def _slurm_port(environment: Mapping[str, str]) -> int:
 def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], bool]) -> str:
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_NODELIST")
     address = environment.get("SLURM_LAUNCH_NODE_IPADDR")
-    # The host's name has priority over the address of `srun`: the workflow's own `srun` starts on the first node, but
-    # an `srun` typed on a login node does not.
+    # The host's name has priority over the address of `srun`, because a user may start `srun` on a login node; the
+    # workflow starts `srun` on the first node.
     if nodes and (not address or resolves(first_host(nodes))):
         return first_host(nodes)
     if address:
@@ -111,8 +108,8 @@ def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], 
 
 
 def first_host(nodes: str) -> str:
-    """Return the first host of a Slurm node list such as `gpu[007-012,20],login1`. Raises ConfigError if it is
-    malformed."""
+    """Return the first host of a Slurm node list such as `gpu[007-012,20],login1`. Raises ConfigError for a malformed
+    list."""
     match = re.match(r"([^,\[\]]+)(?:\[(\d+)[^\]]*\]([^,\[\]]*))?(?:,|$)", nodes)
     if match is None:
         raise ConfigError(f"environment: the Slurm node list {nodes!r} cannot be read")
@@ -126,21 +123,21 @@ def on_device(values: list[float] | list[list[float]], device: torch.device) -> 
 
 
 def sum_tensor_over_processes(tensor: Tensor) -> Tensor:
-    """Return the sum of `tensor`, which is overwritten, over all processes; on a GPU the host does not wait."""
+    """Sum `tensor` over all processes in place and return it; on a GPU the host does not wait."""
     if torch.distributed.get_world_size() > 1:
         torch.distributed.all_reduce(tensor)
     return tensor
 
 
 def sum_over_processes(values: list[float], device: torch.device) -> list[float]:
-    """Return the sum of each value over all processes, in double precision; equal in all processes."""
+    """Return the sum of each value over all processes, in double precision, equal in all processes."""
     if torch.distributed.get_world_size() == 1:
         return values
     return list(sum_tensor_over_processes(on_device(values, device)).tolist())
 
 
 def gathered(value: list[str]) -> list[list[str]]:
-    """Return the values of all processes in rank order, in every process."""
+    """Return the lists of all processes in rank order, in every process."""
     if torch.distributed.get_world_size() == 1:
         return [value]
     values: list[list[str]] = [[]] * torch.distributed.get_world_size()
@@ -149,7 +146,7 @@ def gathered(value: list[str]) -> list[list[str]]:
 
 
 def from_first_process(value: int) -> int:
-    """Return the integer of process 0, in every process."""
+    """Return process 0's integer, in every process."""
     if torch.distributed.get_world_size() == 1:
         return value
     holder = [value]

@@ -1,9 +1,8 @@
-"""From token shards to an exported model, in one process or many.
+"""Train a model on token shards and export it, in one process or several.
 
-The run folder is below `--checkpoints` and is named by the digest of the settings and the input manifests, so a killed
-run is found again, and a run with changed settings gets a new folder. The folder is removed only after the export is
-complete, because then the manifest is the result, and a new run must not resume from the finished state of an older
-run.
+The name of the run folder, in `--checkpoints`, is the digest of settings and input manifests. So a killed run finds its
+folder again, and a run with changed settings gets a new folder. The folder is removed after the export, because a later
+run must not resume from the state of a finished run.
 """
 
 import copy
@@ -58,10 +57,10 @@ from hatchery.training.topology import Topology, read_topology
 from hatchery.training.weight_average import load_evaluated_model
 from hatchery.training.word_budget import Spending, read_spending, write_spending
 
-# Longest wait of several processes for a run folder that another process of the run owns: enough for that process to
-# finish its step and save a checkpoint, as requested.
+# Maximum time that several processes wait for a run folder owned by another process of the same run: enough time for
+# the owner to finish its step and save a checkpoint.
 PATIENCE = timedelta(minutes=10)
-# The first process's announcements to the others once it owns the run folder.
+# Messages of the first process, which owns the run folder, to the other processes.
 TRAIN, FINISHED = "train", "finished"
 
 
@@ -74,11 +73,11 @@ def train_and_export(
     name: str,
     given: Given = NOTHING_GIVEN,
 ) -> None:
-    """Train (or with 0 steps only initialise) a language model and export it next to the manifest of `job`.
+    """Train a language model (with 0 steps, only initialise it) and export it next to the manifest of `job`.
 
-    Only the first process writes. `name` is the run's name in progress lines and sinks, by default the name of its
-    folder. Raises ConfigError for impossible settings, ManifestError and TokenizationError for unusable inputs,
-    TrainingError if training cannot continue, and TrainingInterrupted after SIGTERM or Ctrl-C.
+    Only the first process writes files. `name` is the run's name in progress lines and sinks; an empty name uses the
+    output folder's name. Raises ConfigError for impossible settings, ManifestError and TokenizationError for unusable
+    inputs, TrainingError if training cannot continue, and TrainingInterrupted after a signal or at the time limit.
     """
     options = runtime_settings(runtime, settings)
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
@@ -88,7 +87,7 @@ def train_and_export(
     check_ensembles(settings.ensemble, inputs)
     check_initial_model(settings, inputs.initial, inputs.tokenizer)
     if inputs.initial is not None:
-        # Inputs and settings are checked before the run folder is created.
+        # This check precedes the creation of the run folder.
         shards = objective_of(settings.objective).open(inputs.tokens, TRAINING_SPLIT)
         config = run_config(settings, shards.vocabulary_size, shards.special)
         check_initial_config(config, settings.objective.causal, inputs.initial)
@@ -117,17 +116,17 @@ def _pretrain_in_folder(
             planned, steps_to_keep = with_planned_steps(settings, spending), checkpoint_steps(spending)
             train_run(planned, options, inputs, topology, store, folder, output, name, None, steps_to_keep, given)
         return
-    # Waiting processes hold GPUs of a cluster, so the wait is limited; a single process holds little.
+    # The wait of several processes is limited, because they hold a cluster's GPUs; a single process waits without
+    # limit.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.of_this_process(output), patience) as lease:
         is_finished = lease.waited and is_made_from(output, job.settings, job.digests)
         if is_finished:
             print(f"{output}: finished by the process that owned the run folder", file=sys.stderr, flush=True)
-        # The run may also have been finished by a process whose end was not recorded, because Snakemake or Slurm's
-        # daemon was killed.
+        # The run may be finished although its end was not recorded, because Snakemake or Slurm's daemon was killed.
         if is_finished or reuse_complete(output, job.settings, job.digests):
             announce(store, FINISHED, topology)
-            # Checkpoints remain from a process that was killed between its export and the removal of its run folder.
+            # Checkpoints remain if a process was killed after its export, before it removed its run folder.
             remove_run_folder(folder)
             return
         spending = read_spending(folder)
@@ -149,19 +148,18 @@ def _pretrain_in_folder(
             )
             lease.verify()
             _export(run, planned, trained, inputs, output.parent, spending)
-            # Inputs are verified here, because the stage runner verifies them only after this function has written the
-            # manifest.
+            # Inputs are verified here, before the manifest is written; the stage runner verifies them only afterwards.
             verify_inputs(inputs.by_name.values())
         remove_run_folder(folder)
 
 
 def with_planned_steps(settings: PretrainSettings, spending: Spending | None) -> PretrainSettings:
-    """Return the settings with `steps` that spend the budget, if there is one."""
+    """Return the settings with the number of steps of `spending`; unchanged without a budget."""
     return settings if spending is None else settings.with_steps(spending.steps)
 
 
 def checkpoint_steps(spending: Spending | None) -> frozenset[int]:
-    """Return the steps after which checkpoints are kept for a budget's milestones; empty without a budget."""
+    """Return the steps of the budget's word milestones; empty without a budget."""
     return frozenset() if spending is None else spending.kept_steps
 
 
@@ -217,14 +215,14 @@ def _export(
         run.measures["early_stopping"] = trained.stopping.measures(record.position.step, settings.steps)
     if trained.output_layer:
         run.measures["output_layer"] = trained.output_layer
-    # Speed depends on the machine, so it is not part of the result, and no manifest lists its checksum.
+    # The manifest lists no checksum of the speed file, because speed depends on the machine.
     write_text(folder / "speed.jsonl", record.speed_text())
     run.volatile_files.append(folder / "speed.jsonl")
     marks = {} if spending is None else {name: mark.step for name, mark in spending.marks.items()}
     run.volatile["milestones"] = _export_milestones(trained, marks, tokenizer, folder / MILESTONES_FOLDER)
     for milestone in (*map(step_name, settings.milestones), *marks):
-        # The manifest lists the milestones, because other runs start from them. After an early end the last milestones
-        # are missing.
+        # The manifest lists these milestones, because other runs may start from them. If the run ended early, later
+        # milestones do not exist.
         for path in sorted(milestone_folder(folder, milestone).glob("*")):
             run.add_output(path)
     run.volatile["compile"] = trained.compilation
@@ -237,9 +235,10 @@ def _export(
 
 
 def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: bytes, folder: Path) -> list[int]:
-    """Export the models of the kept steps to `folder`/step_<number>, each with its tokenizer; returns the steps.
+    """Export the models of the kept steps, each with its tokenizer, into `folder`; return the steps.
 
-    Models of `marks` (steps by folder name) are exported under these names. Several names may have the same model.
+    `marks` maps names of word milestones to steps; all other steps are exported as step_<number>. Two word milestones
+    may have the same step.
     """
     shutil.rmtree(folder, ignore_errors=True)
     by_step = {step_name(step): step for step in trained.record.checkpoints.milestones if step not in marks.values()}
@@ -247,7 +246,7 @@ def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: by
     for name, step in {**by_step, **marks}.items():
         checkpoint = checkpoint_folder(trained.record.checkpoints.folder, step)
         if not checkpoint.is_dir():
-            # The milestone was requested only after the run had passed its step.
+            # The milestone was added to the settings after the run had passed its step.
             print(f"warning: there is no checkpoint of milestone {name}, so no model of it", file=sys.stderr)
             continue
         verify_checkpoint(checkpoint)

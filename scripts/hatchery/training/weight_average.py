@@ -1,10 +1,10 @@
-"""An average of the weights, which is evaluated and exported in place of the last weights.
+"""An average of the weights, which is evaluated and exported instead of the last weights.
 
-Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"). It starts as a
-copy of the initial weights and is updated after every step, without bias correction, and only for parameters, not
-buffers. Equal weights from a step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407) without
-its cyclic rates. With an interval of steps, they average late checkpoints. A late average starts as a copy of the first
-averaged weights.
+Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"). This average
+starts as a copy of the initial weights and is updated after every step, without bias correction; buffers are not
+averaged. Equal weights from a given step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407)
+without its cyclic learning rates; with an interval of steps, late checkpoints are averaged. An average that begins late
+starts as a copy of the weights at its first step.
 """
 
 import math
@@ -20,30 +20,29 @@ from hatchery.training.checkpoints import EXTRA, load_model
 from hatchery.training.start_settings import WeightAverageSettings
 from hatchery.training.watchers import Watcher
 
-# Prefix of the averaged weights' names among the other tensors of a checkpoint.
+# Prefix of the averaged weights' names among the checkpoint's `extra` tensors.
 AVERAGE = "weight_average::"
 COUNTS = "counts_of_weight_average"
-"""Name of a checkpoint's tensor [number of steps seen, number of averaged weights], for an average that begins after
-the first step."""
+"""Name of a checkpoint's tensor [number of finished steps, number of averaged weights], unless every step is
+averaged."""
 
 
 class WeightAverage(Watcher):
     """The average of the weights of one model, on its device."""
 
     def __init__(self, settings: WeightAverageSettings, steps: int = 0) -> None:
-        """`steps` is the number of steps of the whole run."""
+        """`steps` is the number of steps of the run."""
         self.settings, self._steps = settings, steps
         self._first = math.floor(settings.from_fraction * steps) + 1
-        # Number of steps so far, and number of weights averaged so far.
+        # Number of finished steps, and number of weights averaged so far.
         self._done = self._averaged = 0
         self.raw: dict[str, Tensor] = {}
-        """The state of the model at the last step, on the CPU; filled at the end of the run if `keep_raw_weights` is
-        set."""
+        """Weights of the last step, on the CPU; set at the end of the run if `keep_raw_weights` is set."""
         self._average: dict[str, Tensor] = {}
 
     @torch.no_grad()
     def begin(self, model: nn.Module) -> None:
-        """Start the average with a copy of the weights, or with the loaded average of a checkpoint."""
+        """Start the average with a copy of the weights, or move the average of a checkpoint to the model's device."""
         known = self._average
         if not self.settings.averages_every_step and not known:
             return
@@ -54,8 +53,10 @@ class WeightAverage(Watcher):
 
     @torch.no_grad()
     def after_step(self, model: nn.Module) -> None:
-        """Set average = kept * average + (1 - kept) * weights; kept is `decay` for an exponential average, (n - 1) / n
-        for the n-th of equal weights."""
+        """Set the average to kept * average + (1 - kept) * weights.
+
+        kept is `decay` for an exponential average, and (n - 1) / n for the n-th of equally weighted weights.
+        """
         self._done += 1
         kept = self.settings.decay
         if not self.settings.averages_every_step:
@@ -82,15 +83,15 @@ class WeightAverage(Watcher):
             self._exchange(model)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averaged weights by name, and the counts of an average that began late."""
+        """Return the averaged weights by name and, unless every step is averaged, the counts."""
         averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
         if self.settings.averages_every_step:
             return averages
         return averages | {COUNTS: torch.tensor([self._done, self._averaged])}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Load the average from the tensors of a checkpoint; if it has none, the average starts from the checkpoint's
-        weights."""
+        """Load the average from a checkpoint's `tensors`; without an average there, `begin` starts with the
+        checkpoint's weights."""
         self._average = averaged(tensors)
         if COUNTS in tensors:
             self._done, self._averaged = tensors[COUNTS].tolist()
@@ -107,13 +108,13 @@ class WeightAverage(Watcher):
 
 
 def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the averaged weights in `extra`, the further tensors of a checkpoint; empty without an average."""
+    """Return the averaged weights from a checkpoint's `extra` tensors; empty without an average."""
     return {name.removeprefix(AVERAGE): tensor for name, tensor in extra.items() if name.startswith(AVERAGE)}
 
 
 @torch.no_grad()
 def load_evaluated_model(folder: Path, model: nn.Module) -> None:
-    """Load into `model` the evaluated weights of a verified checkpoint: averaged weights, if there are any.
+    """Load into `model` the weights of a verified checkpoint for evaluation: the averaged weights, or else the weights.
 
     Raises CheckpointError if names or shapes of the weights differ from the model's.
     """

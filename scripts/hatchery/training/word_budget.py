@@ -1,10 +1,9 @@
-"""The number of steps that spend a budget of words, and the step after which each milestone in words is passed, counted
-before training.
+"""The number of steps that spend a word budget, and the steps of the word milestones, counted before training.
 
-Source: the rules of the BabyLM challenge of 2025 and 2026, which count words (`hatchery.corpora.word_counting`) in all
-text that a model is shown, repetitions included, and require checkpoints after given numbers of words. The text of a
-step is a function of its number (`batches`, `data_order`), so its words can be counted without training. With a known
-number of steps, schedules span all of them, and a killed run keeps the same checkpoints.
+Source: the rules of the BabyLM challenge of 2025 and 2026. They count words (`hatchery.corpora.word_counting`) in all
+text that a model reads, including repetitions, and require checkpoints after given numbers of words. The text of a step
+is a function of its number (`data_order`), so words can be counted without training. Because the number of steps is
+known before training, schedules cover all steps, and a resumed run has the same milestones.
 """
 
 import json
@@ -27,46 +26,47 @@ from hatchery.training.start_settings import NEARLY, BudgetSettings
 from hatchery.training.step_plan import StepPlan
 
 BUDGET_FILE = "budget.json"
-"""File in the folder of an unfinished run, for its other processes and attempts."""
+"""File in the run folder, which the run's other processes and later attempts read."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A milestone in words: the step after which a run has seen a number of words, and this number."""
+    """A word milestone: the step after which a run has seen a number of words."""
 
     step: int
-    """Smallest number of finished steps after which the words are reached; for the whole budget, the last step."""
+    """Smallest number of finished steps that reaches the words; for a milestone that equals the budget, the last
+    step."""
     words: int
-    """Number of words that the model has seen after this step, including words seen before the run."""
+    """Number of words seen after this step, including the words of the initial model."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """The number of steps of a run with a budget, and the run's milestones in words."""
+    """The number of steps that spend a run's budget, and the run's word milestones."""
 
     steps: int
     words_seen: int | None
-    """Total number of words seen, including words seen before the run; None for a budget that is not in words."""
+    """Number of words seen after the run, including the words of the initial model; None for a budget in minutes."""
     marks: Mapping[str, Mark]
-    """Milestones by the names of the kept models."""
+    """Word milestones by name."""
 
     @property
     def kept_steps(self) -> frozenset[int]:
-        """The steps after which a model is kept; several milestones may have the same step."""
+        """Steps of the word milestones; several milestones may have the same step."""
         return frozenset(mark.step for mark in self.marks.values())
 
 
 class ShownWords:
-    """Counts the words of sequences of one length, at first use."""
+    """Counts the words of sequences of one length, each sequence when it is first needed."""
 
     def __init__(self, examples: Examples, seed: int, kinds: int) -> None:
-        """`kinds` is the number of kinds of sequences (masked, causal); indices of the second kind follow those of the
-        first."""
+        """`kinds` is the number of kinds of sequences; the indices of causal sequences follow those of masked
+        sequences."""
         self._examples, self._seed, self._size = examples, seed, kinds * len(examples)
         self._counted: dict[int, np.ndarray] = {}
 
     def of(self, part: EpochSlice) -> int:
-        """Return the number of words of these sequences."""
+        """Return the number of words of the sequences in `part`."""
         key = 0 if self._examples.same_in_every_epoch else part.epoch
         counts = self._counted.setdefault(key, np.full(self._size, -1, dtype=np.int32))
         missing = part.indices[counts[part.indices] < 0]
@@ -75,11 +75,10 @@ class ShownWords:
 
 
 def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None = None) -> int:
-    """Return the maximum number of words that a model may see, for a text of this size in words and bytes (UTF-8; None:
-    not counted).
+    """Return the maximum number of words that a model may see, for a text of `text_words` words.
 
-    Raises ConfigError for a text that exceeds the limits, for a limit that cannot be checked, and for a text so short
-    that the limit of epochs ends the run long before the limit of words.
+    `text_bytes` is the size of the text in UTF-8; None if not counted. Raises ConfigError for a text that exceeds the
+    limits, for a limit that cannot be checked, and if the limit of epochs is reached long before the limit of words.
     """
     if budget.corpus_words is not None and text_words > budget.corpus_words:
         raise ConfigError(
@@ -111,18 +110,18 @@ def spend(
     first_step: int = 0,
     measure: Measure | None = None,
 ) -> Spending:
-    """Return the steps of a run with a budget: the largest number that shows at most `most` words.
+    """Return the largest number of steps that shows at most `most` words, and the word milestones.
 
-    `measure` is the difficulty measure of a curriculum (see `order_of`). `words_before` are the words that the model
-    has seen when step `first_step` begins. Raises ConfigError if the first step alone exceeds the budget.
+    `measure` is the difficulty measure of a curriculum (see `order_of`). `words_before` is the number of words seen
+    before step `first_step`. Raises ConfigError if the first step exceeds the budget.
     """
     low, high = first_step, 0
     examples = cache(examples_of_length)
     kinds = len(settings.objective.sequences_of_kinds(settings.batch_size))
     shown = cache(lambda length: ShownWords(examples(length), settings.seed, kinds))
     guess = max(first_step + 1, settings.planned().steps)
-    # Bisection over the number of steps. Sequence lengths and batch sizes may depend on it, so each plan's words are
-    # counted anew.
+    # Bisection over the number of steps. Because sequence lengths, batch sizes and data order depend on this number,
+    # the words of each plan are counted again.
     while high == 0 or high - low > 1:
         plan = StepPlan(settings.with_steps(guess))
         order = order_of(objective, plan, settings.seed, examples, measure)
@@ -150,20 +149,19 @@ def spend(
 def _seen(
     plan: StepPlan, order: Order, shown: Callable[[int], ShownWords], words_before: int, first_step: int
 ) -> np.ndarray:
-    """Return the cumulative number of words seen before each step from `first_step` on, and after the last step: int64
-    [steps + 1]."""
+    """Return the number of words seen before each step from `first_step` on, and after the last step: int64."""
     steps = map(plan.at, range(first_step, plan.steps))
     of_step = [sum(map(shown(step.sequence_length).of, order(step))) for step in steps]
     return np.cumsum([words_before, *of_step], dtype=np.int64)
 
 
 def write_spending(folder: Path, spending: Spending) -> None:
-    """Write the steps and milestones of a run's budget into the folder of the run."""
+    """Write the steps and word milestones of a run's budget into its run folder."""
     write_json(folder / BUDGET_FILE, asdict(spending))
 
 
 def read_spending(folder: Path) -> Spending | None:
-    """Return the steps and milestones stored in the folder of a run; None if there are none."""
+    """Return the steps and word milestones stored in a run folder, or None."""
     path = folder / BUDGET_FILE
     if not path.is_file():
         return None

@@ -1,8 +1,9 @@
-"""ZeRO: the optimiser's state, gradients and parameters of a run sharded among its processes by DeepSpeed (AdamW only).
+"""ZeRO: a run's optimiser state, gradients and parameters, sharded among its processes by DeepSpeed (AdamW only).
 
-DeepSpeed concatenates the tensors of a parameter group and divides them into one shard for each process. Checkpoints do
-not depend on this division: this module joins the shards to whole tensors by parameter name, and divides them again, so
-a run may continue with another number of processes or at another stage. All processes call these functions together.
+DeepSpeed concatenates the tensors of a parameter group and divides the result into one shard for each process. This
+module joins shards to complete tensors for checkpoints, and divides tensors into shards. So checkpoints do not depend
+on the sharding, and a run may continue with another number of processes or at another stage. All processes must call
+these functions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,28 +14,30 @@ import torch
 from torch import Tensor, nn
 
 COUNT, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
-"""Names in AdamW's state of a parameter: the number of steps, and the moments, which are tensors like the parameter."""
+"""Names in AdamW's state of a parameter: the step count, and the moments, which have the shape of the parameter."""
 
 
 def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str, object]:
-    """Return DeepSpeed's configuration of sharding. Above stage 0, DeepSpeed also clips gradients, because only
-    DeepSpeed has the global norm."""
+    """Return DeepSpeed's configuration of sharding.
+
+    Above stage 0, DeepSpeed clips gradients, because only DeepSpeed knows their global norm.
+    """
     if stage == 0:
         return {"zero_optimization": {"stage": 0}, "gradient_clipping": 0.0}
     return {
         "zero_optimization": {"stage": stage, "overlap_comm": False},
         "gradient_clipping": max_gradient_norm or 0.0,
-        # DeepSpeed does not recognise our subclass of torch's AdamW as a tested optimiser.
+        # DeepSpeed accepts our subclass of torch's AdamW only with this key.
         "zero_allow_untested_optimizer": True,
-        # Stage 3 cannot sum gradients over processes, only average them, so `Engine` multiplies the loss by the number
-        # of processes beforehand.
+        # Because stage 3 can only average gradients over processes, `Engine` multiplies the loss by the number of
+        # processes.
         **({"gradient_allreduce_op": "mean"} if stage == 3 else {}),
     }
 
 
 class Shards:
-    """The sharded state of one optimiser. The state must be empty when DeepSpeed wraps the optimiser; `fill` loads a
-    former state."""
+    """The sharded state of an optimiser. It must be empty when DeepSpeed wraps the optimiser; `fill` then loads a
+    state."""
 
     def __init__(self, stage: int, model: nn.Module, optimizer: torch.optim.Optimizer, zero: Any) -> None:
         self.stage, self.optimizer, self._zero = stage, optimizer, zero
@@ -49,9 +52,9 @@ class Shards:
         return list(pieces)
 
     def fill(self, states: Mapping[Any, Mapping[str, Tensor]]) -> None:
-        """Load this process's shard of the whole states `states`, which may be in CPU memory.
+        """Load this process's shard of the complete `states`, which may be in CPU memory.
 
-        If `states` is empty, the optimiser starts anew.
+        If `states` is empty, the optimiser starts with an empty state.
         """
         if not states:
             return
@@ -64,9 +67,10 @@ class Shards:
                     own.copy_(states[parameter][key].flatten()[start:end])
 
     def whole(self) -> dict[Any, dict[str, Tensor]]:
-        """Return the whole states of all parameters, in CPU memory, in the first process; empty in the others.
+        """Return the complete states of all parameters, in the first process's CPU memory; empty in all other
+        processes.
 
-        No device ever holds more than one whole tensor of the states.
+        A device never holds more than one complete state tensor.
         """
         counts = [self.optimizer.state[flat][COUNT] for flat in self._flat if flat in self.optimizer.state]
         states: dict[Any, dict[str, Tensor]] = {}
@@ -91,7 +95,7 @@ class Shards:
         return joined.view(shape).cpu() if torch.distributed.get_rank() == 0 else None
 
     def _pieces(self, parameter: Any, key: str) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-        """Yield the pieces of a parameter's state `key` in this process, each with its range in the flattened
+        """Yield this process's pieces of the state `key` of a parameter, each with its range in the flattened
         parameter."""
         if self.stage == 3:
             own, _ = self._zero._get_fp32_opt_state_partition(parameter, False, key)
@@ -108,7 +112,7 @@ class Shards:
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Gather the whole parameters in every process during the `with` block; at stage 3, each process otherwise has
+        """Gather the complete parameters in every process during the `with` block. At stage 3, a process otherwise has
         only its shard."""
         if self.stage < 3:
             yield

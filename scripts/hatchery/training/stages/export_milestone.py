@@ -1,7 +1,7 @@
-"""The stage `export_milestone` writes the manifest of an intermediate checkpoint, so that evaluations can read it as a
-model.
+"""The stage `export_milestone`, which writes a manifest for an intermediate checkpoint.
 
-The checkpoint's files are next to the finished model, whose manifest lists them; nothing is copied or computed.
+With this manifest, evaluations can read the checkpoint as a model. Its files are already in the folder of the finished
+model, so nothing is copied or computed.
 """
 
 from collections.abc import Mapping
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 
 def milestone_settings(project: "Project", model: str, milestone: str) -> dict[str, object]:
-    """Return the settings of the stage: the training's model, and the folder name `milestone` of its checkpoint."""
+    """Return the settings of the stage: the model, and `milestone`, the folder name of the checkpoint."""
     return {"model": model, "milestone": milestone}
 
 
 def milestone_inputs(of: "Outputs", jobs: "Jobs", model: str) -> dict[str, Paths]:
-    """Return the manifests of the training and of all its inputs, because stages that read a model also need its
-    inputs."""
+    """Return the manifests of the pretraining and of its inputs, which every stage that reads a model needs."""
     return {"pretraining": of("pretrain"), **jobs.call_at(model).arguments}
 
 
@@ -51,10 +50,9 @@ def export_milestone(
     initial_model: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Write the manifest: settings and inputs of the training, its progress and, for a checkpoint by words, the words
-    seen.
+    """Write the manifest: settings and inputs of the pretraining, its steps and, for a word milestone, the words seen.
 
-    Raises ManifestError if the training has no such checkpoint, because it ended earlier.
+    Raises ManifestError if the pretraining ended before this milestone.
     """
     folder, measures = job.output.parent, pretraining.measures
     found = [output.path for output in pretraining.outputs if output.path.parent == folder]

@@ -1,5 +1,4 @@
-"""The stage `pretrain`: its settings and inputs, and the command, which imports PyTorch late and reports a stopped
-run."""
+"""The stage `pretrain`: its settings, its inputs and its command, which imports PyTorch only when it runs."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
 
 
 UNFINISHED = Path("results/checkpoints")
-"""Folders of unfinished runs."""
-# Keys that determine an untrained model and its input texts.
+"""Folder of the run folders of unfinished runs."""
+# Keys that determine a model of 0 steps and the texts that it reads.
 UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", "initialise_from")
 
 
 def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings of the stage: model, seed and training of a run."""
+    """Return the settings of the stage: model configuration, seed and training settings of a run."""
     chosen = project.seeded_run(experiment, run)
     model = keys_of(project.model_of(experiment, chosen.model), "description")
     pretraining = project.experiment(experiment).runs[chosen.model].pretraining
@@ -42,15 +41,15 @@ def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[
 
 
 def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
-    """Return the settings of a run without the location of its initial model.
+    """Return the training settings of a run without the location of its initial model.
 
-    The initial model is identified by the digest of its manifest, which is an input; so a renamed experiment or a moved
-    folder causes no new training. A run of 0 steps keeps only the settings that determine an untrained model.
+    Because the digest of the initial model's manifest identifies this model, a renamed experiment or a moved folder
+    causes no new training. A run of 0 steps keeps only the settings that determine an untrained model.
     """
     kept = keys_of(pretraining)
     if not pretraining.steps:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
-    # The ensemble's members are inputs of the job, so their location is no setting.
+    # The members' locations are no settings, because their manifests are inputs of the stage.
     kept.pop("ensemble", None)
     if pretraining.ensemble:
         kept["ensemble"] = True
@@ -61,14 +60,17 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     if pretraining.learns_from_teachers:
         kept["distillation"] = keys_of(pretraining.distillation, only=DistillationSettings)
     else:
-        # With weight 0, teachers have no effect, so the settings equal those of a run without teachers.
+        # Teachers with weight 0 have no effect, so the settings must equal those of a run without teachers.
         kept.pop("distillation", None)
     return kept
 
 
 def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return manifests of tokens and tokenizer and, if a run has them, of the initial model, of the teachers, of the
-    members of an ensemble, of the model or the words that order the text, and of a larger corpus's counts."""
+    """Return the input manifests of a run.
+
+    They are the manifests of tokens and tokenizer and, if the run has them, of the initial model, the teachers or
+    ensemble members, the curriculum's model or word list, and the larger corpus for the output bias.
+    """
     block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
         "tokens": of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer),
@@ -95,16 +97,16 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     settings=pretraining_settings,
     inputs=pretraining_inputs,
     input_names={"teachers": "teacher", "members": "member"},
-    # The wildcard matches only addresses of trainings here, not imported models.
+    # The wildcard matches only trainings of this project, not imported models.
     wildcard_patterns=lambda project: {"model": ADDRESS},
-    # The run folder with the checkpoints is not an output, because Snakemake deletes outputs before every attempt, but
-    # a killed job must continue from its last checkpoint.
+    # The run folder is no output, because Snakemake deletes outputs before every attempt, but a killed job must
+    # continue from its last checkpoint.
     unrecorded=lambda jobs, model: {"name": jobs.title(model)},
     shared=StoredByDigest("pretraining"),
     environment="pretraining",
     runs_on="gpus",
     threads="pretraining",
-    # Memory, and run time if it is known before the job, come from the section `cluster` of the configuration.
+    # The section `cluster` of the configuration sets the memory, and the run time if it is known before the job.
     memory_mb=0,
     minutes=1440,
     runtime=(
@@ -139,13 +141,13 @@ def pretrain(
     order_words: Path | None = None,
     name: str = "",
 ) -> None:
-    """Pretrain a language model on token shards; exit status 75 means that a signal stopped the run, and a checkpoint
-    was saved.
+    """Pretrain a language model on token shards. Exit status 75: a signal or the time limit stopped the run after a
+    checkpoint.
 
-    Inputs are manifests: `initial_model` of the model to start from instead of random weights, `counts` of the token
-    shards in which the output bias is counted, `teachers` of the models to learn from, `members` of an ensemble's
-    models. The text is ordered by the loss of `order_model`, or by the words of the source `order_words`. Folders of
-    unfinished runs are in `checkpoints`. `name` is the run's name in progress lines and sinks.
+    All inputs are manifests. `initial_model` replaces random initial weights. The output bias is counted in the token
+    shards `counts`. The model learns from `teachers`, or is an ensemble of `members`. The loss of `order_model`, or the
+    word list `order_words`, determines the order of the text. Folders of unfinished runs are in `checkpoints`. `name`
+    is the run's name in progress lines and sinks.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs
