@@ -1,1 +1,1 @@
-"""Training objectives: segments of text, the positions to predict, and batches of these examples."""
+"""Training examples of the objectives: segments of text, their labels, and batches."""

@@ -1,15 +1,16 @@
-"""Sequences of blocks that do not see each other; each block is a start token and a piece of a document, without an
-end.
+"""Sequences of blocks that do not attend to each other; a block is a start token and a piece of a document, without end
+token.
 
-Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). A sequence contains the piece
-with its index, and pieces drawn at random until it is full; each token is predicted at the previous position, so input
-and labels are already shifted here. Here the fillers of a sequence, the part of each filler that is used, and the
-hidden tokens are drawn from seed, epoch and index of the sequence, so that a killed run continues exactly. The
-published code draws fillers without replacement, uses the part that was shown least, and first hides the tokens that
-were hidden least, by counts in memory that a restart loses. The packing, the replacement of hidden tokens and the
-causal sequences have the published distribution. Without counts 1.6 to 2.0 % more tokens are hidden at sequences of 96
-tokens, runs of hidden tokens are 4 to 7 % longer at rate 0.3, and after ten epochs 1.5 % of the tokens were never
-hidden, but 0 % with counts.
+Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). A sequence contains one piece
+of the split and, until the sequence is full, randomly drawn other pieces (fillers). Each token is predicted at the
+previous position, and the labels are already shifted by one position.
+
+Unlike the published code, this module draws fillers and hidden tokens from seed, epoch and index of the sequence, so
+that a resumed run continues exactly. The published code draws fillers without replacement, and prefers parts and tokens
+that were shown or hidden least, by counts in memory that a restart loses. Packing, replacement of hidden tokens and
+causal sequences have the published distribution. Without these counts, 1.6 to 2.0 % more tokens are hidden (sequences
+of 96 tokens), runs of hidden tokens are 4 to 7 % longer (rate 0.3), and 1.5 % of the tokens are never hidden in ten
+epochs, but 0 % with counts.
 """
 
 from dataclasses import replace
@@ -24,7 +25,7 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class BlockPieces:
-    """Consecutive pieces of at most `sequence_length` - 2 tokens of every document; a piece of one token is left out.
+    """The pieces of all documents: at most `sequence_length` - 2 consecutive tokens each, without pieces of one token.
 
     Raises TrainingError if `sequence_length` is below 4.
     """
@@ -54,10 +55,11 @@ class BlockPieces:
 def draw_blocks(
     pieces: BlockPieces, index: int, sequence_length: int, generator: np.random.Generator, fills: bool = True
 ) -> list[Segment]:
-    """Return the pieces of sequence `index`: its own and, with `fills`, others while more than one position is free.
+    """Return the pieces of sequence `index`: the piece with this index and, with `fills`, fillers until at most one
+    position is free.
 
-    With a start token before each piece, their length is at most `sequence_length` + 1 tokens: the last token is only a
-    label.
+    With a start token before each piece, the sequence has at most `sequence_length` + 1 tokens; the last token is only
+    a label.
     """
     blocks = [pieces[index]]
     free = sequence_length - 1 - len(blocks[0])
@@ -71,15 +73,15 @@ def draw_blocks(
     return blocks
 
 
-# Number of the separate random stream of causal sequences.
+# Index of the random stream of causal sequences, which differs from that of masked sequences.
 _CAUSAL_STREAM = 1
 
 
 class BlockExamples(PaddedExamples):
-    """Examples of blocks `start t1 .. tn`; tokens are predicted at the previous position, starts never.
+    """Examples of blocks `start t1 .. tn`; each token except the start is predicted at the previous position.
 
-    A masking rule chooses the tokens that are hidden and predicted, in each block separately; without a rule every
-    token is predicted with causal attention.
+    In each block, a masking rule chooses the tokens that are hidden and predicted. Without a rule, every token is
+    predicted with causal attention.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class BlockExamples(PaddedExamples):
         masking: MaskingRule | None,
         fills: bool,
     ) -> None:
-        """Create examples; `fills` is for training, because held-out text is used once."""
+        """`fills` adds fillers to the sequences; it is False for held-out text, which is read once."""
         super().__init__(Padding(special.pad, sequence_length), special)
         self._pieces, self._length = BlockPieces(documents, sequence_length), sequence_length
         self._masking, self._fills = masking, fills
@@ -99,16 +101,16 @@ class BlockExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """Return the index in the split of the first token of each sequence's own piece, int64 [len]."""
+        """Return the index, in the split, of the first token of each sequence's first piece: int64 [len]."""
         return self._pieces.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Return whether sequences have no random fillers."""
+        """True without fillers, which differ between epochs."""
         return not self._fills
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index` in `epoch`: its blocks."""
+        """Return the blocks of sequence `index` in `epoch`."""
         return tuple(self._drawn(seed, epoch, index)[0])
 
     def _drawn(self, seed: int, epoch: int, index: int) -> tuple[list[Segment], np.random.Generator]:
@@ -139,8 +141,9 @@ class BlockExamples(PaddedExamples):
     def _predicted(
         self, block: Segment, masking: MaskingRule | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the start token and the visible tokens of a block, and the label of each (none for the start token):
-        int64 [1 + n].
+        """Return the start token and the visible tokens of a block, and the labels: int64 [1 + n] each.
+
+        The start token has no label.
         """
         shown = targets = block.tokens.astype(np.int64)
         if masking is not None:

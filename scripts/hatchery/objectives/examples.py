@@ -1,13 +1,13 @@
-"""Training examples generated on the fly: hidden or next tokens of sequences with special tokens, padded to a batch.
+"""Training examples: sequences with special tokens and labels for hidden or next tokens, padded to a batch.
 
 Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary study (docs/papers/ltg-bert.md, "Examples").
-Causal language models: docs/papers/natural-bias.md, "The bias": the end of a document is a target, its start and
-padding never are. Their sequences are those of the masked models, so that both kinds can be compared on the same text:
-documents between [CLS] and [SEP], one per sequence or packed. Both kinds together: "GPT or BERT: why not both?"
-(Charpentier & Samuel, 2024); a hidden token is labelled at the previous position, where causal sequences also predict
-it.
+For causal language models see docs/papers/natural-bias.md, "The bias": the end of a document is a target; its start and
+padding are not. So that masked and causal models can be compared on the same text, their sequences are equal: documents
+between [CLS] and [SEP], one per sequence or packed. For hybrid models see "GPT or BERT: why not both?" (Charpentier &
+Samuel, 2024): a hidden token is predicted at the previous position, as in causal sequences.
 
-Every example is a pure function of (seed, epoch, index): the same in any batch, process or order, and after a restart.
+Every example is a function of (seed, epoch, index), so it does not depend on batch, process or order, and is the same
+after a restart.
 """
 
 from collections.abc import Callable
@@ -43,14 +43,14 @@ from hatchery.objectives.token_preferences import PreferredMasking, chosen, hidd
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 Pieces = PackedSequences | Segments
-"""The pieces of each sequence of a split: several segments in order, or one segment."""
+"""The text of each sequence of a split: several segments in order, or one segment."""
 SEGMENTS: dict[str, Callable[[DocumentCollection, int], Pieces]] = {
     "babylm": BabylmSegments,
     "bnc": BncSegments,
     "documents": DocumentSegments,
     "packed": PackedSequences,
 }
-"""Methods that divide documents into pieces for sequences of a maximum number of tokens."""
+"""By name of the setting `segments`: functions from documents and a sequence length to the text of all sequences."""
 
 
 class MaskedExamples(PaddedExamples):
@@ -66,11 +66,10 @@ class MaskedExamples(PaddedExamples):
         labelled_share: float = 1.0,
         adapts: bool = False,
     ) -> None:
-        """Create examples; without `rates`, all sequences have the share of hidden tokens of `masking`, or that of the
-        training step.
+        """If `rates` is None, the share of hidden tokens is that of `masking`, or the `mask_rate` of the call.
 
-        `labelled_share` of the hidden tokens are labelled. With `adapts`, `masking` is a `PreferredMasking`, and
-        batches contain the tensors for masking them again.
+        The share `labelled_share` of the hidden tokens has labels. With `adapts`, `masking` is a `PreferredMasking`,
+        and batches contain the tensors that are needed to mask the tokens again.
         """
         super().__init__(padding, special)
         self._sequences, self._masking = sequences, masking
@@ -86,7 +85,7 @@ class MaskedExamples(PaddedExamples):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Return whether sequences are packed, because only these have no random part."""
+        """True if sequences are packed; all other sequences have random lengths."""
         return isinstance(self._sequences, FramedPacks)
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
@@ -123,7 +122,8 @@ class MaskedExamples(PaddedExamples):
 
 
 def _generator(seed: int, epoch: int, index: int) -> np.random.Generator:
-    # Philox with a SeedSequence takes 3 microseconds longer than one generator with a changing key, but keeps no state.
+    # A generator for each example keeps no state between examples; it costs 3 microseconds more than a single generator
+    # with changing keys.
     return np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, index))))
 
 
@@ -135,8 +135,10 @@ def sequences_of(
     sentence_pairs: PairKind | Literal["none"],
     short_probability: float,
 ) -> Sequences:
-    """Return sequences of at most `length` tokens with special tokens: of one segment, packed, or of two texts; some
-    are shortened.
+    """Return sequences of at most `length` tokens including special tokens.
+
+    A sequence contains one segment, packed segments, or two texts. With `short_probability`, unpacked sequences are
+    truncated.
     """
     pieces = SEGMENTS[segments](documents, length)
     if isinstance(pieces, PackedSequences):
@@ -147,10 +149,10 @@ def sequences_of(
 
 
 class NextTokenExamples(PaddedExamples):
-    """Examples `[CLS] t1 .. tn [SEP]` of pieces: [CLS] predicts t1, and tn predicts [SEP] at the end of a document.
+    """Examples `[CLS] t1 .. tn [SEP]` of pieces: [CLS] predicts t1, and tn predicts [SEP] if the document ends there.
 
-    If a document continues after the sequence, its last token has no label, because the next token is not [SEP]. With
-    `keeps_apart`, the pieces of a sequence do not see each other.
+    If the document continues, tn has no label, because its next token is not [SEP]. With `keeps_apart`, the pieces of a
+    sequence do not attend to each other.
     """
 
     def __init__(self, pieces: Pieces, framer: Framer, padding: Padding, keeps_apart: bool) -> None:
@@ -166,7 +168,7 @@ class NextTokenExamples(PaddedExamples):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Return True, because no sequence is random."""
+        """True: the sequences have no random parts."""
         return True
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
@@ -182,7 +184,7 @@ class NextTokenExamples(PaddedExamples):
         end = 0
         for piece in pieces:
             end += len(piece) + 2
-            # [SEP] has no label, because the next token starts another segment.
+            # [SEP] has no label, because the next piece is not predicted.
             labels[end - 1] = UNLABELLED
             if piece.end < len(piece.document.ids):
                 labels[end - 2] = UNLABELLED
@@ -191,7 +193,7 @@ class NextTokenExamples(PaddedExamples):
 
 
 class Shifted(PaddedExamples):
-    """Sequences in which a hidden token is predicted at the previous position."""
+    """The sequences of `hidden`, with the label of a hidden token at the previous position."""
 
     def __init__(self, hidden: PaddedExamples) -> None:
         super().__init__(hidden.padding, hidden.special)
@@ -206,7 +208,7 @@ class Shifted(PaddedExamples):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Return whether the shifted sequences are equal in every epoch."""
+        """True if the sequences are equal in every epoch."""
         return self._hidden.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
@@ -220,10 +222,11 @@ class Shifted(PaddedExamples):
 
 
 class TwoKinds(PaddedExamples):
-    """The sequences of a split twice: indices below `len` have hidden tokens, those from `len` on are causal."""
+    """Masked and causal sequences of a split: indices below `len` are masked, indices from `len` to 2 * `len` - 1
+    causal."""
 
     def __init__(self, hidden: PaddedExamples, causal: PaddedExamples, counted_together: bool = False) -> None:
-        """Create examples; `counted_together` is for batches that contain only one of the two kinds."""
+        """With `counted_together`, labels are counted without distinguishing masked and causal sequences."""
         super().__init__(hidden.padding, hidden.special)
         assert len(hidden) == len(causal), "both kinds are made of the same sequences"
         self._hidden, self._causal, self._counted_together = hidden, causal, counted_together
@@ -232,28 +235,29 @@ class TwoKinds(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """Return the index in the split of the first token of each sequence, int64 [len], equal for both kinds."""
+        """Return the index, in the split, of the first token of each masked sequence: int64 [len]; equal for causal
+        sequences."""
         return self._hidden.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Return whether both kinds are equal in every epoch."""
+        """True if masked and causal sequences are equal in every epoch."""
         return self._hidden.same_in_every_epoch and self._causal.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index`; from `len` on, indices are those of causal sequences."""
+        """Return the text of sequence `index`; indices from `len` on are causal sequences."""
         if index >= len(self):
             return self._causal.texts(seed, epoch, index - len(self))
         return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index` of `epoch`; from `len` on, indices are those of causal sequences."""
+        """Return sequence `index` of `epoch`; indices from `len` on are causal sequences."""
         if index >= len(self):
             return self._causal.example(seed, epoch, index - len(self))
         return self._hidden.example(seed, epoch, index, mask_rate)
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the number of labels of each kind."""
+        """Return the number of labels in masked and in causal sequences, or their sum with `counted_together`."""
         if self._counted_together:
             return super().counted(batch)
         labelled = (batch["labels"] != UNLABELLED).sum(dim=1)

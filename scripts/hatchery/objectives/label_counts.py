@@ -1,9 +1,9 @@
-"""The number of predictions of each id in training: the counts for an output layer's prior.
+"""Counts of the labels of each token id in training, for the initial bias of the output layer.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
-objectives". The counts are those of the loss: of subwords, not words, and of targets, not inputs. For masked models
-they use the labels of the actual masking code, because spans and whole words, shortened examples and errors of
-published code all change the labels.
+objectives". Labels of the loss are counted: subwords, not words, and targets, not inputs. For masked models the masking
+code produces these labels, because span masking, whole-word masking, shortened examples and reproduced errors of
+published code all change them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from hatchery.training.examples import Examples
 
 _EXAMPLES_PER_BATCH = 128
-# Number of ids that are gathered before a count, because each count takes time proportional to the vocabulary.
+# Number of ids that are collected before they are counted, because every count takes time proportional to the
+# vocabulary size.
 _IDS_PER_COUNT = 1_000_000
 
 
 def label_counts(
     examples: "Examples", seed: int, vocab_size: int, limit: int | None = None, show: bool = True
 ) -> np.ndarray:
-    """Return the counts of the labels of the first epoch of `examples` in a training with `seed`: int64 [vocab_size].
+    """Return the number of labels of each id in the first epoch of a training with `seed`: int64 [vocab_size].
 
-    At most `limit` examples (None: all), evenly spaced over the corpus, because the corpus is ordered by its parts.
-    `show` reports progress. Only one batch is in memory at a time. Raises TrainingError for a label outside of the
-    vocabulary, and if there is no label.
+    At most `limit` examples are counted (None: all), evenly spaced, because the parts of a corpus differ. `show`
+    reports progress. Raises TrainingError for a label outside of the vocabulary, and if there is no label.
     """
     chosen = counted_examples(len(examples), limit)
     pieces = [chosen[first : first + _EXAMPLES_PER_BATCH] for first in range(0, len(chosen), _EXAMPLES_PER_BATCH)]
@@ -49,17 +49,16 @@ def label_counts(
 
 
 def counted_examples(n_examples: int, limit: int | None) -> np.ndarray:
-    """Return the indices that `label_counts` uses, ascending: all, or `limit` of them at equal distances."""
+    """Return the indices of the examples that `label_counts` uses, ascending and evenly spaced."""
     n_chosen = n_examples if limit is None else min(n_examples, limit)
     return np.arange(n_chosen, dtype=np.int64) * n_examples // max(1, n_chosen)
 
 
 def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_size: int) -> np.ndarray:
-    """Return the counts of the tokens of `documents` (such as `TokenShards`) that masking can choose: int64
-    [vocab_size].
+    """Return the number of tokens of each id in `documents` that masking can choose: int64 [vocab_size].
 
-    This is the distribution of the labels if masking is uniform over the corpus; ids below `special.n_protected` are
-    never chosen and count 0. Raises TrainingError for an id outside of the vocabulary, and if no token remains.
+    If masking is uniform, labels have this distribution. Ids below `special.n_protected` are never chosen, so their
+    count is 0. Raises TrainingError for an id outside of the vocabulary, and if masking can choose no token.
     """
     counts = _counted((document.ids for document in documents), vocab_size)
     counts[: special.n_protected] = 0
@@ -67,16 +66,16 @@ def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_si
 
 
 def maskable_tokens(shards: "TokenShards") -> np.ndarray:
-    """Return the counts of the tokens of a split that masking can choose: int64 [V]."""
+    """Return the number of tokens of each id in a split that masking can choose: int64 [V]."""
     return corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
 
 
 def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: int, vocab_size: int) -> np.ndarray:
-    """Return the counts of the targets of a decoder that reads `start y1 .. yn` and predicts `y1 .. yn end`: int64
-    [vocab_size].
+    """Return the number of targets of each id for a decoder that reads `start y1 .. yn` and predicts `y1 .. yn end`.
 
-    `sentences` are only the ids y1 .. yn: the end counts once per sentence, the start never. Raises TrainingError for a
-    sentence that already has start or end, for an id outside of the vocabulary, and without a target.
+    The result is int64 [vocab_size]; the end counts once per sentence. `sentences` contain only the ids y1 .. yn.
+    Raises TrainingError for a sentence with start or end, for an id outside of the vocabulary, and if there is no
+    target.
     """
     n_sentences = 0
 
@@ -111,7 +110,7 @@ def _counted(parts: Iterable[np.ndarray], size: int, allow_nothing: bool = False
 
 
 def _gathered(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the ids of `parts` in pieces of about `_IDS_PER_COUNT`, without empty pieces."""
+    """Yield the ids of `parts` in arrays of about `_IDS_PER_COUNT` ids, without empty arrays."""
     waiting: list[np.ndarray] = []
     n_waiting = 0
     for part in parts:

@@ -1,14 +1,13 @@
-"""Settings of the share of hidden tokens that every sequence draws, of the weights of labels, and of preferred
-subwords.
+"""Settings for shares of hidden tokens that sequences draw, for weights of labels, and for preferred subwords.
 
-A constant share is masked language modelling. A share drawn from the interval from 0 to 1, with the weights of the
-bound, is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et al. 2024, arXiv:2406.04329): if the share of
-hidden tokens is rate(t) for a uniform t, the loss of a hidden token has the weight rate'(t) / rate(t). The mean over t
-of these sums is an upper bound of the negative log-likelihood of a text, for any shape of `rate`. The `cosine` shape
-hides few tokens more often (arXiv:2509.05056 trains BabyLM models so).
+A constant share is masked language modelling. A share from 0 to 1 that each sequence draws, with weights `diffusion`,
+is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et al. 2024, arXiv:2406.04329): if the share is rate(t)
+for a uniform t, the loss of a hidden token has the weight rate'(t) / rate(t). The weighted sum of losses, averaged over
+t, is an upper bound of the negative log-likelihood of a text, for any function `rate`. With the shape `cosine`, small
+shares are more probable (arXiv:2509.05056 trains BabyLM models with this shape).
 
-A hidden token without a label is a denser mask with sparser labels: shares of hidden and of predicted tokens may differ
-(Wettig et al. 2023, "Should you mask 15% in masked language modeling?").
+The share of hidden tokens may exceed the share of predicted tokens: then some hidden tokens have no label (Wettig et
+al. 2023, "Should you mask 15% in masked language modeling?").
 """
 
 import math
@@ -22,43 +21,43 @@ if TYPE_CHECKING:
 
 
 OWN = "objective."
-"""Prefix of the names of batch tensors that the objective reads and the model does not."""
+"""Prefix of the names of batch tensors that the objective reads, but not the model."""
 WEIGHTS, MASKABLE = f"{OWN}weights", f"{OWN}maskable"
 CHOICE, SHOWN, RATES = f"{OWN}choice", f"{OWN}shown", f"{OWN}rates"
 
 
 @dataclass(frozen=True)
 class MaskRates(Settings):
-    """Distribution of the share of hidden tokens, drawn for every sequence, and weights of its labels."""
+    """Distribution from which every sequence draws its share of hidden tokens, and weights of the labels."""
 
     shape: Literal["uniform", "cosine"] = "uniform"
-    """uniform: all shares are equally probable. cosine: 1 - cos(t * pi / 2) for a uniform t, so that small shares are
-    more probable."""
+    """uniform: all shares are equally probable. cosine: the share is 1 - cos(t * pi / 2) for a uniform t, so small
+    shares are more probable."""
     lowest: Share = 0.0
     """Lowest share of hidden tokens."""
     highest: Share = 1.0
     """Highest share of hidden tokens."""
     weights: Literal["equal", "diffusion"] = "equal"
-    """equal: mean over labels, as with a constant share. diffusion: a label is weighted by the derivative of the share
-    divided by the share, and the sum is divided by the number of maskable tokens. With shares from 0 to 1, this is the
-    bound of masked diffusion."""
+    """equal: mean over the labels, as with a constant share. diffusion: the weight of a label is the derivative of the
+    share divided by the share, and the sum is divided by the number of maskable tokens; with shares from 0 to 1, the
+    loss is the bound of masked diffusion."""
 
     def __post_init__(self) -> None:
         require(self.lowest < self.highest, "highest", self.highest, f"more than lowest, {self.lowest:g}")
 
     @property
     def covers_all(self) -> bool:
-        """Return whether the interval covers every share from 0 to 1."""
+        """True if the shares range from 0 to 1."""
         return self.lowest == 0 and self.highest == 1
 
     @property
     def mean(self) -> float:
-        """Return the mean share of hidden tokens."""
+        """Mean share of hidden tokens."""
         within = 0.5 if self.shape == "uniform" else 1 - 2 / math.pi
         return self.lowest + (self.highest - self.lowest) * within
 
     def at(self, time: float) -> "DrawnRate":
-        """Return the drawn share of hidden tokens at `time`, more than 0 and at most 1, with the weight of a label."""
+        """Return the share of hidden tokens for `time`, a number above 0 and at most 1, with the weight of a label."""
         spread = self.highest - self.lowest
         if self.shape == "uniform":
             share, slope = time, 1.0
@@ -69,12 +68,12 @@ class MaskRates(Settings):
 
     def draw(self, generator: "np.random.Generator") -> "DrawnRate":
         """Draw a share of hidden tokens with one uniform number."""
-        # The generator's numbers can be 0 and are below 1; a share of 0 would have no weight.
+        # The generator's numbers can be 0, for which the weight of a label would be undefined, and are below 1.
         return self.at(1.0 - float(generator.random()))
 
 
 class DrawnRate(NamedTuple):
-    """The share of hidden tokens of a sequence."""
+    """Share of hidden tokens of a sequence, and weight of its labels."""
 
     rate: float
     weight: float
@@ -83,17 +82,17 @@ class DrawnRate(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenPreference(Settings):
-    """Subwords that are hidden more often than others."""
+    """Preference for hiding certain subwords."""
 
     by: Literal["frequency", "loss", "accuracy"]
-    """frequency: hide rare subwords of the training text more often. loss, accuracy: hide subwords more often that the
-    model predicts badly."""
+    """frequency: hide rare subwords of the training text more often. loss, accuracy: hide subwords more often if the
+    model predicts them badly."""
     power: Positive = 0.5
-    """Exponent of the preference, applied to the inverse count, the mean loss or the share of wrong predictions."""
+    """Exponent of the preference. Its base is the inverse count, the mean loss or the share of wrong predictions."""
     interval_steps: Count = 200
-    """With loss and accuracy: number of steps between two updates of the preference."""
+    """With loss and accuracy: number of steps between two updates of the preferences."""
     memory: ShareBelowOne = 0.2
-    """With loss and accuracy: weight of a subword's previous value in each update."""
+    """With loss and accuracy: weight of a subword's previous value in an update."""
 
     def __post_init__(self) -> None:
         if self.adapts:
@@ -107,5 +106,5 @@ class TokenPreference(Settings):
 
     @property
     def adapts(self) -> bool:
-        """Return whether the preference follows the model."""
+        """True if the preference changes with the model's predictions."""
         return self.by != "frequency"

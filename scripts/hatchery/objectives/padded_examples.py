@@ -1,8 +1,8 @@
-"""Examples of a split that are padded to a batch: one interface for hidden and next tokens.
+"""Base class of the examples of a split, and their padding to batches.
 
-Two errors of the reduced-vocabulary study's code (docs/papers/reduced-vocabulary.md, "Padding"), padding as a target
-and attention to padding, are switches. Every example is a pure function of (seed, epoch, index): the same in any batch,
-process or order, and after a restart.
+Two errors of the reduced-vocabulary study's code can be reproduced (docs/papers/reduced-vocabulary.md, "Padding"):
+padding as a target, and attention to padding. Every example is a function of (seed, epoch, index), so it does not
+depend on batch, process or order, and is the same after a restart.
 """
 
 from abc import ABC, abstractmethod
@@ -21,43 +21,44 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class LabelledExample(NamedTuple):
-    """One sequence and its labels, without padding, including special tokens."""
+    """A sequence and its labels, without padding, including special tokens."""
 
     input_ids: np.ndarray
     """int64 [n], n <= sequence_length."""
     labels: np.ndarray
     """int64 [n], -100 at positions without a prediction."""
     piece_lengths: list[int] | None = None
-    """Lengths of the independent pieces of the sequence, n in total; None for one piece."""
+    """Lengths of the pieces that do not attend to each other, n in total; None for one piece."""
     pair_label: int | None = None
     """1 if the second text follows the first, 0 otherwise; None without sentence pairs."""
     causal: bool | None = None
-    """True if tokens see no later token; None if no example of its kind is causal."""
+    """True if tokens attend only to earlier tokens; None if the objective has no causal sequences."""
     texts: tuple[Segment, ...] = ()
     """The text of the sequence, without special tokens."""
     own: Mapping[str, np.ndarray] | None = None
-    """Tensors that only the objective reads, with names that begin with OWN: [n], or [] for the whole sequence."""
+    """Tensors that only the objective reads, with names that begin with OWN: [n], or [] if one value is for the
+    sequence."""
 
 
 @dataclass(frozen=True)
 class Padding:
-    """The padding of a batch on the right."""
+    """The padding of a batch on the right, and the batch itself."""
 
     pad_id: int
     sequence_length: int
     in_loss: bool = False
-    """True if padding is predicted: its label is then its id."""
+    """True if padding is predicted: the label of padding is then the padding id."""
     attended: bool = False
-    """True if tokens attend to padding: the mask then hides no token."""
+    """True if tokens attend to padding."""
 
     def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
-        """Return the examples as rows of one batch.
+        """Return a batch whose rows are `examples`.
 
-        Returns `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at tokens; for
-        examples of several pieces it is [B, T, T], True for two tokens of the same piece. If examples can be causal,
-        also `causal` bool [B]: tokens of these rows see no later token, with any mask. With pair labels also
-        `pair_labels` int64 [B]. T is the length of the longest example, because padding to the nominal length, for
-        which masking was drawn, would only cost time. If padding is in the loss or attended to, T is `sequence_length`.
+        The batch contains `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at
+        tokens. For examples of several pieces, the mask is [B, T, T], True for two tokens of the same piece. If the
+        objective has causal sequences, `causal` bool [B] is True for rows whose tokens attend only to earlier tokens.
+        With pair labels, the batch contains `pair_labels` int64 [B]. T is the length of the longest example, to save
+        time, or `sequence_length` if padding is predicted or attended to.
         """
         lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
         nominal = self.in_loss or self.attended
@@ -83,7 +84,7 @@ class Padding:
 
 
 def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Return rows [n] as an array of the shape [B, T], padded with zeros; rows [] as an array [B]."""
+    """Return arrays [n] as rows of an array [B, T] padded with zeros; return arrays [] as an array [B]."""
     if rows[0].ndim == 0:
         return np.stack(rows)
     padded = np.zeros(shape, dtype=rows[0].dtype)
@@ -93,8 +94,8 @@ def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
-    """Return bool [B, T, T]: blocks along the diagonal; padding neither attends nor is attended to."""
-    # Write the blocks directly; comparing all pairs of positions would cost more than the masking.
+    """Return the mask of pieces, bool [B, T, T]: True for two tokens of the same piece, False for padding."""
+    # A block is written for each piece, because comparing all pairs of positions would take longer than the masking.
     mask = np.zeros((len(examples), length, length), dtype=np.bool_)
     for block, example in zip(mask, examples, strict=True):
         end = 0
@@ -105,7 +106,7 @@ def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
 
 
 class PaddedExamples(ABC):
-    """The sequences of a split by index, with methods that batch them."""
+    """The sequences of a split, by index."""
 
     def __init__(self, padding: Padding, special: SpecialIds) -> None:
         self.padding, self.special = padding, special
@@ -120,19 +121,19 @@ class PaddedExamples(ABC):
 
     @abstractmethod
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index` of `epoch`, a pure function of these numbers, which are 0 or more.
+        """Return sequence `index` of `epoch`, a function of the three integers, which are 0 or more.
 
-        `mask_rate` is the share of tokens to hide; None is that of the settings.
+        `mask_rate` is the share of tokens to hide; None uses the share of the settings.
         """
 
     @property
     @abstractmethod
     def same_in_every_epoch(self) -> bool:
-        """Return whether a sequence has the same text in every epoch."""
+        """True if the text of a sequence does not depend on the epoch."""
 
     @abstractmethod
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index` of `epoch`, as in `example`, without hiding tokens."""
+        """Return the text of sequence `index` of `epoch`, as in `example` but without masking."""
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the number of words that begin in the text of each sequence, int64 [len(indices)]."""
@@ -142,7 +143,7 @@ class PaddedExamples(ABC):
     def batch(
         self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
     ) -> dict[str, Tensor]:
-        """Return the examples `indices` of one epoch as rows of one batch; see `Padding.batch`."""
+        """Return a batch of the examples `indices` of an epoch; see `Padding.batch`."""
         return self.padding.batch([self.example(seed, epoch, int(index), mask_rate) for index in indices])
 
     def counted_batch(
@@ -155,12 +156,13 @@ class PaddedExamples(ABC):
 
     @property
     def fillers(self) -> dict[str, int | bool]:
-        """Return the padding value of each batch tensor."""
+        """Return padding values by name of batch tensor."""
         return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the number of labels of a batch and, with sentence pairs, of pairs; for weighted labels, of maskable
-        tokens.
+        """Return the divisors of a batch's losses: the number of labels and, with sentence pairs, the number of pairs.
+
+        If labels have weights, the first divisor is the number of maskable tokens.
         """
         if MASKABLE in batch:
             return (int(batch[MASKABLE].sum()),)
@@ -169,5 +171,5 @@ class PaddedExamples(ABC):
 
     def n_tokens(self, batch: dict[str, Tensor]) -> int:
         """Return the number of tokens of a batch without padding."""
-        # Do not count the masks, which may include padding or pairs of tokens.
+        # The attention mask does not give this number, because it may contain padding or pairs of tokens.
         return int((batch["input_ids"] != self.padding.pad_id).sum())

@@ -1,13 +1,12 @@
-"""Segments, which are consecutive tokens of one document, and the methods that divide documents into segments or pack
+"""Segments, which are consecutive tokens of a document, and the methods that divide documents into segments or pack
 them.
 
-A segment never contains tokens of two documents, and tokens are copied only when special tokens are added. Sources: the
-caching script of the BabyLM models (docs/papers/elc-bert.md, "Segments"); the data set of LTG-BERT's code
-(docs/papers/ltg-bert.md, "Segments") for the overlapping windows of the BNC models; the reduced-vocabulary study
-(docs/papers/reduced-vocabulary.md, "Grouping"), whose corpora are grouped into documents of about one sequence. Packed
-sequences are our own alternative to pipelines that leave out tokens (BabyLM) or show them many times (BNC): every token
-of the split is in exactly one packed sequence. Indexes are small: three int32 numbers per segment, or one number per
-document, but no number per sentence.
+A segment never contains tokens of two documents, and its tokens are not copied. Sources: for `BabylmSegments`, the
+caching script of the BabyLM models (docs/papers/elc-bert.md, "Segments"); for `BncSegments`, the data set of LTG-BERT's
+code (docs/papers/ltg-bert.md, "Segments"); for `DocumentSegments`, the reduced-vocabulary study
+(docs/papers/reduced-vocabulary.md, "Grouping"), whose documents have about the length of a sequence. `PackedSequences`
+is our own alternative to methods that omit tokens (BabyLM) or repeat them (BNC): every token of the split is in exactly
+one packed sequence. Memory per segment is at most three int32 numbers; no number per sentence is stored.
 """
 
 from array import array
@@ -23,7 +22,7 @@ from hatchery.objectives.special_ids import SpecialIds
 if TYPE_CHECKING:
     from hatchery.tokenization.token_shards import Document
 
-# [CLS] and [SEP] around a segment.
+# Number of special tokens of a segment: [CLS] and [SEP].
 N_ADDED_TOKENS = 2
 
 
@@ -53,11 +52,12 @@ class Segment:
         return self.end - self.start
 
     def first(self, n_tokens: int) -> Self:
-        """Return the first `n_tokens` tokens, or the whole segment if it has fewer."""
+        """Return the first `n_tokens` tokens; return the segment unchanged if it is not longer."""
         return self if n_tokens >= len(self) else replace(self, end=self.start + n_tokens)
 
     def split_at(self, offset: int) -> tuple[Self, Self]:
-        """Return the tokens before `offset` (relative to the document, like `start`), and those from it on."""
+        """Return two segments: the tokens before `offset` (relative to the document) and the tokens from `offset`
+        on."""
         return replace(self, end=offset), replace(self, start=offset)
 
     @property
@@ -67,13 +67,13 @@ class Segment:
 
     @property
     def word_starts(self) -> np.ndarray:
-        """Return bool [len(self)]; True also at special tokens."""
+        """Return which tokens start a word, bool [len(self)]; True also at special tokens."""
         return self._flags(self.document.word_bits)
 
     def text_words(self, special: SpecialIds) -> int:
-        """Return the number of words that begin in the segment, by the rule of its corpus.
+        """Return the number of words that begin in the segment, by the word-counting rule of the corpus.
 
-        For whitespace-separated words, no word begins at a special token, except the unknown token.
+        With the rule white_space, no word begins at a special token, except the unknown token.
         """
         counts = self.document.word_counts
         if counts is not None:
@@ -83,16 +83,14 @@ class Segment:
         return int(np.count_nonzero(starts & ((ids >= special.n_special) | (ids == special.unknown))))
 
     def _flags(self, bits: np.ndarray) -> np.ndarray:
-        # Read only the bytes of the segment, because a whole corpus can be one document (AO-CHILDES).
+        # Only the bytes of this segment are read, because a whole corpus can be one document (AO-CHILDES).
         first, end = self.document.first_bit + self.start, self.document.first_bit + self.end
         unpacked = np.unpackbits(bits[first // 8 : (end + 7) // 8], bitorder="little")
         return unpacked[first % 8 : first % 8 + len(self)].view(np.bool_)
 
     @property
     def inner_sentence_starts(self) -> np.ndarray:
-        """Return the sentence starts inside the segment, relative to the document, int32, without the segment's own
-        start.
-        """
+        """Return the sentence starts within the segment, without its first token: int32, relative to the document."""
         starts = self.document.sentence_starts
         return starts[index_of(starts, self.start, "right") : index_of(starts, self.end, "left")]
 
@@ -115,33 +113,33 @@ def first_tokens(documents: DocumentCollection) -> np.ndarray:
 
 
 def index_of(ascending: np.ndarray, value: int, side: str) -> int:
-    """Return `np.searchsorted` for one number: "left" counts the entries below `value`, "right" also those
-    equal to it.
-    """
-    # Convert the integer, because numpy would copy the whole array to int64 at every look-up.
+    """Return `np.searchsorted` of one number: the number of entries below `value` ("left") or up to `value`
+    ("right")."""
+    # The value gets the array's dtype, because numpy would otherwise convert the whole array to int64 at each call.
     return int(ascending.searchsorted(ascending.dtype.type(value), side))  # type: ignore[call-overload]
 
 
 def room_for_tokens(sequence_length: int) -> int:
-    """Return the maximum number of tokens of a segment in a sequence. Raises TrainingError if `sequence_length` is
-    below 4.
+    """Return the maximum number of tokens of a segment in a sequence with [CLS] and [SEP].
+
+    Raises TrainingError if `sequence_length` is below 4.
     """
     if sequence_length < N_ADDED_TOKENS + 2:
         raise TrainingError(f"sequence_length: got {sequence_length}, expected {N_ADDED_TOKENS + 2} or more")
     return sequence_length - N_ADDED_TOKENS
 
 
-# Number of sentences of a group of documents, which limits the memory of the build.
+# Number of sentences in a group of documents; it limits the memory needed to divide documents.
 _SENTENCES_PER_GROUP = 500_000
 
 
 class BabylmSegments:
-    """Segments in the order of the documents, each of at most `sequence_length` - 2 tokens.
+    """Segments of at most `sequence_length` - 2 tokens, in the order of the documents.
 
-    A segment starts at a sentence and contains whole sentences until a sentence does not fit; that sentence is
-    truncated at the end of this segment and begins the next segment in full. The tokens of one sentence after the limit
-    are never used, and a document whose first sentence exceeds the limit yields its first segment twice, as published.
-    Raises TrainingError if `sequence_length` is below 4.
+    A segment starts at a sentence and contains complete sentences until a sentence does not fit. This sentence is
+    truncated at the end of the segment, and the next segment begins with this complete sentence. As published, tokens
+    of a sentence beyond `sequence_length` - 2 are never used, and a document whose first sentence is longer yields its
+    first segment twice. Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -169,7 +167,8 @@ class BabylmSegments:
 
 
 def _groups(documents: DocumentCollection) -> Iterator[tuple[int, np.ndarray, list[np.ndarray]]]:
-    """Yield groups of documents: index of the first document, number of tokens and sentence starts of each."""
+    """Yield groups of documents: the index of the first document, and each document's number of tokens and sentence
+    starts."""
     sizes = documents.document_lengths()
     first, sentences, n_sentences = 0, [], 0
     for index in range(documents.n_documents):
@@ -181,8 +180,8 @@ def _groups(documents: DocumentCollection) -> Iterator[tuple[int, np.ndarray, li
 
 
 def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return document and start of the segments of one group of documents."""
-    # Documents without tokens would have sentences outside of all segments.
+    """Return the document and the start of each segment in a group of documents."""
+    # Documents without tokens are left out, because their sentences belong to no segment.
     counts = np.array([len(starts) if length else 0 for starts, length in zip(sentence_starts, lengths, strict=True)])
     if not counts.sum():
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -192,17 +191,17 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     starts = local.astype(np.int64) + document_starts[document]
     ends = np.append(starts[1:], lengths.sum())
 
-    # For a segment that begins at each sentence: the sentence that overflows it, or the first sentence of the next
-    # document.
+    # For each sentence: if a segment begins there, the first sentence that does not fit into this segment, or the first
+    # sentence of the next document.
     last = np.cumsum(counts)
     overflow = np.minimum(np.searchsorted(ends, starts + limit, side="right"), last[document])
-    # The memoryview creates one Python integer per step of the loop instead of one per sentence.
+    # With a memoryview, a Python integer is created for each step of the loop and not for each sentence.
     following = np.maximum(overflow, np.arange(len(starts)) + 1).data
     chosen = array("q")
     for first, end in zip((last - counts).tolist(), last.tolist(), strict=True):
         if first < end and overflow[first] == first:
-            # The published script writes the buffer when it appends a sentence, starts a new buffer with that sentence,
-            # and checks its length only at the next sentence, so here the new buffer equals the old one.
+            # As in the published script, a too long first sentence gives two equal segments: the script tests the
+            # length of its buffer only when the next sentence arrives.
             chosen.append(first)
         sentence = first
         while sentence < end:
@@ -213,11 +212,11 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
 
 
 class BncSegments:
-    """Segment k starts at sentence k of the split; there are as many segments as sentences.
+    """Overlapping segments: segment k starts at sentence k of the split.
 
-    Following sentences of the same document are appended while the segment is shorter than `sequence_length` - 3.
-    Segments are not truncated here: a segment may be much longer than a sequence, and the last sentences of a document
-    are short segments. Raises TrainingError if `sequence_length` is below 4.
+    Following sentences of the same document are appended while the segment is shorter than `sequence_length` - 3
+    tokens. A segment is not truncated, so it may be much longer than a sequence; segments at the end of a document are
+    short. Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -235,7 +234,7 @@ class BncSegments:
         sentences = document.sentence_starts
         sentence = index - self._sentences_until.item(number) + len(sentences)
         start = sentences.item(sentence)
-        # A segment ends with a sentence: the first that makes it long enough, or the last of the document.
+        # The segment ends with the first sentence that makes it long enough, or with the document's last sentence.
         following = index_of(sentences, start + self._full_from, "left")
         end = sentences.item(following) if following < len(sentences) else len(document.ids)
         return Segment(number, document, start, end)
@@ -248,7 +247,7 @@ class BncSegments:
 
 
 class DocumentSegments:
-    """The first `sequence_length` - 2 tokens of every document that has tokens.
+    """One segment per document: its first `sequence_length` - 2 tokens; empty documents are left out.
 
     Raises TrainingError if `sequence_length` is below 4.
     """
@@ -272,11 +271,11 @@ class DocumentSegments:
 
 
 class PackedSequences:
-    """The pieces of documents that share a sequence, by sequence.
+    """Packed sequences: each contains consecutive pieces of documents, so that every token is in exactly one sequence.
 
-    If a sequence is full, a document continues in the next sequence, and the next document begins after its end. One or
-    two remaining positions cannot hold a token with [CLS] and [SEP], so they stay free and are filled later; every
-    sequence except the last has at most two free positions. Raises TrainingError if `sequence_length` is below 4.
+    If a sequence is full, its document continues in the next sequence. Every sequence except the last has at most two
+    free positions, because a piece needs [CLS], [SEP] and a token; the free positions are filled later. Raises
+    TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -289,7 +288,7 @@ class PackedSequences:
         firsts = np.minimum(lengths, rooms - N_ADDED_TOKENS)
         counts = 1 - (firsts - lengths) // limit
         document = np.repeat(np.arange(len(lengths), dtype=np.int32), counts)
-        # The index of each piece within its document.
+        # Index of each piece in its document.
         first_pieces = np.cumsum(counts) - counts
         rank = np.arange(len(document)) - first_pieces[document]
         self._numbers = with_tokens.astype(np.int32)[document]
@@ -301,7 +300,7 @@ class PackedSequences:
         return len(self._first_pieces)
 
     def __getitem__(self, index: int) -> list[Segment]:
-        """Return the pieces of sequence `index`, in order; with [CLS] and [SEP] around each piece they fill it."""
+        """Return the pieces of sequence `index`, in order; each piece later gets [CLS] and [SEP]."""
         following = index + 1
         end = self._first_pieces.item(following) if following < len(self) else len(self._numbers)
         return [self._piece(piece) for piece in range(self._first_pieces.item(index), end)]
@@ -319,10 +318,11 @@ class PackedSequences:
 
 
 def _rooms(lengths: np.ndarray, sequence_length: int) -> Iterator[int]:
-    """Yield the number of free positions in the sequence in which each document begins; `lengths` int64 are above 0."""
+    """Yield for each document the number of free positions in the sequence in which it begins; `lengths` are above
+    0."""
     limit = sequence_length - N_ADDED_TOKENS
     room = sequence_length
-    # The memoryview creates one Python integer at a time.
+    # With a memoryview, Python integers are created one at a time.
     for length in np.ascontiguousarray(lengths).data:
         yield room
         rest = length + N_ADDED_TOKENS - room

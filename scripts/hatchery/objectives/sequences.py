@@ -1,8 +1,8 @@
 """Sequences before masking: one segment, several packed segments or two texts, with [CLS] and [SEP].
 
-Source: LTG-BERT, Section 5.2; docs/papers/ltg-bert.md, "Examples" and "Sentence pairs"; the packed layout is ours. The
-label of a pair is whether its texts belong together: for `document`, whether the second text follows the first or is
-from another document; for `order`, whether two neighbouring texts are in their original order.
+Source: LTG-BERT, Section 5.2; docs/papers/ltg-bert.md, "Examples" and "Sentence pairs". Packed sequences are ours. The
+label of a pair is 1 if its texts belong together. With `document`, the second text follows the first or comes from
+another document; with `order`, two neighbouring texts are in their original order or swapped.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class FramedSequence(NamedTuple):
     word_starts: np.ndarray | None
     """bool [n], True also at special tokens; None if no rule needs word starts."""
     piece_lengths: list[int] | None = None
-    """Lengths of the independent pieces of the sequence, n in total; None for one piece."""
+    """Lengths of the pieces that do not attend to each other, n in total; None for one piece."""
     pair_label: int | None = None
     """1 if the second text follows the first, 0 otherwise; None without sentence pairs."""
     texts: tuple[Segment, ...] = ()
@@ -32,7 +32,7 @@ class FramedSequence(NamedTuple):
 
 
 class Sequences(Protocol):
-    """The sequences of a split, with special tokens, by index."""
+    """The sequences of a split by index, with special tokens and before masking."""
 
     def __len__(self) -> int: ...
 
@@ -40,18 +40,18 @@ class Sequences(Protocol):
         """Return the index in the split of the first token of each sequence, int64 [len]."""
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Return sequence `index`, with all its random parts drawn from `generator`."""
+        """Return sequence `index`; `generator` draws its random parts."""
 
 
 @dataclass(frozen=True)
 class Framer:
-    """Adds special tokens to segments; copies word starts only if `with_word_starts`."""
+    """Adds special tokens to segments; with `with_word_starts`, also copies word starts."""
 
     special: SpecialIds
     with_word_starts: bool
 
     def frame(self, parts: Sequence[Segment], pair_label: int | None = None) -> FramedSequence:
-        """Return `[CLS] part [SEP]`, followed by `part [SEP]` for each further part."""
+        """Return `[CLS] part [SEP]`, followed by `part [SEP]` for each part after the first."""
         length = 1 + sum(map(len, parts)) + len(parts)
         ids = np.empty(length, dtype=np.int64)
         word_starts = np.ones(length, dtype=np.bool_) if self.with_word_starts else None
@@ -78,7 +78,7 @@ class Framer:
 
 
 class FramedPacks:
-    """Packed sequences with special tokens. One or two free positions repeat the previous [SEP]."""
+    """Packed sequences with special tokens; one or two free positions at the end contain [SEP]."""
 
     def __init__(self, packs: PackedSequences, sequence_length: int, framer: Framer) -> None:
         self._packs, self._sequence_length, self._framer = packs, sequence_length, framer
@@ -91,7 +91,7 @@ class FramedPacks:
         return self._packs.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Return sequence `index`, which has no random part."""
+        """Return sequence `index`; it has no random parts."""
         pieces = self._packs[index]
         n_free = self._sequence_length - sum(len(piece) + 2 for piece in pieces)
         return self._framer.frame_pieces(pieces, n_free if index + 1 < len(self._packs) else 0)
@@ -99,26 +99,27 @@ class FramedPacks:
 
 @dataclass(frozen=True)
 class TargetLength:
-    """Maximum number of tokens of a sequence: `full`, or rarely a uniform number from `least` to `full` - 1."""
+    """Maximum number of tokens of a sequence: `full` or, with `short_probability`, a uniform number from `least` to
+    `full` - 1."""
 
     full: int
     least: int
     short_probability: float
 
     def __call__(self, short_draw: float, length_draw: float) -> int:
-        """Return the length for two uniform numbers from [0, 1)."""
+        """Return the maximum number of tokens for two uniform numbers from 0 to 1."""
         if short_draw >= self.short_probability:
             return self.full
         return self.least + int(length_draw * (self.full - self.least))
 
 
 def single_target(sequence_length: int, short_probability: float) -> TargetLength:
-    """Return the target length of one segment: `sequence_length` - 2, or 1 to `sequence_length` - 3."""
+    """Return the target length of a single segment: `sequence_length` - 2, or a random number below it."""
     return TargetLength(room_for_tokens(sequence_length), 1, short_probability)
 
 
 class SingleSegments:
-    """`[CLS] segment [SEP]`; a segment below its target length stays whole."""
+    """Sequences `[CLS] segment [SEP]`; segments are truncated to a target length."""
 
     def __init__(self, segments: Segments, target: TargetLength, framer: Framer) -> None:
         self._segments, self._target, self._framer = segments, target, framer
@@ -137,17 +138,16 @@ class SingleSegments:
 
 
 PairKind = Literal["document", "order"]
-# Maximum number of draws of a text from another document, repeated while the text is from the same document.
+# Maximum number of additional draws of a text, while the drawn text is from the same document.
 N_REDRAWS = 10
 
 
 class SentencePairs:
-    """`[CLS] A [SEP] B [SEP]` made from the segments of a split, one pair per segment.
+    """Sequences `[CLS] A [SEP] B [SEP]`, one for each segment of a split.
 
-    A and B together hold `sequence_length` - 3 tokens, or with `short_probability` a uniform number from 2 to
-    `sequence_length` - 4. A segment of one sentence cannot be split: `document` draws its B from another document, and
-    `order` shows the segment alone with the label 0, which is noise, as published. Raises TrainingError if
-    `sequence_length` is below 5.
+    A and B together have at most `sequence_length` - 3 tokens or, with `short_probability`, a random smaller number. A
+    segment of one sentence cannot be split: `document` then draws B from another document, and `order` uses the segment
+    alone with the label 0, which is noise, as published. Raises TrainingError if `sequence_length` is below 5.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class SentencePairs:
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Return the pair of segment `index`, with its label and its lengths drawn from `generator`."""
+        """Return the pair of segment `index`; `generator` draws its second text, order and lengths."""
         short_draw, length_draw, relation_draw, boundary_draw, hole_draw = generator.random(5)
         segment = self._segments[index]
         boundaries = segment.inner_sentence_starts
@@ -177,7 +177,8 @@ class SentencePairs:
             if stranger is not None:
                 return self._framer.frame(self._fitted(segment, stranger, short_draw, length_draw, hole_draw), 0)
         if len(boundaries) == 0:
-            # Also if `document` finds no other document: without a second text, no text follows the first.
+            # Without another document, `document` also uses the segment alone with the label 0, because no text follows
+            # the first text.
             return self._framer.frame([segment.first(self._single_target(short_draw, length_draw))], 0)
         first, second = segment.split_at(boundaries.item(int(boundary_draw * len(boundaries))))
         swapped = self._kind == "order" and relation_draw < 0.5
@@ -186,7 +187,7 @@ class SentencePairs:
         return self._framer.frame(self._fitted(first, second, short_draw, length_draw, hole_draw), int(not swapped))
 
     def _stranger(self, segment: Segment, generator: np.random.Generator) -> Segment | None:
-        """Return a segment of another document, or None if all draws were of the same document."""
+        """Return a segment of another document; None if all drawn segments are of the same document."""
         for draw in generator.random(1 + N_REDRAWS):
             drawn = self._segments[int(draw * len(self._segments))]
             if drawn.number != segment.number:
@@ -196,9 +197,9 @@ class SentencePairs:
     def _fitted(
         self, first: Segment, second: Segment, short_draw: float, length_draw: float, hole_draw: float
     ) -> tuple[Segment, Segment]:
-        """Return both texts, truncated to their target length with at least one token each.
+        """Return both texts, truncated to their target length, with at least one token each.
 
-        Tokens are removed at the end of each text, so a gap separates the texts even if they are neighbours.
+        Both texts are truncated at their end, so neighbouring texts are separated by a gap.
         """
         excess = len(first) + len(second) - self._pair_target(short_draw, length_draw)
         if excess <= 0:

@@ -1,10 +1,10 @@
-"""Masking probabilities that differ by subword, while their mean over a sequence is its share of hidden tokens.
+"""Masking probabilities that differ by subword, with a given mean over a sequence.
 
-`frequency` prefers rare subwords (frequency-informed masking: arXiv:2509.05056 ranks subwords; a power of the count is
-ours). `loss` and `accuracy` prefer subwords that the model predicts badly, as training goes on (AMLM, Edman & Fraser
-2025, arXiv:2510.20475, whose soft and hard metrics these are; updates every 200 batches and the normalisation of each
-sequence are published, the formulas here are inferred). Probabilities are clipped at 1, and the other probabilities are
-raised instead.
+`frequency` prefers rare subwords (frequency-informed masking: arXiv:2509.05056 uses the rank of subwords; we use a
+power of their count). `loss` and `accuracy` prefer subwords that the current model predicts badly (AMLM, Edman & Fraser
+2025, arXiv:2510.20475: the soft and the hard metric). The paper specifies updates every 200 batches and normalisation
+within each sequence; the formulas are inferred. Probabilities are at most 1; if some are limited to 1, the others are
+raised to keep the mean.
 """
 
 from dataclasses import dataclass, replace
@@ -22,8 +22,9 @@ def frequency_preferences(counts: np.ndarray, power: float) -> np.ndarray:
 
 
 def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return probabilities in proportion to positive `preferences` [n] with the mean `rate`, at most 1 each: float64
-    [n].
+    """Return masking probabilities, float64 [n], proportional to the positive `preferences` [n], with the mean `rate`.
+
+    Each probability is at most 1.
     """
     probabilities = np.empty(len(preferences))
     free = np.ones(len(preferences), dtype=np.bool_)
@@ -41,14 +42,14 @@ def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PreferredMasking:
-    """Chooses each maskable token independently, with the probability of its subword."""
+    """Chooses each maskable token independently, with a probability that depends on its subword."""
 
     needs_word_starts: ClassVar[bool] = False
 
     mask_probability: float
     corruption: Corruption
     preferences: np.ndarray
-    """Positive numbers float64 [V], to which the probabilities of subwords are proportional."""
+    """Preference of each subword, above 0: float64 [V]. Probabilities are proportional to preferences."""
 
     def at(self, rate: float) -> "PreferredMasking":
         """Return the rule with another share of tokens to predict."""
@@ -62,10 +63,11 @@ class PreferredMasking:
         return hidden(ids, chosen(ids, choice, self.preferences, self.mask_probability), shown)
 
     def draws(self, ids: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return the `choice` of each token, float64 [n], and the ids shown in place of hidden tokens, int64 [n].
+        """Return the random number `choice` of each token, float64 [n], and the ids that replace masked tokens, int64
+        [n].
 
-        A token with the probability p is hidden if its choice is more than 1 - p; the choice of a token that may not be
-        hidden is 0.
+        A token with the masking probability p is masked if its choice exceeds 1 - p; tokens that are not maskable have
+        the choice 0.
         """
         draw, decision = generator.random((2, len(ids)))
         choice = np.where(self.corruption.special.maskable(ids), 1.0 - draw, 0.0)
@@ -73,7 +75,7 @@ class PreferredMasking:
 
 
 def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return which tokens `ids` int64 [n] are hidden: bool [n]; `preferences` are float64 [V]."""
+    """Return which of the tokens `ids` int64 [n] are masked: bool [n]; `preferences` are float64 [V]."""
     maskable = choice > 0
     is_chosen = np.zeros(len(ids), dtype=np.bool_)
     is_chosen[maskable] = choice[maskable] > 1.0 - chances(preferences[ids[maskable]], rate)
@@ -81,5 +83,5 @@ def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: f
 
 
 def hidden(ids: np.ndarray, where: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (input ids, labels), with the ids `shown` and with labels at the tokens of `where` bool [n]."""
+    """Return (input ids, labels): where `where` bool [n] is True, the input is `shown` and the label is the token."""
     return np.where(where, shown, ids), np.where(where, ids, UNLABELLED)

@@ -1,9 +1,9 @@
-"""Pairs of sentences as examples of translation, and batches of similarly long pairs by number of tokens.
+"""Sentence pairs as examples of translation, in batches of pairs of similar length.
 
-A document of a parallel corpus is a pair (`corpora.readers.parallel_text`), and its two sentences are source and
-target. The encoder reads `x1 .. xn end`, the decoder reads `start y1 .. ym` and predicts `y1 .. ym end`. Source:
-docs/papers/natural-bias.md, "The bias", "Data" and "Training". All results are functions of seed, epoch and index, or
-of seed and step, and equal for any number of processes.
+A document of a parallel corpus is a pair (`corpora.readers.parallel_text`): its two sentences are source and target.
+The encoder reads `x1 .. xn end`; the decoder reads `start y1 .. ym` and predicts `y1 .. ym end`. Source:
+docs/papers/natural-bias.md, "The bias", "Data" and "Training". Batches are functions of seed and step, and do not
+depend on the number of processes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 LINES_OF_A_PAIR = 2
 WHOLE = 1_000_000
-"""Maximum number of tokens of a side that truncates nothing: no side is so long."""
+"""Maximum number of tokens of a sentence that truncates no sentence."""
 
 
 class TranslationPairs:
-    """The pairs of a split as examples."""
+    """The sentence pairs of a split as examples."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class TranslationPairs:
         rules: "TranslationSettings",
         filtered: bool,
     ) -> None:
-        """Create the examples; `longest` is the maximum number of tokens of a side, including its end.
+        """`longest` is the maximum number of tokens of a sentence, including its end token.
 
-        With `filtered`, longer pairs and pairs of too different lengths are left out; otherwise longer sides are
+        With `filtered`, pairs that are longer or too different in length are left out; otherwise, longer sentences are
         truncated. Raises TrainingError for a document that is not a pair, and if the filter leaves no pair.
         """
         self._documents, self._special, self._longest = documents, special, longest
@@ -58,7 +58,7 @@ class TranslationPairs:
         if filtered and not len(self._numbers):
             raise TrainingError("the split contains no pair of sentences within the limits of length and ratio")
         self.lengths = np.minimum(lengths[kept] + 1, longest)
-        """Number of tokens of source and target, including their ends: int64 [pairs, 2]."""
+        """Number of tokens of source and target, including end tokens: int64 [pairs, 2]."""
         self._order = lru_cache(maxsize=2)(self._epoch_order)
         self._cuts = lru_cache(maxsize=2)(self._batch_cuts)
 
@@ -67,31 +67,30 @@ class TranslationPairs:
 
     @property
     def left_out(self) -> int:
-        """Return the number of pairs of the split that are left out."""
+        """Number of pairs of the split that are left out."""
         return self._documents.n_documents - len(self)
 
     @property
     def fillers(self) -> Mapping[str, int | bool]:
-        """Return the padding value of each batch tensor."""
+        """Return padding values by name of batch tensor."""
         pad = self._special.pad
         return {"input_ids": pad, "attention_mask": False, "target_ids": pad, "labels": UNLABELLED}
 
     def sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of source and target of a pair, without ends, truncated to the maximum number of tokens of a
-        side.
-        """
+        """Return the ids of source and target of a pair, truncated, without end tokens."""
         source, target = self.whole_sides(index)
         return source[: self._longest - 1], target[: self._longest - 1]
 
     def whole_sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return all ids of source and target of a pair, without ends."""
+        """Return the ids of source and target of a pair, not truncated, without end tokens."""
         document = self._documents.document(int(self._numbers[index]))
         cut = int(document.sentence_starts[1])
         first, second = document.ids[:cut], document.ids[cut:]
         return (second, first) if self._backward else (first, second)
 
     def places(self) -> np.ndarray:
-        """Return the index of each pair, which serves as its position, because pairs are never divided."""
+        """Return the document index of each pair: int64 [len]; a pair has no token position, because it is never
+        divided."""
         return self._numbers.astype(np.int64)
 
     def batch(
@@ -100,9 +99,9 @@ class TranslationPairs:
         """Return `input_ids` and `attention_mask` [B, S] of the sources, `target_ids` and `labels` [B, T] of the
         targets.
 
-        No value is random or hidden, so seed, epoch and rate have no effect.
+        Nothing is random or masked, so seed, epoch and mask rate have no effect.
         """
-        # Import PyTorch here, because it loads for seconds, and targets are also counted without a model.
+        # PyTorch is imported here, because its import takes seconds, and counting targets does not need it.
         import torch
 
         pairs = [self.sides(int(index)) for index in indices]
@@ -125,18 +124,16 @@ class TranslationPairs:
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> "tuple[dict[str, Tensor], int]":
-        """Return the batch of `batch`, and its number of words in sources and targets (see `words`)."""
+        """Return the batch of `batch`, and the number of words in its sources and targets."""
         return self.batch(seed, epoch, indices, mask_rate), int(self.words(seed, epoch, indices).sum())
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Return True, because no pair is random."""
+        """True: pairs have no random parts."""
         return True
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return for each pair the number of whitespace-separated words in source and target together: int64
-        [len(indices)].
-        """
+        """Return the number of words in source and target of each pair together: int64 [len(indices)]."""
         return np.array([self._words(int(index)) for index in indices], dtype=np.int64)
 
     def _words(self, index: int) -> int:
@@ -148,21 +145,22 @@ class TranslationPairs:
         return sum(side.text_words(self._special) for side in shown)
 
     def counted(self, batch: "Mapping[str, Tensor]") -> tuple[int, ...]:
-        """Return the number of labels of a batch, by which its loss is divided."""
+        """Return the number of labels of a batch, the divisor of its loss."""
         return (int((batch["labels"] != UNLABELLED).sum()),)
 
     def n_tokens(self, batch: "Mapping[str, Tensor]") -> int:
-        """Return the number of tokens of both sides without padding."""
+        """Return the number of tokens of sources and targets, without padding."""
         return int(batch["attention_mask"].sum()) + self.counted(batch)[0]
 
     def batches_per_epoch(self, budget: int) -> int:
-        """Return the number of batches of at most `budget` target tokens in every epoch."""
+        """Return the number of batches of an epoch, with at most `budget` target tokens each."""
         return len(self._cuts(budget)) - 1
 
     def batch_at(self, seed: int, step: int, budget: int) -> tuple[int, np.ndarray]:
-        """Return epoch and pairs (int64) of the batch of step `step`, counted from 0: at most `budget` target tokens.
+        """Return epoch and pairs (int64) of the batch of step number `step`, counted from 0, with at most `budget`
+        target tokens.
 
-        Pairs of equal lengths are shuffled in every epoch, and so are the batches.
+        In every epoch, pairs of equal lengths are shuffled, and the batches are shuffled.
         """
         cuts = self._cuts(budget)
         epoch, number = divmod(step, len(cuts) - 1)
@@ -171,19 +169,18 @@ class TranslationPairs:
         return epoch, order[cuts[chosen] : cuts[chosen + 1]]
 
     def smallest_batch(self, budget: int) -> int:
-        """Return the number of pairs of the smallest batch of at most `budget` target tokens."""
+        """Return the number of pairs in the smallest batch of at most `budget` target tokens."""
         return int(np.diff(self._cuts(budget)).min())
 
     def _batch_cuts(self, budget: int) -> np.ndarray:
-        """Return the first index of each batch in the pairs sorted by length, followed by the end; they depend only on
-        the lengths.
+        """Return the first index of each batch among the pairs sorted by length, followed by the number of pairs.
 
-        The number of batches is the minimum for the budget, and their sizes are about equal, so that the last batch is
-        not small: each boundary is as near to an equal share as the budgets of the neighbouring batches allow.
+        The number of batches is the minimum for `budget`. Their sizes are about equal, so that the last batch is not
+        small: each boundary is as near to an equal division as `budget` allows.
         """
         tokens = np.sort(self.lengths[:, 1])
         until = np.concatenate([[0], np.cumsum(tokens)])
-        # The first batch of the pairs in falling length is the last batch in rising length.
+        # From the longest to the shortest pair, the first batch is the last batch of the ascending order.
         earliest = len(tokens) - _full_cuts(np.concatenate([[0], np.cumsum(tokens[::-1])]), budget)[::-1]
         cuts, number = [0], len(earliest) - 1
         for batch in range(1, number + 1):
@@ -193,7 +190,7 @@ class TranslationPairs:
         return np.array(cuts, dtype=np.int64)
 
     def _epoch_order(self, seed: int, epoch: int, budget: int) -> tuple[np.ndarray, np.ndarray]:
-        # Use Philox's raw output, whose stream numpy guarantees, as in `training.data_order`.
+        # Philox's raw output, because numpy guarantees its stream, as in `training.data_order`.
         of_pairs, of_batches = np.random.SeedSequence([seed, epoch]).spawn(2)
         keys = np.random.Philox(of_pairs).random_raw(len(self))
         order = np.lexsort((keys, self.lengths[:, 0], self.lengths[:, 1]))
@@ -202,7 +199,7 @@ class TranslationPairs:
 
 
 def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", filtered: bool) -> TranslationPairs:
-    """Return the pairs of a split as `TranslationPairs`, whose TrainingError then names the shards."""
+    """Return the pairs of a split. Raises the TrainingErrors of `TranslationPairs`, with the shards' manifest."""
     try:
         return TranslationPairs(shards, SpecialIds.of(shards.special), longest, rules, filtered)
     except TrainingError as error:
@@ -210,19 +207,19 @@ def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", fi
 
 
 def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
-    """Yield the targets of all examples, without ends."""
+    """Yield the targets of all pairs, without end tokens."""
     return (pairs.sides(index)[1] for index in range(len(pairs)))
 
 
 def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
-    """Return the end of the largest batch from pair `start` on; `until` [pairs + 1] is the cumulative number
-    of tokens.
-    """
+    """Return the end of the largest batch that begins with pair `start`; `until` [pairs + 1] is the cumulative number
+    of tokens."""
     return max(start + 1, int(np.searchsorted(until, until[start] + budget, side="right")) - 1)
 
 
 def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
-    """Return the first index of each batch of maximum size, followed by the end."""
+    """Return the first index of each batch, where each batch is as large as possible, followed by the number of
+    pairs."""
     cuts = [0]
     while cuts[-1] < len(until) - 1:
         cuts.append(_end_of_batch(until, cuts[-1], budget))

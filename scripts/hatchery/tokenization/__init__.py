@@ -1,1 +1,1 @@
-"""Training of tokenizers, encoding of documents into token shards, and reading of these shards."""
+"""Training of tokenizers, encoding of documents into token shards, and reading of token shards."""

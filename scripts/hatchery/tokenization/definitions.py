@@ -1,17 +1,17 @@
-"""The parts of a tokenizer other than its vocabulary, by their names in the configuration.
+"""Normalisers, pre-tokenisers, decoders and post-processors of tokenizers, by their names in the configuration.
 
-Normalisers, pre-tokenisers, decoders and post-processor templates of the published tokenizers: docs/papers/ltg-bert.md,
-"Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers"; docs/papers/reduced-vocabulary.md,
-"Tokenizers". No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do. Two pre-tokenisers
-differ between the values of the setting `reading`, `as_published` and `corrected`.
+Sources: docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers";
+docs/papers/reduced-vocabulary.md, "Tokenizers". No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the
+post-processors here do. Two pre-tokenisers differ between the values `as_published` and `corrected` of the setting
+`reading`:
 
-- `ltg_bnc`, as published, splits the upper-case possessive (`SHE'S` becomes `SHE` `'` `S`, because of sixteen stray
-  spaces in the published pattern); the corrected reading keeps this possessive whole like every other contraction.
-- `byte_level`, as published, searches for digits among bytes, some of which are represented by digits (`¼` is a half of
-  `ü`), and splits words as GPT-2 does: at every vowel sign, accent or joiner that is a character of its own, and at an
-  apostrophe within a word (Uzbek `o'tdi`). WordPiece replaces words of more than 100 bytes by the unknown token. The
-  corrected reading searches for digits and words in the text, and splits long words between characters. Both readings
-  give the same tokens for text of ASCII letters without these words.
+- `ltg_bnc`: as published, the upper-case possessive is split (`SHE'S` becomes `SHE` `'` `S`), because the published
+  pattern contains sixteen stray spaces. The corrected reading does not split any contraction.
+- `byte_level`: as published, digits are searched for among the symbols of bytes, some of which are digits (`¼` is a
+  half of `ü`). Words are split as in GPT-2: at every vowel sign, accent or joiner that is a separate character, and at
+  an apostrophe within a word (Uzbek `o'tdi`); WordPiece replaces words of more than 100 bytes by the unknown token. The
+  corrected reading searches for digits and words in the text, and splits long words between characters. For text of
+  ASCII letters without such words, both readings give the same tokens.
 
 In the corrected reading, `ltg_bnc`, `metaspace` and `bert` also split words of more than 1,000 characters.
 """
@@ -28,13 +28,14 @@ CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 STRAY_SPACES = " " * 16
 METASPACE = "\u2581"
 SPACE = " "
-# GPT-2's pattern, but combining marks and joiners continue a word, and `'s` before a letter is no contraction.
+# GPT-2's pattern with two changes: combining marks and joiners continue a word, and `'s` is a contraction only if no
+# letter follows.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
-"""Maximum number of characters of a word, because the training time is quadratic in this length, and a text without
-spaces is one word.
-"""
-# GPT-BERT's pattern: words whose capitals precede their small letters, single digits, signs, line ends, white space.
+"""Maximum number of characters of a word. A text without spaces is one word, and the training time is quadratic in this
+length."""
+# GPT-BERT's pattern: words (upper-case letters before lower-case letters), single digits, other characters, line ends,
+# white space.
 GPT_BERT_WORDS = "|".join(
     (
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
@@ -51,10 +52,10 @@ BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
 
 def normalizer(name: NormalizerName) -> normalizers.Normalizer | None:
-    """Return the normaliser that changes a text before it is split.
+    """Return the normaliser, which changes a text before it is split.
 
     `ltg_bnc` strips accents but keeps case; `nmt_nfkc` is SentencePiece's default; `bert_uncased` is the normaliser of
-    bert-base-uncased. `gpt_bert` puts a space before every line, and no space after a line.
+    bert-base-uncased. `gpt_bert` adds a space before every line, and removes spaces after a line.
     """
     if name == "nfkc":
         return normalizers.NFKC()
@@ -82,16 +83,16 @@ def _single_spaces() -> normalizers.Normalizer:
 def pre_tokenizer(
     name: PreTokenizerName, reading: ReadingName, individual_digits: bool, add_prefix_space: bool, longest_word: int
 ) -> pre_tokenizers.PreTokenizer:
-    """Return the pre-tokeniser, which splits a text into pieces; no token crosses the border of a piece.
+    """Return the pre-tokeniser, which splits a text into pre-tokens; no token extends over the end of a pre-token.
 
-    `reading` matters to `ltg_bnc` and `byte_level`, `add_prefix_space` to `byte_level` only (true in the BabyLM
-    tokenizers, false in roberta-base). In the corrected reading, `byte_level` splits words of more than `longest_word`
-    bytes. `ltg_bnc` always makes every digit a piece.
+    `reading` changes only `ltg_bnc` and `byte_level`. `add_prefix_space` applies only to `byte_level` (true in the
+    BabyLM tokenizers, false in roberta-base). In the corrected reading, `byte_level` splits words of more than
+    `longest_word` bytes. `ltg_bnc` always makes every digit a pre-token.
     """
     parts: list[pre_tokenizers.PreTokenizer]
     if name == "byte_level" and reading == "corrected":
         patterns = [WORDS, *([r"\d"] if individual_digits else [])]
-        # Add a space at the beginning of a text without one; ByteLevel would add a space to every piece.
+        # A space is added only at the beginning of a text; ByteLevel would add a space to every pre-token.
         space = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False)
         return pre_tokenizers.Sequence(
             [
@@ -129,16 +130,16 @@ def pre_tokenizer(
 
 def _cut_between_characters(longest: int) -> str:
     """Return a regular expression for up to `longest` byte symbols, which ends between two characters if possible."""
-    # The second bytes (UTF-8) of U+0080 to U+00BF are all continuation bytes.
+    # The second bytes of U+0080 to U+00BF in UTF-8 are all continuation bytes.
     going_on = "".join(BYTES.pre_tokenize_str(chr(byte))[0][0][1] for byte in range(0x80, 0xC0))
     return f".{{1,{longest}}}(?![{going_on}])|.{{1,{longest}}}"
 
 
 def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
-    """Return the regular expressions of the second and the third pass of the BNC pre-tokeniser
+    """Return the regular expressions for the second and the third pass of the BNC pre-tokeniser
     (docs/papers/ltg-bert.md, "Tokenizer").
 
-    The third pass names the contractions of the second pass again, so that it does not split off their apostrophe.
+    The third pass contains the contractions of the second pass, so that it does not split off their apostrophe.
     """
     upper = [contraction.upper() for contraction in CONTRACTIONS]
     second = "|".join([r"\[UNK\]", r"\[unk\]", *CONTRACTIONS, *upper])
@@ -153,9 +154,8 @@ def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
 
 
 def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.Decoder:
-    """Return the decoder, which joins tokens to text. The published BNC tokenizer has no decoder and so leaves `@@` in
-    the text.
-    """
+    """Return the decoder, which joins tokens to text. The published BNC tokenizer has no decoder, so its text contains
+    `@@`."""
     if name == "byte_level":
         return decoders.ByteLevel()
     if name == "gpt_bert":
@@ -168,12 +168,12 @@ def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.
 def post_processor(
     special: SpecialTokens, frame: Literal["whole", "begun", "ended"] = "whole"
 ) -> processors.PostProcessor:
-    """Return the post-processor, which adds the special tokens to a text and to a pair.
+    """Return the post-processor, which adds the special tokens to a text or a pair of texts.
 
-    A text becomes `[CLS] A [SEP]`, and a pair `[CLS] A [SEP] B [SEP]`, where `B [SEP]` has type id 1. In the RoBERTa
-    set they become `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0; in GPT-BERT's set `<s> A` and `<s> A
-    <s> B`. With the frame `begun`, a text to be continued by a causal model becomes `[CLS] A`; with `ended`, a text to
-    be translated becomes `A [SEP]`.
+    A text becomes `[CLS] A [SEP]`, and a pair `[CLS] A [SEP] B [SEP]`, where `B [SEP]` has type id 1. With the special
+    tokens of RoBERTa, the results are `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0; with those of
+    GPT-BERT, `<s> A` and `<s> A <s> B`. With `frame` "begun", a text that a causal model continues becomes `[CLS] A`;
+    with "ended", a text to be translated becomes `A [SEP]`.
     """
     cls, sep = special.cls, special.sep
     templates = {

@@ -1,10 +1,9 @@
-"""The shards that a manifest names, `{split}-{i}-of-{n}.parquet` or `.arrow`, and the documents in the shards of a
-corpus.
+"""The shards that a manifest lists, `{split}-{i}-of-{n}.parquet` or `.arrow`, and the documents of a corpus's shards.
 
-Documents are streamed in batches, split into sentences or into a tokenizer's training lines; only one batch is in
-memory at a time. A document has the layout of the corpus conversion: sentences separated by one newline, paragraphs by
-a blank line. As published (docs/papers/elc-bert.md, "Tokenizers"), training lines that are empty are skipped, and each
-`[TAB]` is removed together with the space after it.
+Documents are read in batches, of which one is in memory at a time, and divided into sentences or into training lines
+for a tokenizer. In a document, a newline separates sentences, and a blank line separates paragraphs. As published
+(docs/papers/elc-bert.md, "Tokenizers"), empty training lines are skipped, and each `[TAB]` is removed with the space
+after it.
 """
 
 import re
@@ -21,18 +20,18 @@ from hatchery.progress import Progress
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TAB
 
 TOKEN_SHARDS = ".arrow"
-"""The suffix of token shards; document shards are Parquet."""
+"""Suffix of token shards; document shards are Parquet files."""
 TRAINING_SPLIT = "train"
 DEVELOPMENT_SPLIT = "dev"
 PARAGRAPH_BREAK = "\n\n"
-"""The text between two paragraphs of a document."""
+"""Text between two paragraphs of a document."""
 SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})\.(?:parquet|arrow)")
 
 
 def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]]:
-    """Return the shards that a manifest names, by split (sorted), and within a split by their number; reads no shard.
+    """Return the shards that a manifest lists, by split (sorted) and in the order of their numbers; no shard is read.
 
-    Raises CorpusError if there is no shard, or if a split lacks a shard or mixes the shards of two runs.
+    Raises CorpusError if there are no shards, or if the shards of a split are not exactly 0 to n - 1 of the same n.
     """
     shards: dict[str, dict[int, OutputFile]] = {}
     totals: dict[str, set[int]] = {}
@@ -50,12 +49,12 @@ def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]
 
 
 def shards_by_split(manifest: Manifest, suffix: str = ".parquet") -> dict[str, list[Path]]:
-    """Return the paths of the shards by split. Raises the CorpusErrors of `listed_shards`."""
+    """Return the paths of the shards by split. Raises CorpusError like `listed_shards`."""
     return {split: [file.path for file in files] for split, files in listed_shards(manifest, suffix).items()}
 
 
 def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
-    """Return the document shards of these splits, in the order of `splits`. Raises CorpusError for a missing split."""
+    """Return the document shards of `splits`, in this order. Raises CorpusError for a missing split."""
     by_split = listed_shards(manifest, ".parquet")
     for split in splits:
         if split not in by_split:
@@ -64,10 +63,10 @@ def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
 
 
 def watch_shards(manifest: Path) -> Callable[[], None]:
-    """Return a function that raises TokenizationError if a token shard's size or modification time has changed since
-    the call of `watch_shards`.
+    """Return a function that raises TokenizationError if the size or modification time of a token shard has changed.
 
-    Shards are mapped into memory, so writing to a shard changes the data during the run. A deleted shard stays mapped.
+    Because shards are mapped into memory, writing to a shard would change the data during a run. A deleted shard stays
+    mapped.
     """
     shards = [
         output.path for files in listed_shards(read_manifest(manifest), TOKEN_SHARDS).values() for output in files
@@ -91,7 +90,7 @@ def watch_shards(manifest: Path) -> Callable[[], None]:
 
 
 COLUMNS = ("doc_id", "source", "text")
-# The size of a batch affects memory and speed, but no result.
+# Number of documents in a batch; it affects memory and speed, but no result.
 DOCUMENTS_PER_BATCH = 256
 
 
@@ -105,7 +104,7 @@ class DocumentBatch:
 
 
 def count_documents(shards: list[Path]) -> int:
-    """Return the number of documents in the given shards, read from the footers of the Parquet files."""
+    """Return the number of documents in document shards, from the footers of the Parquet files."""
     total = 0
     for path in shards:
         with _open(path) as file:
@@ -114,7 +113,7 @@ def count_documents(shards: list[Path]) -> int:
 
 
 def read_batches(path: Path, documents_per_batch: int = DOCUMENTS_PER_BATCH) -> Iterator[DocumentBatch]:
-    """Stream one shard in batches. Raises CorpusError naming the file if it is damaged or lacks a column."""
+    """Read a shard in batches. Raises CorpusError, naming the file, if it is damaged or lacks a column."""
     with _open(path) as file:
         missing = [column for column in COLUMNS if column not in file.schema_arrow.names]
         if missing:
@@ -130,9 +129,9 @@ def read_batches(path: Path, documents_per_batch: int = DOCUMENTS_PER_BATCH) -> 
 
 
 def split_sentences(text: str) -> tuple[list[str], list[bool]]:
-    """Split a document into stripped sentences; the second list has a flag for each sentence that ends a paragraph.
+    """Return the stripped sentences of a document, and for each sentence whether it ends a paragraph.
 
-    Lines that are empty after stripping separate paragraphs. The last sentence always ends a paragraph.
+    A line that is empty after stripping separates paragraphs. The last sentence always ends a paragraph.
     """
     sentences: list[str] = []
     ends_paragraph: list[bool] = []
@@ -149,7 +148,7 @@ def split_sentences(text: str) -> tuple[list[str], list[bool]]:
 
 
 def sentence_places(text: str) -> list[int]:
-    """Return for each sentence of `split_sentences` the index of its first character in the document."""
+    """Return the index in the document of the first character of each sentence (see `split_sentences`)."""
     places, begin = [], 0
     for line in text.split("\n"):
         if stripped := line.lstrip():
@@ -166,17 +165,17 @@ def _open(path: Path) -> pq.ParquetFile:
 
 
 Lines = Iterable[str] | Iterable[list[str]]
-"""Training lines for a tokenizer, single or in lists."""
+"""Training lines of a tokenizer: strings, or lists of strings."""
 ANY_SPECIAL_TOKEN = re.compile(
     "|".join(re.escape(name) for name in sorted({name for known in SPECIAL_SETS.values() for name in known.order}))
 )
 
 
 def training_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a document for training a tokenizer: stripped, not empty, without special tokens.
+    """Yield the lines of a document for the training of a tokenizer: stripped, not empty, without special tokens.
 
-    A line with a special token, of any set, is split at the token as in encoding, because the trainer would otherwise
-    learn the letters of `[UNK]` as a word.
+    A line is split at every special token of any set, as in encoding. Otherwise the trainer would learn the letters of
+    `[UNK]` as a word.
     """
     for line in text.split("\n"):
         for piece in ANY_SPECIAL_TOKEN.split(line.strip().replace(f"{TAB} ", "")):
@@ -185,10 +184,11 @@ def training_lines(text: str) -> Iterator[str]:
 
 
 class LineStream:
-    """Lists of training lines, document by document; `documents` and `lines` are the counts of the last iteration.
+    """Lists of training lines, one list for each document; `documents` and `lines` are the counts of the last
+    iteration.
 
-    Documents of a source that is not in `sources` are left out. `keep` is (number of lines to keep, number of all
-    lines); the kept lines are spread evenly.
+    Documents of sources that are not in `sources` are left out. `keep` is (number of lines to keep, number of all
+    lines); the lines to keep are evenly spaced.
     """
 
     def __init__(

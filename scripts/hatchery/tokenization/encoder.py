@@ -1,12 +1,10 @@
-"""Encoding the documents of a corpus into token shards, with word starts, boundaries, counts and fertility.
+"""Encoding of a corpus into token shards, with word starts, sentence boundaries, counts and fertility.
 
 Sentences are encoded one by one, without [CLS] and [SEP], as published (docs/papers/ltg-bert.md, "Split and shards";
 docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each paragraph if the tokenizer has this token.
-Alternatively, a document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). Each document shard becomes one
-token shard, whose bytes depend neither on the number of threads nor on the batch size. The counts of sentences, words
-and tokens are exact; the papers' tables of corpus sizes contain such counts (LTG-BERT, Table 1).
-
-The module `word_starts` finds the tokens that begin a word.
+Alternatively, each document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). Each document shard becomes
+one token shard, whose bytes do not depend on the number of threads or the batch size. Sentences, words and tokens are
+counted exactly, as in the papers' tables of corpus sizes (LTG-BERT, Table 1).
 """
 
 import time
@@ -41,29 +39,28 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_
 from hatchery.tokenization.trainer_settings import EncodedUnit
 from hatchery.tokenization.word_starts import SENTENCES_PER_CALL, WordStarts, text_word_starts
 
-# The number of unknown tokens is reported if it exceeds this share of all subwords.
+# Share of unknown tokens among all subwords above which their number is reported.
 UNKNOWN_TOLD = 0.001
 
 
 class DocumentEncoder:
-    """Encodes batches of documents to token tables, each document sentence by sentence or as one text."""
+    """Encodes batches of documents to token tables, sentence by sentence or each document as one text."""
 
     def __init__(
         self, tokenizer: Tokenizer, units: EncodedUnit = "sentences", counter: WordCounter | None = None
     ) -> None:
-        """Create an encoder; `counter` counts words by a rule other than white space."""
+        """`counter` counts words; None for words between white space."""
         self.tokenizer, self._units, self.counter = tokenizer, units, counter
         self._word_starts = WordStarts(tokenizer)
         self._dtype = id_dtype(tokenizer.vocabulary_size)
         self.token_bytes: Counter[str] = Counter()
-        """Number of bytes of text represented by the tokens encoded so far: in total for ordinary tokens, and for each
-        special token by name.
-        """
+        """Number of bytes of text represented by all tokens so far: one sum for ordinary tokens, and one for each
+        special token."""
 
     def encode(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str] = ()) -> TokenTable:
-        """Encode some documents, given their sources if the rule that counts words depends on the source.
+        """Encode documents; `sources` are needed only if the rule that counts words depends on them.
 
-        A document without any sentence gives a row without tokens.
+        A document without sentences gives a row without tokens.
         """
         if self._units == "documents":
             return self._encode_whole(doc_ids, texts, sources)
@@ -80,8 +77,7 @@ class DocumentEncoder:
         self.token_bytes += represented_bytes(self.tokenizer, sentences, bounds, ids)
         sentence_starts = bounds[:-1]
         document_starts = bounds[sentence_bounds]
-        # Tokenizers that mark continuations also split text inside words, so words between white space are found
-        # separately.
+        # Words between white space are found separately, because these tokenizers also split text within such words.
         by_pre_tokens = self.tokenizer.word_mark.kind == "continuation"
         return TokenTable(
             doc_ids=list(doc_ids),
@@ -97,15 +93,12 @@ class DocumentEncoder:
         )
 
     def _encode_whole(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str]) -> TokenTable:
-        """Encode each document as one text; sentence starts are the tokens that contain the first characters of
-        sentences.
-        """
+        """Encode each document as one text; a sentence starts at the token that contains its first character."""
         wholes, begins = zip(*map(whole_text, texts), strict=True) if texts else ((), ())
         encodings = self.tokenizer.backend.encode_batch(list(wholes), add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=self._dtype) for encoding in encodings]
         starts = [
-            # A sentence starts at the token that contains its first character; two sentences may start at the same
-            # token.
+            # Two sentences may start at the same token.
             np.unique(np.searchsorted([end for _, end in encoding.offsets], begin, side="right"))
             for encoding, begin in zip(encodings, begins, strict=True)
         ]
@@ -146,7 +139,8 @@ class DocumentEncoder:
         sentence_bounds: np.ndarray,
         sizes: np.ndarray,
     ) -> np.ndarray | None:
-        """Return the number of words that begin in each token of documents whose `sentences` have `sizes` tokens."""
+        """Return the number of words that begin in each token of `texts`, whose `sentences` have `sizes` tokens; None
+        without counter."""
         if self.counter is None:
             return None
         parts = range(0, len(sentences), SENTENCES_PER_CALL)
@@ -162,8 +156,9 @@ class DocumentEncoder:
     def _words(
         self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str], ends: Iterable[np.ndarray]
     ) -> np.ndarray | None:
-        """Return the number of words that begin in each token of documents whose tokens end at the characters `ends`;
-        None if words are counted by white space.
+        """Return the number of words that begin in each token of `texts`; None if words are counted by white space.
+
+        `ends` are the indices of the character after each token, for each document.
         """
         if self.counter is None:
             return None
@@ -172,8 +167,8 @@ class DocumentEncoder:
         return np.concatenate([np.zeros(0, np.uint16), *counts])
 
     def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated ids of all sentences, and the offsets of the sentences in these ids, followed by the
-        total number."""
+        """Return the concatenated ids of all sentences, and the index of each sentence's first id, followed by the
+        number of ids."""
         flat = array("H" if self._dtype == np.uint16 else "I")
         bounds = np.zeros(len(sentences) + 1, dtype=np.int64)
         par_id = self.tokenizer.par_id
@@ -189,8 +184,9 @@ class DocumentEncoder:
 
 
 def whole_text(text: str) -> tuple[str, np.ndarray]:
-    """Return a document as one text, with a newline between paragraphs and a space between sentences, and the index of
-    each sentence's first character in this text (int64 [number of sentences]).
+    """Return a document as one text, and the index of each sentence's first character in this text (int64 [sentences]).
+
+    In the text, a newline separates paragraphs and a space separates sentences.
     """
     sentences, ends = split_sentences(text)
     behind = ["\n" if end else " " for end in ends]
@@ -199,7 +195,7 @@ def whole_text(text: str) -> tuple[str, np.ndarray]:
 
 
 def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
-    """Return one table with the rows of all tables, in order."""
+    """Return a table with the rows of all tables, in order."""
 
     def shifted(bounds: list[np.ndarray]) -> np.ndarray:
         offsets = np.cumsum([0] + [part[-1] for part in bounds])
@@ -221,9 +217,8 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
 
 
 def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> tuple[TokenTable, list[str], int, int]:
-    """Encode one document shard; return the table, the source of each row, the number of documents without text, and
-    the number of bytes (UTF-8) of all documents.
-    """
+    """Encode a document shard; return its token table, the source of each row, the number of empty documents, and the
+    number of bytes (UTF-8) of all documents."""
     tables: list[TokenTable] = []
     sources: list[str] = []
     empty = n_bytes = 0
@@ -247,7 +242,7 @@ def encode(
     units: EncodedUnit = "sentences",
     counting: WordCounting = BETWEEN_WHITE_SPACE,
 ) -> None:
-    """Encode a corpus and write its shards; see the stage `encode_corpus`."""
+    """Encode a corpus and write its token shards; see the stage `encode_corpus`."""
     use_threads(threads)
     loaded = load_tokenizer(tokenizer.file("tokenizer.json"), recognise=TEXT_MARKERS)
     encoder = DocumentEncoder(loaded, units, word_counter(counting))

@@ -1,15 +1,15 @@
-"""An existing tokenizer, a `tokenizer.json` or a SentencePiece model, used unchanged instead of a trained one.
+"""Import of an existing tokenizer, a `tokenizer.json` or a SentencePiece model, instead of training one.
 
-Models that others pretrained need their own tokenizer for further training or evaluation.
+External models need their own tokenizer for further training or evaluation. A `tokenizer.json` is used unchanged.
 
 A SentencePiece model (`*.model`) becomes a tokenizer of the tokenizers library with the special tokens of RoBERTa. The
-file is a protocol buffer, from which this module reads the pieces, their scores, and the normalisation of text;
+file is a protocol buffer, from which this module reads pieces, scores and text normalisation;
 `sentencepiece_model.proto` defines the field numbers. Pieces and scores are unchanged, so a text is split as by
-SentencePiece. The ids differ from the model's ids: the special tokens come first, because the model's own set lacks
-padding and masks.
+SentencePiece. The ids change, because the special tokens come first; the model's own set lacks a padding token and a
+mask token.
 
-One limit: if the model has normalisation rules, the library may lose a combining mark after a character that the rules
-rewrite (a macron below a superscript), and byte fallback represents combining marks in their canonical order.
+One limit: if the model has normalisation rules, the library may lose a combining mark after a character that a rule
+replaces (a macron below a superscript), and byte fallback represents combining marks in their canonical order.
 """
 
 import json
@@ -35,18 +35,17 @@ SENTENCEPIECE = ".model"
 
 @dataclass(frozen=True)
 class ImportedTokenizerSettings(Settings):
-    """Settings of an imported tokenizer, which are known without reading its file."""
+    """Settings of an imported tokenizer, known without reading the tokenizer's file."""
 
     vocabulary_size: int
-    # Always true; distinguishes these settings from the settings of a trained tokenizer.
+    # Always true; distinguishes an imported from a trained tokenizer in a manifest.
     imported: bool = True
 
 
 def import_tokenizer(settings: ImportedTokenizerSettings, tokenizer_file: Path, run: StageRun) -> None:
-    """Write the outputs of the stage `train_tokenizer` to the folder of `run`, with `tokenizer_file` as
-    `tokenizer.json`.
+    """Write the outputs of the stage `train_tokenizer` for the imported `tokenizer_file`, into the folder of `run`.
 
-    Raises TokenizationError if the file is not a usable tokenizer or has another size than in the settings.
+    Raises TokenizationError if the file is not a usable tokenizer or has another vocabulary size than the settings.
     """
     tokenizer_json = run.folder / "tokenizer.json"
     if tokenizer_file.suffix == SENTENCEPIECE:
@@ -73,7 +72,7 @@ Value = int | bytes
 
 
 class Piece(NamedTuple):
-    """An entry of a SentencePiece vocabulary; `kind` is one of the constants above."""
+    """An entry of a SentencePiece vocabulary; `kind` is one of NORMAL, UNKNOWN, ..., BYTE."""
 
     text: str
     score: float
@@ -81,9 +80,8 @@ class Piece(NamedTuple):
 
 
 def sentencepiece_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer of a SentencePiece model file. Raises TokenizationError naming the file and its unsupported
-    property.
-    """
+    """Return a SentencePiece model file as a tokenizer of the library. Raises TokenizationError for unsupported
+    models."""
     try:
         model = _message(path.read_bytes())
         pieces = [_piece(entry) for entry in model.get(1, ()) if isinstance(entry, bytes)]
@@ -129,7 +127,7 @@ def sentencepiece_tokenizer(path: Path) -> Tokenizer:
 
 
 def tokenizer_text(path: Path) -> str:
-    """Return the text of a `tokenizer.json` for a SentencePiece model; the same file gives the same text."""
+    """Return the text of a `tokenizer.json` for a SentencePiece model; the text depends only on the model file."""
     return json.dumps(json.loads(sentencepiece_tokenizer(path).to_str()), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -138,26 +136,27 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
     parts: list[Any] = []
     if isinstance(charsmap := _last(spec, 2, b""), bytes) and charsmap:
         if b"nfkc" in _last(spec, 1, b""):
-            # The library looks up only the first few bytes of a character and its marks, so longer sequences, such as
-            # decomposed Hangul, are composed first.
+            # Sequences such as decomposed Hangul are composed first, because the library looks up only the first few
+            # bytes of a character with its marks.
             parts.append(normalizers.NFC())
         try:
             parts.append(normalizers.Precompiled(charsmap))
         except Exception as error:  # the library raises bare Exception
             raise ValueError(str(error)) from error
     if _last(spec, 4, 1):
-        # `Strip` would remove all white space of Unicode, but SentencePiece removes only spaces.
+        # `Replace`, because SentencePiece removes only spaces, but `Strip` would remove all white space of Unicode.
         ends = Regex(rf"\A +|[ {METASPACE}]+\z")
         parts += [normalizers.Replace(ends, ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if _last(spec, 3, 1):
-        # Prepend a space here, because Metaspace adds no mark to a text that begins with a space.
+        # The space is added here, because Metaspace adds none if a text begins with a space.
         parts.append(normalizers.Prepend(SPACE))
     return normalizers.Sequence(parts)
 
 
 def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
-    """Return all pairs of pieces whose concatenation is a piece, by falling score of this piece, because SentencePiece
-    always merges to the piece with the highest score.
+    """Return all pairs of pieces whose concatenation is a piece, sorted by descending score of the concatenation.
+
+    SentencePiece always merges the pair whose concatenation has the highest score.
     """
     ways = [
         (-piece.score, vocabulary[piece.text[:cut]], vocabulary[piece.text[cut:]], piece.text[:cut], piece.text[cut:])
@@ -183,7 +182,8 @@ def _last(fields: dict[int, list[Value]], number: int, default: Any) -> Any:
 
 def _message(data: bytes) -> dict[int, list[Value]]:
     """Return the fields of a protocol-buffer message by field number: varints as integers, all other values as bytes.
-    Raises ValueError, IndexError.
+
+    Raises ValueError or IndexError for a damaged message.
     """
     message_fields: dict[int, list[Value]] = {}
     for number, value in _fields(data):
@@ -212,7 +212,8 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """Return a varint (seven bits per byte, lowest bits first) and the position after it."""
+    """Return the varint at `place` (seven bits per byte, lowest bits first), and the index of the byte after the
+    varint."""
     value, shift = 0, 0
     while True:
         byte = data[place]

@@ -1,8 +1,8 @@
-"""Masking of whole short spans: spans of one to three subwords tile the text and are hidden until the rate is reached.
+"""Masking of short spans: the text is divided into spans of one to three subwords, and complete spans are masked.
 
-Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), whose priorities depend on how often a
-token was hidden before; here every epoch has the same distribution. Whole spans are hidden, so a text exceeds its share
-by about 0.6 subwords.
+Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), which prefers tokens that were seldom
+hidden before; here all epochs have the same distribution. Because spans are masked completely, the number of masked
+subwords exceeds the wanted number by about 0.6 per text.
 """
 
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ LONGEST = 3
 
 
 def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, wanted: int) -> np.ndarray:
-    """Return which tokens are hidden, bool [n]: those of the first spans in `order` that contain at least `wanted`
+    """Return which tokens are hidden, bool [n]: the spans with the lowest `order` that contain at least `wanted`
     tokens.
 
-    `maskable` bool [n], `span_of` int64 [n] is the span of each token, `order` fp64 [spans] a random number of each
-    span: low numbers come first. If there are fewer maskable tokens, all of them are hidden.
+    `maskable` is bool [n], `span_of` int64 [n] the span of each token, and `order` fp64 [spans] a random number for
+    each span. If there are fewer than `wanted` maskable tokens, all of them are hidden.
     """
     priority = np.where(maskable, order[span_of], np.inf)
     wanted = min(wanted, int(np.count_nonzero(maskable)))
@@ -33,10 +33,10 @@ def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, 
 
 @dataclass(frozen=True)
 class ShortSpanMasking:
-    """Hides whole spans until the rate is reached.
+    """Masks complete spans until enough tokens are masked.
 
-    The number of tokens is n * rate, rounded up or down at random, at least one with `at_least_one`; n is the number of
-    maskable tokens or, as published, of all tokens.
+    The wanted number of tokens is the sequence length times the share, randomly rounded up or down, and at least 1 with
+    `at_least_one`.
     """
 
     needs_word_starts: ClassVar[bool] = False
@@ -46,10 +46,10 @@ class ShortSpanMasking:
     special_tokens_maskable: bool
     at_least_one: bool = True
     as_published: bool = False
-    """True if a text with fewer maskable tokens than wanted is hidden as a whole, including special tokens."""
+    """True if all tokens, including special tokens, are masked when fewer tokens are maskable than wanted."""
 
     def at(self, rate: float) -> "ShortSpanMasking":
-        """Return the same rule with another share of tokens to predict."""
+        """Return the rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(

@@ -1,11 +1,11 @@
 """Span masking, which hides a few short spans and predicts the hidden subwords.
 
-Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking") in the corrected form of the
-BabyLM revision, whose labels come from the clean sequence and whose budget counts distinct positions;
-docs/papers/elc-bert.md, "Masking", for the form without a minimum number of tokens. The first BNC code overwrites
-tokens in place: if a span overlaps an earlier span, the corrupted token, mostly [MASK], becomes the label, and the
-token counts again towards the budget. About 6 % of its labels are wrong; `PublishedSpanMasking` reproduces this, only
-for comparison with published numbers.
+Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` is the corrected
+form of the BabyLM revision, whose labels are tokens of the text and whose budget counts distinct positions. For the
+form without a minimum number of tokens see docs/papers/elc-bert.md, "Masking". The first BNC code overwrites tokens in
+place: where a span overlaps an earlier span, the label is the replaced token, usually [MASK], and the token counts
+again towards the budget. So about 6 % of the labels are wrong. `PublishedSpanMasking` reproduces this for comparison
+with published numbers.
 """
 
 from dataclasses import dataclass, replace
@@ -21,35 +21,35 @@ MAX_SPANS = 100
 
 
 def _span_length_distribution() -> np.ndarray:
-    """Return P(length) for lengths 0 to 9 of the published distribution: geometric with p = 1/3 from 1 on,
-    modulo 10.
-    """
+    """Return the published probabilities of the lengths 0 to 9: a geometric distribution from 1 on, p = 1/3, modulo
+    10."""
     geometric = (1 / 3) * (2 / 3) ** np.arange(10) / (1 - (2 / 3) ** 10)
     return np.roll(geometric, 1)
 
 
 SPAN_LENGTH_PROBABILITIES = _span_length_distribution()
-# The last bound is exactly 1; uniform numbers are below 1.
+# The last bound is exactly 1, because uniform numbers are below 1.
 _LENGTH_BOUNDS = np.append(np.cumsum(SPAN_LENGTH_PROBABILITIES)[:-1], 1.0)
 
 
 class Spans(NamedTuple):
-    """Spans in the order of their drawing, all int64 [spans]."""
+    """Spans in the order in which they were drawn; all arrays are int64 [spans]."""
 
     lengths: np.ndarray
-    """Lengths from 0 to 9, before spans are truncated at the borders."""
+    """Lengths from 0 to 9, before truncation at the ends of the sequence."""
     firsts: np.ndarray
     """First position of each span."""
     ends: np.ndarray
-    """Position after the last position of each span; at most `firsts` for an empty span."""
+    """Position after the last position of each span; an empty span's end is at most its first position."""
 
 
 def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length: int, n_tokens: int) -> Spans:
-    """Return spans, each from two uniform numbers, within the `n_tokens` first positions of a padded sequence.
+    """Return spans within the first `n_tokens` positions of a padded sequence; each span is made from two uniform
+    numbers.
 
-    A span of length l starts at a uniform integer from -(l - 1) to sequence_length + l - 1: spans start anywhere in the
-    nominal `sequence_length`, padding included, as published, so that the probability of a position does not depend on
-    the padding of a batch. The last position of the nominal length is never covered.
+    As published, a span of length l starts at a uniform integer from -(l - 1) to sequence_length + l - 1, also in
+    padding, so that the probability of a position does not depend on the padding. The last position of
+    `sequence_length` is never covered.
     """
     lengths = np.searchsorted(_LENGTH_BOUNDS, length_draw, side="right")
     starts = (start_draw * (sequence_length + 2 * lengths - 1)).astype(np.int64) - (lengths - 1)
@@ -58,22 +58,23 @@ def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length:
 
 
 class Cover(NamedTuple):
-    """The tokens that spans choose."""
+    """The positions that spans choose."""
 
     positions: np.ndarray
-    """int64 [labelled], distinct, in the order in which they were first covered."""
+    """int64 [labelled], in the order in which spans first covered the positions."""
     decision: np.ndarray
-    """float64 [labelled]: for each position, the uniform number of the last span that covers it."""
+    """float64 [labelled]: for each position, the uniform number of the last span that covers this position."""
     drawn_lengths: np.ndarray
-    """int64 [spans]: lengths of all placed spans, including empty ones."""
+    """int64 [spans]: lengths of all placed spans, including empty spans."""
 
 
 @dataclass(frozen=True)
 class SpanMasking:
-    """Places spans until enough distinct tokens are covered; each span has one decision.
+    """Places spans until they cover enough distinct tokens; all tokens of a span get the same kind of replacement.
 
-    If spans overlap, the last span decides. With `at_least_one`, the target is at least one token even if the binomial
-    budget is 0; if 100 spans do not cover enough tokens (nearly all padding), fewer tokens or no token are labelled.
+    If spans overlap, the last span determines the replacement. The number of tokens is binomial, and at least 1 with
+    `at_least_one`. If 100 spans do not cover enough tokens (short text in much padding), fewer tokens or no tokens are
+    labelled.
     """
 
     needs_word_starts: ClassVar[bool] = False
@@ -85,7 +86,7 @@ class SpanMasking:
     at_least_one: bool = True
 
     def at(self, rate: float) -> "SpanMasking":
-        """Return the same rule with another share of tokens to predict."""
+        """Return the rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
@@ -102,15 +103,14 @@ class SpanMasking:
         return inputs, labels
 
     def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
-        """Return the positions that spans choose in a sequence with `maskable` bool [n]; empty if no token is
-        maskable.
-        """
+        """Return the positions that spans choose where `maskable`, bool [n], is True; empty if it is False
+        everywhere."""
         n_maskable = int(np.count_nonzero(maskable))
         if n_maskable == 0:
             nothing = np.zeros(0, dtype=np.int64)
             return Cover(nothing, np.zeros(0), nothing)
-        # All draws are uniform numbers, because numpy's generators keep their stream stable across versions. The number
-        # and order of the draws determine the results of all earlier runs.
+        # All draws are uniform numbers, because numpy keeps the stream of uniform numbers across versions. A change in
+        # number or order of the draws would change the results of earlier runs.
         budget = int(np.count_nonzero(generator.random(n_maskable) < self.mask_probability))
         if self.at_least_one:
             budget = max(1, budget)
@@ -123,13 +123,12 @@ class SpanMasking:
 
 
 def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int], int]:
-    """Return the allowed positions covered by the first spans that reach `budget`, each with the last span that covers
-    it, and the number of these spans.
-    """
+    """Return the last span of each allowed position, for the first spans that cover `budget` positions, and the number
+    of these spans."""
     span_of: dict[int, int] = {}
     if budget == 0:
         return span_of, 0
-    # Plain integers, because spans have three positions on average, too few for array operations to be faster.
+    # Python integers, because array operations are not faster for spans of three positions on average.
     for span, (first, end) in enumerate(zip(spans.firsts.tolist(), spans.ends.tolist(), strict=True)):
         for position in range(first, end):
             if allowed[position]:
@@ -139,13 +138,13 @@ def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int]
     return span_of, len(spans.lengths)
 
 
-# Marks a token that a span leaves unchanged; no id is negative.
+# Replacement that means an unchanged token; ids are never negative.
 _KEPT = -1
 
 
 @dataclass(frozen=True)
 class PublishedSpanMasking:
-    """Places spans until their tokens, counted once per span, use up a binomial budget, which can be 0."""
+    """Places spans until the sum of their numbers of tokens reaches a binomial budget, which can be 0."""
 
     needs_word_starts: ClassVar[bool] = False
 
@@ -155,7 +154,7 @@ class PublishedSpanMasking:
     sequence_length: int
 
     def at(self, rate: float) -> "PublishedSpanMasking":
-        """Return the same rule with another share of tokens to predict."""
+        """Return the rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
@@ -164,13 +163,14 @@ class PublishedSpanMasking:
         """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with special tokens; `word_starts` is
         ignored.
 
-        A label is the token that the last span found at its position, which can differ from the token of the text.
+        A label is the token at its position before the last span replaced it; an earlier span may already have replaced
+        the text's token.
         """
         inputs, labels = ids.tolist(), [UNLABELLED] * len(ids)
         cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)
         kept = np.full(len(cover.positions), _KEPT, dtype=np.int64)
         replacements = self.corruption(kept, cover.decision, generator)
-        # Process one position at a time, because the tokens that a span finds depend on earlier spans.
+        # One position at a time, because earlier spans may already have replaced its token.
         for position, replacement in zip(cover.positions.tolist(), replacements.tolist(), strict=True):
             labels[position] = inputs[position]
             if replacement != _KEPT:
@@ -178,10 +178,10 @@ class PublishedSpanMasking:
         return np.array(inputs, dtype=np.int64), np.array(labels, dtype=np.int64)
 
     def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
-        """Return the positions that spans cover in a sequence with `maskable` bool [n], once per covering span.
+        """Return the positions that spans cover where `maskable`, bool [n], is True, repeated for each covering span.
 
-        Empty if no maskable token is before the last position of the nominal length, which no span covers (the
-        published code would search forever).
+        Empty if only the last position of the nominal length is maskable, which no span covers; the published code
+        would then never end.
         """
         budget = int(np.count_nonzero(generator.random(np.count_nonzero(maskable)) < self.mask_probability))
         allowed = maskable.tolist()

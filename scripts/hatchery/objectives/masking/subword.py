@@ -1,8 +1,8 @@
 """Masking of subwords, each chosen independently.
 
-Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". With no random and no kept tokens this is the
-always-[MASK] objective of the reduced-vocabulary study, Section 3.5. The number of tokens is binomial: a short example
-can have no hidden token.
+Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". With `random_probability` and `keep_probability` 0,
+this is the masking of the reduced-vocabulary study, Section 3.5. The number of masked tokens is binomial, so a short
+example may have no masked token.
 """
 
 from dataclasses import dataclass, replace
@@ -16,10 +16,10 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def published_shares(random_probability: float, keep_probability: float) -> tuple[float, float]:
-    """Return the shares of random and of kept tokens in the published code.
+    """Return the shares of random and of visible tokens in the published code.
 
-    There a token that does not become [MASK] is random with probability r / (r + k + 1e-6), a guard against 0 / 0 that
-    favours kept tokens by less than a millionth.
+    In this code, a token that does not become [MASK] is random with probability r / (r + k + 1e-6). The 1e-6 prevents 0
+    / 0, and changes the shares by less than a millionth.
     """
     visible = random_probability + keep_probability
     as_random = visible * random_probability / (visible + 1e-6)
@@ -28,7 +28,7 @@ def published_shares(random_probability: float, keep_probability: float) -> tupl
 
 @dataclass(frozen=True)
 class SubwordMasking:
-    """Chooses each maskable token with `mask_probability`; each token has its own decision."""
+    """Chooses each maskable token with `mask_probability`; each token has its own replacement."""
 
     needs_word_starts: ClassVar[bool] = False
 
@@ -37,7 +37,7 @@ class SubwordMasking:
     special_tokens_maskable: bool = False
 
     def at(self, rate: float) -> "SubwordMasking":
-        """Return the same rule with another share of tokens to predict."""
+        """Return the rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(

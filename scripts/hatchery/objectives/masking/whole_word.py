@@ -1,8 +1,8 @@
 """Masking of whole words, each chosen independently with all its subwords.
 
-Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". The number of words is binomial: a short example can
-have no hidden word. The share of tokens in chosen words is correct only in expectation. If a segment begins inside a
-word, the rest of that word is never chosen, as published.
+Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". The number of masked words is binomial, so a short
+example may have no masked word, and the share of masked tokens equals `mask_probability` only on average. If a segment
+begins inside a word, the subwords before its first word start are never chosen, as published.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 @dataclass(frozen=True)
 class WholeWordMasking:
-    """Chooses each word with `mask_probability`; each word has one decision."""
+    """Chooses each word with `mask_probability`; all subwords of a word get the same kind of replacement."""
 
     needs_word_starts: ClassVar[bool] = True
 
@@ -27,7 +27,7 @@ class WholeWordMasking:
     special_tokens_maskable: bool = False
 
     def at(self, rate: float) -> "WholeWordMasking":
-        """Return the same rule with another share of tokens to predict."""
+        """Return the rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
@@ -35,8 +35,8 @@ class WholeWordMasking:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with `word_starts` bool [n].
 
-        A word starts where `word_starts` is True at an ordinary token, and ends before the next start or special token.
-        A special token is never part of a word; if special tokens are maskable, each is a separate unit. Raises
+        A word starts where `word_starts` is True at an ordinary token, and ends before the next word start or special
+        token. A special token belongs to no word; if special tokens are maskable, each is a separate unit. Raises
         TrainingError without `word_starts`.
         """
         if word_starts is None:
@@ -47,7 +47,7 @@ class WholeWordMasking:
         unit_starts = word_starts | ~ordinary
         firsts = np.flatnonzero(unit_starts)
         choice, decision = generator.random((2, len(firsts)))
-        # An extra first unit, never chosen, contains tokens that continue a word before any word start.
+        # Tokens before the first word start belong to an extra first unit, which is never chosen.
         unit = np.cumsum(unit_starts)
         in_word = np.append(False, ordinary[firsts])[unit]
         alone = unit_starts & special.maskable(ids, self.special_tokens_maskable)
