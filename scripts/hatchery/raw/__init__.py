@@ -1,1 +1,1 @@
-"""Sources of raw inputs: settings, downloads, data sets of the Hugging Face hub, and unpacking of archives."""
+"""Raw inputs: settings, downloads, data sets of the Hugging Face hub, and unpacking of archives."""

@@ -2,7 +2,7 @@
 
 Nothing is written outside the target folder, no link or device is created, no file is replaced, and the number of
 written bytes is limited. Each error names the archive and the member. After an error, the caller removes the target
-folder, which has a temporary name.
+folder.
 """
 
 import bz2
@@ -31,13 +31,11 @@ class ArchiveLimits(Settings):
     """Limits for the unpacking of an archive."""
 
     unpacked_bytes: Count = 200_000_000_000
-    """Maximum total size of the unpacked members in bytes; the largest archives of the papers have 20 GB unpacked."""
+    """Maximum size of all unpacked members in bytes; the papers' largest archives have 20 GB when unpacked."""
 
 
 def is_hidden(path: str) -> bool:
-    """Return True if a relative path is a file of the operating system, or inside a folder of it (`.DS_Store`,
-    `__MACOSX/`).
-    """
+    """Return True if a relative path is, or is inside, a hidden file or folder such as `.DS_Store` or `__MACOSX/`."""
     return any(part.startswith(HIDDEN) for part in PurePosixPath(path).parts)
 
 
@@ -50,31 +48,31 @@ _TAR_OPENERS: dict[str, Callable[[Path], Any]] = {
 }
 SUFFIXES = (".zip", *_TAR_OPENERS)
 
-# zipfile raises RuntimeError for an encrypted member and for an unknown compression, and ValueError for a name that is
-# marked as UTF-8 but is not UTF-8.
+# For an encrypted member or an unknown compression, zipfile raises RuntimeError; for a name that is not UTF-8 although
+# it is marked as UTF-8, ValueError.
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError)
 _BLOCK_BYTES = 1 << 20
 
 
 def archive_suffix(name: str) -> str | None:
-    """Return the archive suffix of `name`, one of SUFFIXES, or None if it has no archive suffix."""
+    """Return the archive suffix of `name`, an entry of `SUFFIXES`; None if `name` has no such suffix."""
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
 def is_zip(path: Path) -> bool:
-    """Return True if a file has the suffix of a zip archive, or is a zip archive without an archive suffix."""
+    """Return True for a file with the suffix of a zip archive, and for a zip archive without archive suffix."""
     return archive_suffix(path.name) == ".zip" or (archive_suffix(path.name) is None and zipfile.is_zipfile(path))
 
 
 def is_archive(path: Path) -> bool:
-    """Return True if a path is a file with an archive suffix, or a zip archive with any name."""
+    """Return True for a file with an archive suffix, and for a zip archive with any name."""
     return path.is_file() and (archive_suffix(path.name) is not None or is_zip(path))
 
 
 def zipped_sizes(archive: Path) -> dict[str, int]:
-    """Return the unpacked sizes in bytes of a zip archive's files by name, without files of the operating system.
+    """Return the unpacked size in bytes of each file in a zip archive, by name, without hidden files.
 
-    Empty if the file is damaged or not a zip archive.
+    The result is empty if the archive is damaged or not a zip archive.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -85,20 +83,20 @@ def zipped_sizes(archive: Path) -> dict[str, int]:
 
 
 class _Member(NamedTuple):
-    """An archive member that is not a folder."""
+    """A member of an archive, except folders."""
 
     name: str
     is_file: bool
     unpacked_bytes: int
     open: Callable[[], Any]
-    """Opens a stream of the member's content."""
+    """Opens a stream with the content of the member."""
 
 
 def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     """Unpack the files of `archive` into the folder `target`.
 
-    Existing files are never replaced. Raises SourceError, which names the archive and the member, for members that are
-    unsafe, damaged, too large or have the name of an existing file, and if the disk is full.
+    Raises SourceError, naming archive and member, for a member that is unsafe, damaged, too large or has the name of an
+    existing file, and if the disk is full.
     """
     suffix = ".zip" if is_zip(archive) else archive_suffix(archive.name)
     if suffix is None:
@@ -119,14 +117,15 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     except _DAMAGED as error:
         raise SourceError(f"{archive}: is damaged: {place}{str(error) or 'the archive ends too early'}") from error
     except OSError as error:
-        # bz2 and gzip report damaged data with a bare OSError.
+        # bz2 and gzip raise OSError without a number for damaged data.
         state = "is damaged" if error.errno is None else f"cannot be unpacked into {target}"
         raise SourceError(f"{archive}: {state}: {place}{error.strerror or error}") from error
 
 
 def _check(archive: Path, member: _Member, total: int, limits: ArchiveLimits) -> None:
-    """Raise SourceError unless a member is a file inside the target folder, and `total`, the number of unpacked bytes
-    including this member, is within the limits.
+    """Raise SourceError unless a member is a file inside the target folder, and the total size is within the limits.
+
+    `total` is the number of unpacked bytes up to and including this member.
     """
     path, reason = PurePosixPath(member.name), ""
     if path.is_absolute() or ".." in path.parts:
@@ -151,15 +150,11 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A tar header that raises an error if it is missing or damaged; `tarfile` would treat it as the end of the
-    archive.
-    """
+    """A tar header that raises an error if the next header is damaged; `tarfile` would end the archive there."""
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
-        """Return the next header. At the end of the archive, read the second block of zeros too, which `tarfile` leaves
-        unread.
-        """
+        """Return the next header. Raises ReadError for a damaged header."""
         try:
             return super().fromtarfile(tarfile)
         except EOFHeaderError:
@@ -170,11 +165,11 @@ class _TarHeader(tarfile.TarInfo):
 
 def _tar_members(archive: Path, opener: Callable[[Path], Any]) -> Iterator[_Member]:
     with opener(archive) as stream:
-        # A stream ("r|") is read once from front to back.
+        # Mode "r|" reads the stream once, without seeking.
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarHeader) as opened:
             for info in opened:
                 if not info.isdir():
                     yield _Member(info.name, info.isreg(), info.size, partial(opened.extractfile, info))
-        # The stream is read to its end, because the checksum of the compression follows the padding.
+        # The compressed stream is read to its end, because its checksum follows the padding of the archive.
         while stream.read(_BLOCK_BYTES):
             pass

@@ -1,8 +1,9 @@
-"""Downloads of files that resume after interruptions and are checked against an expected size and SHA-256.
+"""Downloads of files, which resume after interruptions and are checked against an expected size and SHA-256.
 
-Downloaded bytes are stored in `.<file>.partial`, and the version that the server states for the file (ETag or date) in
-a second file. If the version changes in between, the download starts again, so a file is never assembled from two
-versions. The file gets its name only after its checksum was verified; a file with another checksum is removed.
+Downloaded bytes are stored in `.<file>.partial`. A second file stores the version of the file that the server reports
+(ETag or date). If the version changes during a download, the download starts again, so a file never contains bytes of
+two reported versions. The file gets its name only after its checksum is verified; a file with another checksum is
+removed.
 """
 
 import json
@@ -22,12 +23,12 @@ from hatchery.errors import SourceError
 from hatchery.progress import Progress
 from hatchery.raw.settings import Download
 
-# Maximum number of consecutive attempts that receive no byte; an attempt that receives bytes resets the count.
+# Maximum number of consecutive attempts that receive no bytes.
 ATTEMPTS = 6
 LONGEST_PAUSE_SECONDS = 60.0
 _TIMEOUT_SECONDS = (30.0, 60.0)
 _TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
-# Blocks are small, because the current block is lost if the connection breaks.
+# Blocks are small, because a broken connection loses the current block.
 _BLOCK_BYTES = 64 << 10
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
@@ -35,7 +36,7 @@ Pause = Callable[[float], None]
 
 
 class _TransientError(Exception):
-    """An error that a retry may resolve; `after_seconds` is the delay that the server requests, if any."""
+    """An error that a retry may resolve; `after_seconds` is the delay that the server requests, or None."""
 
     def __init__(self, reason: str, after_seconds: float | None = None) -> None:
         super().__init__(reason)
@@ -43,11 +44,11 @@ class _TransientError(Exception):
 
 
 def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
-    """Download the file into `folder` unless it is already there, and return its path.
+    """Download the file into `folder`, unless the file is already there, and return its path.
 
-    An interrupted transfer is resumed, with at most ATTEMPTS consecutive attempts that receive no byte. Raises
-    SourceError if the server lacks the file or cannot be reached, if the file has another size or checksum, or if the
-    disk is full. A file with another checksum is removed; an incomplete file is kept for the next run.
+    An interrupted download is resumed; after ATTEMPTS consecutive attempts without bytes it fails. Raises SourceError
+    if the server lacks the file or cannot be reached, if the file has another size or checksum, or if the disk is full.
+    A file with another checksum is removed; a partial file is kept for the next run.
     """
     target = folder / download.file_name
     if target.exists() and target.stat().st_size == download.bytes and sha256_file(target) == download.sha256:
@@ -60,7 +61,7 @@ def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
         _transfer(session, download, partial, pause)
         sha256 = partial.finished()
         if sha256 != download.sha256 and partial.stitched:
-            # If the server states no version, the parts may be from different versions, so the download is repeated
+            # Without a version from the server, the bytes may come from different versions, so the download is repeated
             # once from the beginning.
             partial.drop()
             _transfer(session, download, partial, pause)
@@ -99,7 +100,7 @@ def _transfer(session: requests.Session, download: Download, partial: "_Partial"
 
 
 def _attempt(session: requests.Session, download: Download, partial: "_Partial", progress: "_MegabyteProgress") -> None:
-    """Request the missing bytes once. If a retry may help, raises _TransientError or an error of `requests`."""
+    """Request the missing bytes once. Raises _TransientError or an error of `requests` if a retry may help."""
     headers = {"Accept-Encoding": "identity"}
     if partial.size:
         headers["Range"] = f"bytes={partial.size}-"
@@ -111,7 +112,8 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
             partial.begin(_version(response))
         else:
             partial.stitched = True
-        # Some servers describe a .tar.gz as a gzip-encoded .tar; without this header, the bytes are not decoded.
+        # Some servers describe a .tar.gz as a gzip-encoded .tar. Without the header, `requests` does not decode the
+        # bytes.
         response.raw.headers.pop("Content-Encoding", None)
         progress.jump(partial.size)
         with partial.path.open("ab") as output:
@@ -127,7 +129,7 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
 
 
 def _start(response: requests.Response, download: Download, partial: "_Partial") -> int:
-    """Return the offset in the file of the response's first byte: 0, or the size of the partial file.
+    """Return the position in the file of the first byte of the response: 0, or the size of the partial file.
 
     Raises SourceError or _TransientError if the response cannot be used.
     """
@@ -156,7 +158,7 @@ def _start(response: requests.Response, download: Download, partial: "_Partial")
 
 
 def _version(response: requests.Response) -> str:
-    """Return the version of the file that a resuming request can state: a strong ETag, or the file's date."""
+    """Return the version of the file for a later `If-Range` header: a strong ETag or, without ETag, the file's date."""
     tag = response.headers.get("ETag", "")
     return tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
 
@@ -175,7 +177,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Partial:
-    """The partially downloaded file, and the version that the server stated for it."""
+    """A partially downloaded file, and the file's version that the server reported."""
 
     def __init__(self, path: Path, download: Download) -> None:
         self.path = path
@@ -193,7 +195,7 @@ class _Partial:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def begin(self, version: str) -> None:
-        """Start an empty partial file for the version that the server stated."""
+        """Start an empty partial file of the reported `version`."""
         self.path.unlink(missing_ok=True)
         write_json(self._note, {**self._of, "version": version})
         self.version, self.stitched = version, False
@@ -204,7 +206,7 @@ class _Partial:
         self.version, self.stitched = "", False
 
     def finished(self) -> str:
-        """Sync the downloaded file to disk and return its SHA-256."""
+        """Sync the downloaded file to the disk, and return its SHA-256."""
         with self.path.open("rb+") as handle:
             os.fsync(handle.fileno())
         return sha256_file(self.path)
@@ -222,7 +224,7 @@ class _Partial:
 
 
 class _MegabyteProgress(Progress):
-    """Progress of a download, in whole megabytes; the count may go back if the download restarts."""
+    """Progress of a download in megabytes; the count decreases if the download starts again."""
 
     def __init__(self, download: Download, initial_bytes: int) -> None:
         done = initial_bytes // 1_000_000

@@ -1,9 +1,9 @@
-"""Downloads data sets and models of the Hugging Face hub at a pinned commit; data sets are streamed in constant memory.
+"""Downloads of data sets and models of the Hugging Face hub at a pinned commit; data sets need constant memory.
 
-Only the requested documents are downloaded, such as the first few thousand of C4's 365 million. After each shard, the
-position in the stream is saved, so that an interrupted run continues after the last finished shard; the bytes of shards
-do not depend on interruptions. For a model, weights, configuration and tokenizer are downloaded, but no code. Weights
-in the format safetensors are preferred; pickled weights are only used if there are no others.
+Only the requested documents are downloaded, such as the first few thousand of C4's 365 million. The position in the
+data set is saved after each shard, so an interrupted run continues after the last finished shard; interruptions do not
+change the bytes of shards. For a model, weights, configuration and tokenizer are downloaded, but no code. Weights in
+the format safetensors are preferred to pickled weights.
 """
 
 import itertools
@@ -31,8 +31,8 @@ from hatchery.raw.settings import Hub, HubModel
 from hatchery.typed import plain
 
 DOCUMENTS_PER_SHARD = 50_000
-# Lowest HTTP status code that a retry may resolve: 429 is "too many requests", 5xx are server errors. Lower codes mean
-# that the file is missing or forbidden.
+# Lowest HTTP status code for which a retry may help: 429 is "too many requests", 5xx are server errors. Lower codes
+# mean that the file is missing or forbidden.
 _TRY_LATER = 429
 
 # Exceptions of the library `datasets` for a data set that is missing, unreachable or undecodable; network errors are
@@ -44,7 +44,7 @@ Kind = Literal["dataset", "model"]
 
 
 class State(TypedDict):
-    """Progress of a split's download: numbers of written documents and shards, and the position in the stream."""
+    """Progress of a split's download: numbers of written documents and shards, and the position in the data set."""
 
     documents: int
     finished: bool
@@ -53,15 +53,15 @@ class State(TypedDict):
 
 
 def open_stream(hub: Hub, split: str) -> IterableDataset:
-    """Return a split as a stream of documents. Uses the network."""
+    """Return a split as a stream of documents, from the network."""
     return load_dataset(hub.dataset, hub.config, split=split, revision=hub.revision, streaming=True)
 
 
 def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_SHARD) -> Path:
     """Download the splits of a data set, as `{split}-{index:05d}.parquet`, into `folder`, which appears when complete.
 
-    Raises SourceError, which names data set, split and commit, if the data set cannot be read, a column is missing, or
-    the disk is full; finished shards are kept for the next run.
+    Raises SourceError, naming data set, split and commit, if the data set cannot be read, a column is missing, or the
+    disk is full; finished shards are kept for the next run.
     """
     target = FetchedFolder(folder, {"hub": plain(hub), "documents_per_shard": documents_per_shard})
     if target.is_complete():
@@ -88,8 +88,9 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
 
 
 def _reason(error: BaseException) -> str:
-    """Return the reason of an error as text: the server's response if there is one, because the library's message may
-    omit it.
+    """Return the reason of an error as text.
+
+    The server's response has priority, because the library's message may omit it.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -124,7 +125,7 @@ def _fetch_split(hub: Hub, split: str, work: Path, documents_per_shard: int) -> 
             if documents == 0:
                 raise SourceError(f"{hub.dataset} ({split}) at {hub.revision}: has no documents")
             if written == 0:
-                path.unlink()  # the shard is empty, because the split ended with the previous shard
+                path.unlink()  # The shard is empty, because the split ended with the previous shard.
             finished = written < documents_per_shard or documents == hub.documents
             state = {"documents": documents, "finished": finished, "position": stream.state_dict(), "shards": shards}
             write_json(_state_path(work, split), state)
@@ -139,7 +140,7 @@ def _write_shard(path: Path, schema: pa.Schema, rows: Iterator[Mapping[str, obje
 
 
 def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
-    """Return the schema of the kept columns; if the split declares no columns, types come from its first row."""
+    """Return the schema of the requested columns; types come from the first row if the split declares no columns."""
     if stream.features is not None:
         declared = stream.features.arrow_schema
     else:
@@ -154,7 +155,7 @@ def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
 
 
 def _expected(stream: IterableDataset, hub: Hub, split: str) -> int:
-    """Return the expected number of documents; 0 if unknown."""
+    """Return the expected number of documents of a split; 0 if unknown."""
     info = (stream.info.splits or {}).get(split)
     n_examples = int(info.num_examples or 0) if info is not None else 0
     return min(n_examples or hub.documents or 0, hub.documents or n_examples)
@@ -175,33 +176,33 @@ def _read_state(work: Path, split: str) -> State:
 DESCRIPTIONS = ("config.json", "generation_config.json")
 TOKENIZER = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model")
 WEIGHTS = (("model*.safetensors", "model*.safetensors.index.json"), ("pytorch_model*.bin", "pytorch_model*.index.json"))
-"""File name patterns of weights, preferred formats first; large weights are several files that an index lists."""
+"""File name patterns of weights, preferred formats first. Large weights have several files and an index."""
 
 
 def names_in(repository: str, kind: Kind, revision: str) -> list[str]:
-    """Return the names of the files in a repository. Uses the network."""
+    """Return the file names of a repository, from the network."""
     return list(HfApi().list_repo_files(repository, repo_type=kind, revision=revision))
 
 
 def fetch_file(repository: str, kind: Kind, revision: str, name: str, folder: Path) -> None:
-    """Download one file into `folder`. Uses the network."""
+    """Download one file into `folder`, from the network."""
     hf_hub_download(repository, name, repo_type=kind, revision=revision, local_dir=folder)
 
 
 def _fetch_files(
     repository: str, kind: Kind, revision: str, choose: Callable[[list[str]], list[str]], work: Path, where: str
 ) -> None:
-    """Download the files of a repository that `choose` selects from their names into `work`.
+    """Download files of a repository into `work`; `choose` returns the names of the files from all names.
 
     Raises SourceError, which begins with `where`, if a file cannot be downloaded.
     """
     try:
         for name in choose(names_in(repository, kind, revision)):
             fetch_file(repository, kind, revision, name, work)
-    # ValueError and RuntimeError come from the library; network errors are OSErrors.
+    # The library raises ValueError and RuntimeError; network errors are OSErrors.
     except (OSError, ValueError, RuntimeError) as error:
         raise SourceError(f"{where}: {_reason(error)}; finished files are kept") from error
-    # The library stores records of its downloads here, which are no part of the source.
+    # The library's metadata in this folder are not part of the source.
     shutil.rmtree(work / ".cache", ignore_errors=True)
 
 
@@ -215,8 +216,8 @@ def _matching(patterns: tuple[str, ...], where: str, names: list[str]) -> list[s
 def fetch_hub_model(model: HubModel, folder: Path) -> Path:
     """Download the files of a model into `folder`, which appears when complete.
 
-    Raises SourceError, which names repository and commit, if the repository cannot be read, or has no configuration or
-    no weights.
+    Raises SourceError, naming repository and commit, if the repository cannot be read, or has no configuration or no
+    weights.
     """
     target = FetchedFolder(folder, {"hub_model": asdict(model)})
     if target.is_complete():
@@ -228,9 +229,9 @@ def fetch_hub_model(model: HubModel, folder: Path) -> Path:
 
 
 def chosen_files(names: list[str], where: str) -> list[str]:
-    """Return the sorted names of a model's files to download.
+    """Return the names of a model's files to download: configuration, tokenizer and weights.
 
-    Raises SourceError if `names` contain no config.json or no weights.
+    Raises SourceError if config.json or weights are missing in `names`.
     """
 
     def found(patterns: tuple[str, ...]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Listings of raw files (names, sizes, modification times), which show changes since the registration of a source.
+"""Listings of raw files (names, sizes, modification times), which show changes after the registration of a source.
 
-Listings are compared whenever the workflow is planned, so that edited, added and removed files are noticed, and only
-changed files are read again. A listing is stored next to the source manifest and is not an input of any job.
+Listings are compared at each planning of the workflow, so that changed, added and removed files are noticed, and only
+changed files are read again. A listing is stored next to the source manifest and is not an input of any stage.
 """
 
 import hashlib
@@ -19,18 +19,18 @@ from hatchery.raw.archives import is_hidden
 from hatchery.settings.fields import ABSENT
 
 REGISTERED = "resources/sources"
-"""Folder of the source manifests `<source>.json`."""
+"""Folder of the source manifests, `<source>.json`."""
 
 
 class Listed(NamedTuple):
-    """A file in a listing: its size, its modification time in nanoseconds, and its SHA-256 (empty if not read)."""
+    """A file in a listing: size, modification time in nanoseconds, and SHA-256 (empty if the file was not read)."""
 
     bytes: int
     mtime_ns: int
     sha256: str = ""
 
     def looks_like(self, other: "Listed | None") -> bool:
-        """Return True if size and modification time are equal."""
+        """Return True if sizes and modification times are equal."""
         return other is not None and self[:2] == other[:2]
 
 
@@ -42,9 +42,9 @@ def listing_of(
 ) -> dict[str, Listed]:
     """Return the files at `root` (a folder or a file) by relative name, sorted; empty if `root` does not exist.
 
-    Hidden files are ignored, as in the registration. No file is read, and the function stops after `most` files. If
-    `strict`, raises SourceError for an unreadable folder and, unless `follow_links`, for a link inside of `root`.
-    Otherwise, unreadable files and folders are skipped.
+    Hidden files are ignored, as in the registration. Files are not read, and at most `most` files are listed. With
+    `strict`, raises SourceError for an unreadable folder and, unless `follow_links`, for a link in `root`; without
+    `strict`, unreadable files and folders are skipped.
     """
     root = Path(root)
     if root.is_file():
@@ -58,9 +58,9 @@ def listing_of(
 def _walk(
     folder: str | Path, prefix: str, strict: bool, follow_links: bool, above: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[str, Listed]]:
-    """Yield the files of a folder. `above` are the parent folders (device, inode), which links must not enter again."""
+    """Yield the files of a folder. `above` contains (device, inode) of its parent folders, to stop at links to them."""
     place = folder
-    # Path objects are not used, because with a hundred thousand small files they cost more than reading the files.
+    # With a hundred thousand small files, Path objects would cost more time than reading the files.
     try:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             place = entry.path
@@ -98,46 +98,44 @@ def _listed(found: os.stat_result) -> Listed:
 
 
 def identity(listing: Listing) -> str:
-    """Return a digest of names, sizes and modification times; empty for an empty listing."""
-    # The text is encoded as ASCII with escapes, because a file name may not be valid UTF-8.
+    """Return a digest of names, sizes and modification times; an empty string for an empty listing."""
+    # JSON escapes non-ASCII characters, so a file name that is not valid UTF-8 can be encoded.
     text = json.dumps({name: entry[:2] for name, entry in listing.items()}, sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16] if listing else ""
 
 
 def source_of(block: Any) -> str:
-    """Return the name of the raw input that a section of the configuration reads: an entry of `data` in config.yaml, or
-    a generated input.
-    """
+    """Return the name of the raw input of a configuration section: an entry of `data` in config.yaml, or a generated
+    input."""
     return str(block.data if block.data is not ABSENT else f"embedded_{block.embedded}")
 
 
 def source_manifest(name: str) -> str:
-    """Return the path of the manifest of a raw input."""
+    """Return the path of the source manifest of a raw input."""
     return f"{REGISTERED}/{name}.json"
 
 
 def location_of(manifest_path: str | Path) -> Path:
-    """Return the path of the file, next to a source manifest, with location, licence and terms of the raw input."""
+    """Return the path of the file with location, licence and terms of a raw input, next to its source manifest."""
     path = Path(manifest_path)
     return path.with_name(f"{path.stem}.location.json")
 
 
 def kept_listing(manifest: str | Path) -> Path:
-    """Return the path at which the listing of the source with this manifest is stored."""
+    """Return the path of the stored listing of the source with this manifest."""
     path = Path(manifest)
     return path.with_name(f".{path.stem}.listing.json")
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """Return a path that is used instead of the manifest's path to store the listing of files unpacked from an
-    archive.
-    """
+    """Return a path to pass instead of the manifest's path for the listing of files that were unpacked from an
+    archive."""
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")
 
 
 def read_listing(manifest: str | Path) -> dict[str, Listed]:
-    """Return the stored listing of a source; empty if there is no readable listing."""
+    """Return the stored listing of a source; empty if it cannot be read."""
     try:
         value = json_value(kept_listing(manifest).read_text(encoding="utf-8"))
         return {str(name): Listed(int(size), int(time), str(sha)) for name, (size, time, sha) in value.items()}
@@ -146,9 +144,9 @@ def read_listing(manifest: str | Path) -> dict[str, Listed]:
 
 
 def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, Listed]:
-    """Return the listing of `root` with checksums; files with unchanged size and time keep their checksums of `before`.
+    """Return the listing of `root` with checksums; unchanged files (size and time) keep the checksums of `before`.
 
-    If all files have unchanged size and time, all are read, to verify their content.
+    If no file has changed, all files are read, to verify their content.
     """
     alike = {name for name, entry in listing.items() if entry.looks_like(before.get(name)) and before[name].sha256}
     if alike == listing.keys() == before.keys():
@@ -161,5 +159,5 @@ def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, L
 
 
 def write_listing(manifest: str | Path, listing: Listing) -> None:
-    """Store a listing for the next time that the workflow is planned or the source is registered."""
+    """Store the listing of a source, for the next planning or registration."""
     write_text(kept_listing(manifest), json.dumps(listing, sort_keys=True, separators=(",", ":")) + "\n")

@@ -1,7 +1,8 @@
-"""Makes the files of a raw input available on this machine: at its `path` if it has one, otherwise by downloading.
+"""Obtains the files of a raw input: at its `path` if one is set, otherwise by downloading them.
 
-Archives are unpacked once, into `<fetched>/<name>/`; all other files are read in place. If the data can neither be
-found nor downloaded, one message names the missing files, where to get them, their terms of use, and where to put them.
+Archives are unpacked once, into `<fetched>/<name>/`; all other files are read in place. If the data are neither on this
+machine nor downloadable, the error message names the missing files, where to get them, their terms of use, and where to
+put them.
 """
 
 import os
@@ -21,13 +22,13 @@ from hatchery.raw.settings import Download, SourceSettings, conditions, source_p
 from hatchery.typed import plain
 
 FETCHED = Path("resources/fetched")
-# Prefix of the names of generated sources; their files are verified against the manifest of our generator.
+# Name prefix of generated sources, whose files are verified against the generator's manifest.
 GENERATED = "embedded_"
 
 
 @dataclass(frozen=True)
 class Obtained:
-    """Path of a source's files, their origin (a JSON object), and the archive from which they were unpacked, if any."""
+    """Path of a source's files, their origin (a JSON object), and their archive (None if they were not unpacked)."""
 
     root: Path
     origin: dict[str, object]
@@ -35,10 +36,10 @@ class Obtained:
 
 
 def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: Path = FETCHED) -> str:
-    """Obtain the source that a stage's settings describe, register it, and return a one-line description.
+    """Obtain and register the source of a stage's settings; return a description in one line.
 
-    Raises ConfigError for invalid settings, ManifestError for generated files that were altered, and SourceError, which
-    names the problem and the remedy, if the source cannot be obtained.
+    Raises ConfigError for invalid settings, ManifestError for changed generated files, and SourceError, with the
+    problem and its remedy, if the source cannot be obtained.
     """
     source = source_settings(settings)
     obtained = obtain(source, fetched)
@@ -64,14 +65,14 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
 
 
 def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
-    """Return the files of a source: those at its path, or downloaded into `fetched`. Raises SourceError on failure."""
+    """Return a source's files: those at its path, or files downloaded into `fetched`. Raises SourceError on failure."""
     folder = fetched / source.name
     if problem := source_problem(source):
         raise SourceError(problem)
     if source.path is not None:
         return _files_at(Path(source.path), folder, source.limits, {})
     if source.hub is not None:
-        # Modules that download are imported where needed, because their libraries load slowly.
+        # Imported here, because the libraries for downloads load slowly.
         from hatchery.raw.hub import fetch_hub
 
         return Obtained(fetch_hub(source.hub, folder), {"hub": plain(source.hub)})
@@ -87,7 +88,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
 
 
 def _files_at(path: Path, folder: Path, limits: ArchiveLimits, origin: dict[str, object]) -> Obtained:
-    """Return the files at `path`; if `path` is an archive, unpack it into `folder`."""
+    """Return the files at `path`; an archive is unpacked into `folder`."""
     if not is_archive(path):
         return Obtained(path, origin)
     return Obtained(_unpacked(path, folder, limits), origin, path)
@@ -107,7 +108,7 @@ def _unpacked(path: Path, folder: Path, limits: ArchiveLimits) -> Path:
 
 
 def _downloaded(downloads: tuple[Download, ...], folder: Path, limits: ArchiveLimits) -> Path:
-    """Download the files and return their folder; a single file that is not unpacked is returned itself."""
+    """Download files and return their folder; return the file for a single download that is not unpacked."""
     from hatchery.raw.downloads import fetch
 
     target = FetchedFolder(folder, {"download": [asdict(download) for download in downloads]})
@@ -139,7 +140,7 @@ def _assemble(downloads: tuple[Download, ...], files: list[Path], content: Path,
             place = content / download.file_name
             if place.exists():
                 raise SourceError(f"{download.url}: an unpacked file has this name already; set `file`")
-            # The file is linked, not moved, so that it need not be downloaded again if the process is killed here.
+            # A link keeps the downloaded file, which after a kill need not be downloaded again.
             try:
                 os.link(file, place)
             except OSError:

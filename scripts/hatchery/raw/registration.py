@@ -1,10 +1,9 @@
-"""Raw inputs on disk: a file or a folder, registered once and read in place, file by file.
+"""Registered raw inputs: a file or a folder whose files are read in place.
 
-Registration writes a manifest of names, sizes and checksums, so that changed contents are noticed, and each number can
-be traced to raw files. A file with unchanged size and modification time is not read again (`listings`). A second file
-records location, origin, licence and terms of the input. These are not in the manifest, so its digest is equal for
-equal data in other folders or with other descriptions. Each problem of a file is a SourceError that names source and
-file.
+Registration writes a manifest of names, sizes and checksums, so that changes are noticed, and results can be traced to
+raw files. A file with unchanged size and modification time is not read again (see `listings`). A second file stores
+location, origin, licence and terms of the input. These are not in the manifest, so equal data have the same manifest
+digest in any folder and with any description. Errors are SourceErrors that name source and file.
 """
 
 import fnmatch
@@ -31,13 +30,13 @@ from hatchery.raw.listings import (
 )
 
 BUFFER_BYTES = 256 << 10
-# Name of the stamp file in a folder of downloaded or unpacked files (`fetched_folder`).
+# Name of the stamp file in a folder of downloaded or unpacked files (see `fetched_folder`).
 STAMP = ".fetched.json"
 
 
 @dataclass(frozen=True)
 class RawSource:
-    """A registered raw input; `files` maps relative file names to (size in bytes, SHA-256), sorted by name."""
+    """A registered raw input; `files` maps relative file names, sorted, to (size in bytes, SHA-256)."""
 
     manifest: Path
     name: str
@@ -48,7 +47,7 @@ class RawSource:
     terms: str = ""
 
     def names(self, pattern: str = "*") -> list[str]:
-        """Return the sorted names of files whose relative path or file name matches the shell pattern."""
+        """Return the sorted names of the files whose relative path or file name matches a shell pattern."""
         if pattern == "*":
             return list(self.files)
         return [
@@ -58,9 +57,9 @@ class RawSource:
         ]
 
     def one_name(self, *patterns: str) -> str:
-        """Return the name of the only file that matches the first pattern with any match.
+        """Return the name of the only file that matches; of several `patterns`, the first with a match counts.
 
-        Raises SourceError if no pattern matches, or if several files match.
+        Raises SourceError if no file or several files match.
         """
         names: list[str] = next(filter(None, map(self.names, patterns)), [])
         if len(names) != 1:
@@ -70,12 +69,12 @@ class RawSource:
         return names[0]
 
     def only(self, names: Iterable[str]) -> "RawSource":
-        """Return a source with only the files `names`."""
+        """Return a source that contains only the files `names`."""
         return replace(self, files={name: self.files[name] for name in sorted(set(names))})
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of a source manifest that lists exactly the files of this object."""
+        """SHA-256 of a source manifest that lists exactly these files."""
         entries = [{"path": name, "bytes": size, "sha256": sha256} for name, (size, sha256) in self.files.items()]
         text = _manifest_text({"kind": self.kind, "name": self.name}, entries)
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -106,7 +105,7 @@ class RawSource:
             return handle.read()
 
     def verify(self) -> None:
-        """Raise SourceError for the first file that differs from its registration.
+        """Raise SourceError, naming a file, if a file differs from its registration.
 
         Files with unchanged size and modification time are not read again.
         """
@@ -126,7 +125,7 @@ class RawSource:
         check_file(self.path(name), Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError))
 
     def _remedy(self) -> str:
-        """Return advice for a changed file: to generate, download or register it again."""
+        """Return advice for a changed file: generate, download or register it again."""
         if self.manifest.name.startswith("embedded_"):
             return f"remove {self.root.parent}/manifest.json to have the file generated again"
         for folder in (self.root, self.root.parent):
@@ -141,7 +140,7 @@ class RawSource:
 
 
 def open_source(manifest_path: str | Path) -> RawSource:
-    """Return the registered source with the manifest at `manifest_path`.
+    """Return the registered source of the manifest at `manifest_path`.
 
     Raises SourceError if the manifest is missing, damaged or belongs to another source.
     """
@@ -177,10 +176,9 @@ def open_source(manifest_path: str | Path) -> RawSource:
 
 
 def unregistered(root: Path, most_files: int) -> RawSource | None:
-    """Return a source with the files at `root`, with sizes but without checksums.
+    """Return a source with the files at `root`, or in the zip archive at `root`, with sizes but without checksums.
 
-    For a zip archive, these are the files in the archive. Return None if `root` does not exist, is another or a damaged
-    archive, or is a folder of more than `most_files` files.
+    Return None if `root` does not exist, is damaged or another archive, or is a folder of more than `most_files` files.
     """
     if is_archive(root):
         kind, sizes = "zip", zipped_sizes(root)
@@ -193,10 +191,10 @@ def unregistered(root: Path, most_files: int) -> RawSource | None:
 
 
 def present(manifest: str | Path, root: Path, listing: Listing) -> RawSource:
-    """Return a registered source with its current files: unchanged files with their checksums, others without.
+    """Return a registered source with its current files; files that differ from the registration have no checksum.
 
-    Files whose size or modification time has changed are read. Raises SourceError if the manifest cannot be opened, and
-    OSError for an unreadable file.
+    Files with another size or modification time than in the stored listing are read. Raises SourceError if the manifest
+    cannot be opened, and OSError for an unreadable file.
     """
     registered, before = open_source(manifest), read_listing(manifest)
     folder = root if root.is_dir() else root.parent
@@ -224,9 +222,9 @@ def register_source(
 ) -> None:
     """Write the source manifest of the file or folder at `root` to `output`.
 
-    Location, `origin`, licence and terms are written to a second file (`location_of`). `archive` is the archive from
-    which the folder was unpacked, if any. Raises SourceError if `root` does not exist, contains no files or contains an
-    unreadable file.
+    Location, `origin`, licence and terms are written to a second file (see `location_of`). If the files were unpacked,
+    `archive` is their archive. Raises SourceError if `root` does not exist, contains no files or contains an unreadable
+    file.
     """
     root = Path(root)
     if not root.exists():
@@ -244,7 +242,7 @@ def register_source(
     entries = [
         {"path": _checked(root, path), "bytes": entry.bytes, "sha256": entry.sha256} for path, entry in listing.items()
     ]
-    # The kind of a source that is one zip archive is "zip", although its files are unpacked.
+    # The kind of a zip archive is "zip", although its files are unpacked.
     kind = "zip" if archive is not None and is_zip(archive) else "folder" if root.is_dir() else "file"
     text = _manifest_text({"kind": kind, "name": name}, entries)
     checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -263,7 +261,7 @@ def register_source(
 
 
 def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, object]]) -> str:
-    """Return the manifest as JSON with one line per file, which is as readable as indented JSON and faster to write."""
+    """Return the manifest as JSON with one line per file, which is faster to write than indented JSON."""
     lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
     files = ",\n".join(f"  {json.dumps(entry, sort_keys=True, ensure_ascii=False)}" for entry in entries)
     return "{\n" + "".join(lines) + ' "files": [\n' + files + "\n ]\n}\n"

@@ -1,8 +1,8 @@
 """Settings of a raw input: a local path, a pinned data set of the Hugging Face hub, or downloads with checksums.
 
-A local path has precedence. Downloaded data is pinned: a data set of the hub by the commit of its repository, a file by
-its size and SHA-256, so that everyone who downloads a source gets identical bytes or an error. Whether a raw input is
-available depends only on its path and these settings, so it is checked when the workflow is planned.
+A local path has priority. Downloads are pinned, a data set of the hub by the commit of its repository, and a file by
+size and SHA-256, so that every user gets identical bytes or an error. The planning of the workflow checks whether a raw
+input is available, which depends only on its path and its settings.
 """
 
 import stat
@@ -21,13 +21,13 @@ from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
 from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
-# Keys that describe a raw input, and on which no result depends.
+# Keys that describe a raw input without affecting results.
 KEYS = ("obtain", "licence", "terms")
 
 
 @dataclass(frozen=True)
 class Hub(Settings):
-    """Data set of the Hugging Face hub at one commit, streamed into resources/fetched/<name>/."""
+    """Data set of the Hugging Face hub at a pinned commit, downloaded into resources/fetched/<name>/."""
 
     dataset: Annotated[str, Text(r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", "owner/name")]
     """Repository of the data set, as owner/name."""
@@ -38,13 +38,14 @@ class Hub(Settings):
     splits: Annotated[
         tuple[Annotated[str, Text(r"^\w+(\.\w+)*$", "the name of a split, without slices")], ...], MinLen(1), Unique()
     ] = ("train",)
-    """Splits to read; each is stored in its own shards."""
+    """Splits to read; each split is stored in separate shards."""
     documents: Count | None = None
     """Number of documents read from the beginning of each split; null reads all documents."""
     columns: SomeNames = ("text",)
     """Columns to keep; all other columns are dropped."""
     files: tuple[NotEmpty, ...] = ()
-    """Shell patterns of repository files to fetch unchanged under their names, instead of the rows of the data set."""
+    """Shell patterns of the repository's files that are downloaded unchanged, with their names, instead of the data
+    set's rows."""
 
     def __post_init__(self) -> None:
         of_rows = self.documents, self.columns, self.splits, self.config
@@ -54,7 +55,7 @@ class Hub(Settings):
 
 @dataclass(frozen=True)
 class HubModel(OneOfKeys):
-    """Model of the Hugging Face hub at one commit, fetched into resources/fetched/<name>/ without its code."""
+    """Model of the Hugging Face hub at a pinned commit, downloaded into resources/fetched/<name>/ without code."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("revision",): "revision: <40 digits 0-9 and a-f>"}
 
@@ -63,7 +64,7 @@ class HubModel(OneOfKeys):
     revision: Annotated[
         str, Text("^[0-9a-f]{40}$", "a commit from the history of its files on the hub - 40 digits 0-9 and a-f")
     ] = ABSENT
-    """Commit from the history of the model's files on the hub; a branch or tag is refused because it may change."""
+    """Commit in the history of the model's files on the hub; a branch or tag is refused because it may change."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Download(Settings):
     sha256: Annotated[str, Text("^[0-9a-f]{64}$", "64 digits 0-9 and a-f")]
     """SHA-256 checksum of the file."""
     unpack: bool = False
-    """Unpack the file as a zip or tar archive. A single zip file can be read without unpacking."""
+    """Unpack the file, a zip or tar archive. A single zip archive can also be read without unpacking."""
     file: str | None = None
     """File name in resources/fetched/<name>/; null uses the last part of the URL."""
 
@@ -92,33 +93,33 @@ class Download(Settings):
 
     @property
     def file_name(self) -> str:
-        """Name of the downloaded file on disk."""
+        """File name of the download on this machine."""
         return self.file or PurePosixPath(unquote(urlsplit(self.url).path)).name
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceKeys(Settings):
-    """Location of a raw input, or the source from which it is downloaded."""
+    """Location of a raw input on this machine, or the source of its download."""
 
     path: NotEmpty | None = None
-    """File, folder, or zip or tar archive on this machine; null if it is not on this machine. Replaces hub and
-    download."""
+    """File, folder, or zip or tar archive on this machine, used instead of a download; null if the data are not on this
+    machine."""
     follow_links: bool = False
-    """Follow links in the folder at `path`; false reports a link as an error."""
+    """Follow links in the folder at `path`; with false, a link is an error."""
     obtain: str = ""
-    """Instructions for obtaining the data by hand; shown if the data is missing."""
+    """Instructions to obtain the data by hand, shown if the data are missing."""
     licence: str = ""
-    """Licence of the data; recorded with the source and shown."""
+    """Licence of the data, recorded with the source and shown with it."""
     terms: str = ""
-    """Permitted uses of the data; recorded with the source and shown."""
+    """Permitted uses of the data, recorded with the source and shown with it."""
     hub: Hub | None = None
-    """Data set of the Hugging Face hub to fetch; null fetches none."""
+    """Data set of the Hugging Face hub to download; null downloads no data set."""
     hub_model: HubModel | None = None
-    """Model of the Hugging Face hub to fetch, for a file of config/baselines/; null fetches none."""
+    """Model of the Hugging Face hub to download, for a file of config/baselines/; null downloads no model."""
     download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
-    """Files to download from the web into resources/fetched/<name>/; null downloads none."""
+    """Files to download from the web into resources/fetched/<name>/; null downloads no files."""
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
-    """Maximum size of an unpacked archive; larger archives are refused."""
+    """Maximum size of an unpacked archive; a larger archive is refused."""
 
     def __post_init__(self) -> None:
         places = [key for key in ("hub", "hub_model", "download") if getattr(self, key)]
@@ -134,14 +135,14 @@ class SourceKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings(SourceKeys):
-    """One entry under `data` in config/config.yaml."""
+    """An entry of `data` in config/config.yaml."""
 
     name: str
     """Name of the source."""
 
 
 def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
-    """Return the checked settings of a source. Raises ConfigError, which names the key, for an invalid value."""
+    """Return the typed settings of a source. Raises ConfigError, naming the key, for an invalid value."""
     return build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")
 
 
@@ -152,25 +153,25 @@ class EmbeddedSettings(Settings):
     seed: Natural = 0
     """Random seed of the generated data."""
     documents: Annotated[int, Range(ge=40)] = 4000
-    """Number of generated documents of bnc and babylm together, about 95 words each."""
+    """Number of generated documents in the corpora bnc and babylm together; a document has about 95 words."""
     pairs_per_paradigm: Annotated[int, Range(ge=2)] = 100
     """Number of sentence pairs in each paradigm."""
     examples_per_task: Annotated[int, Range(ge=4)] = 600
     """Number of training rows in the acceptability and entailment tasks."""
     examples_per_suite_task: Annotated[int, Range(ge=12)] = 60
-    """Number of training rows in every other task."""
+    """Number of training rows in each of the other tasks."""
     translation_pairs: Annotated[int, Range(ge=20)] = 3000
     """Number of sentence pairs for the training of translation models."""
 
 
 FORBIDDEN = "{}"
-"""Characters in the path of an input that Snakemake would treat as wildcards."""
+"""Characters in an input's path that Snakemake would interpret as wildcards."""
 
 
 def path_problem(path: str | Path) -> str | None:
-    """Return why `path` cannot be read, as the end of a sentence ("is not at ..."), or None for a file or a folder.
+    """Return why `path` cannot be read, as the end of a sentence ("is not at ..."); None for a readable file or folder.
 
-    Devices are refused, because a device such as `/dev/zero` never ends.
+    Devices are refused, because reading a device such as `/dev/zero` never ends.
     """
     path = Path(path)
     if any(character in str(path) for character in FORBIDDEN):
@@ -188,10 +189,11 @@ def path_problem(path: str | Path) -> str | None:
 
 
 def source_problem(source: SourceSettings, place: str = "") -> str | None:
-    """Return a message why a raw input is unavailable, with the key to set, where to get the data, and its terms.
+    """Return a message if a raw input is unavailable: the key to set, where to get the data, and its terms; otherwise
+    None.
 
-    None if the input is available; data that can be downloaded counts as available. `place` names the file and key of
-    the path, if it is not set in config.yaml.
+    Data that can be downloaded are available. `place` names the file and key of the path, if the path is not set in
+    config.yaml.
     """
     state, fetch = "has no path", ""
     if source.path is not None:
@@ -208,6 +210,6 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
 
 
 def conditions(source: SourceSettings) -> str:
-    """Return licence and terms of a source as text, to append to a sentence about the source."""
+    """Return a source's licence and terms as text to append to a sentence."""
     parts = [("licence", source.licence), ("terms", source.terms)]
     return "".join(f"; {name}: {text}" for name, text in parts if text)

@@ -1,4 +1,4 @@
-"""The terms of use of a raw input, for the cards of corpora and of exported models."""
+"""Licence and terms of raw inputs, for the cards of corpora and exported models."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class SourceTerms(Settings):
-    """Licence, terms and origin of a raw input, which a user of a corpus or model must know."""
+    """Licence, terms and origin of a raw input, which users of a corpus or model must know."""
 
     name: str
     """Name of the raw input in the configuration; several sources of a corpus may use one raw input."""
@@ -16,4 +16,4 @@ class SourceTerms(Settings):
     terms: str = ""
     """Permitted uses of the source."""
     obtain: str = ""
-    """Origin of the source."""
+    """Instructions to obtain the source."""

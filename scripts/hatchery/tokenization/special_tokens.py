@@ -1,8 +1,8 @@
-"""The sets of special tokens: their names, ids and roles, and the tokens that raw text may spell out.
+"""The sets of special tokens, with names, ids and roles, and the special tokens that documents may contain.
 
-Four sets exist, one for each family of published tokenizers (docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for
-BabyLM"; docs/papers/reduced-vocabulary.md, "Tokenizers"; docs/papers/gpt-bert.md, "Tokenizer"). A set is recognised by
-its names in the order of their ids, so that a saved tokenizer determines the role of each id.
+Each of the four sets belongs to a family of published tokenizers (docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers
+for BabyLM"; docs/papers/reduced-vocabulary.md, "Tokenizers"; docs/papers/gpt-bert.md, "Tokenizer"). The names in the
+order of their ids identify the set, so a saved tokenizer determines the role of each id.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from functools import cached_property
 from hatchery.errors import TokenizationError
 
 UNLABELLED = -100
-"""Label of positions without a prediction; PyTorch's losses ignore it."""
+"""Label of positions without prediction, which PyTorch's losses ignore."""
 
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Names of the special tokens by role; `order` lists them by id, from 0."""
+    """Names of the special tokens by role; `order` contains all names by id, from 0."""
 
     order: tuple[str, ...]
     unknown: str
@@ -26,26 +26,26 @@ class SpecialTokens:
     pad: str
     mask: str
     paragraph: str | None = None
-    """Ends the last sentence of a paragraph; None if the set has no paragraph token."""
+    """Token at the end of a paragraph's last sentence; None if the set has no such token."""
     tab: str | None = None
-    """Marks an indented line; None if the set has no token for it."""
+    """Token at the beginning of an indented line; None if the set has no such token."""
     separators_in_pair: int = 1
-    """Number of `sep` tokens between the two texts of a pair: 2 in RoBERTa, 0 if `sep` ends no text."""
+    """Number of `sep` tokens between the texts of a pair: 2 in RoBERTa, 0 if `sep` does not end texts."""
 
     @property
     def sep_ends(self) -> bool:
-        """Return whether `sep` ends each text; in GPT-BERT's set, `cls` begins each text, and no token ends a text."""
+        """True if `sep` ends each text. In GPT-BERT's set, `cls` begins each text, and no token ends a text."""
         return self.separators_in_pair > 0
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """Return the id of each name."""
+        """Id of each name."""
         return {name: index for index, name in enumerate(self.order)}
 
     def record(self) -> dict[str, object]:
-        """Return the names in order and the id of each role, as in the manifest of token shards.
+        """Return the names in order, and the id of each role, as written to the manifest of token shards.
 
-        A role that the set lacks is None.
+        The id is None for a role without token.
         """
         names = {role: getattr(self, role) for role in ROLES}
         return {"order": list(self.order), **{role: self.ids.get(name) for role, name in names.items()}}
@@ -80,11 +80,10 @@ SPECIAL_SETS: dict[str, SpecialTokens] = {
 
 
 def recorded_special_tokens(recorded: object) -> SpecialTokens:
-    """Return the set of special tokens of token shards, from the measure `special_tokens` of their manifest (see
-    `record`).
+    """Return the set of special tokens from `recorded`, the measure `special_tokens` of a manifest (see `record`).
 
-    Raises TokenizationError if the measure does not name a known set in order, or if its ids differ from the ids of the
-    set.
+    Raises TokenizationError if the names are not those of a known set in its order, or the ids differ from the set's
+    ids.
     """
     order = recorded.get("order") if isinstance(recorded, dict) else None
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
@@ -96,7 +95,8 @@ def recorded_special_tokens(recorded: object) -> SpecialTokens:
 
 
 def special_tokens(names: Sequence[str]) -> SpecialTokens:
-    """Return the set of special tokens with exactly these names in this order. Raises TokenizationError without one."""
+    """Return the set of special tokens with exactly `names` in this order. Raises TokenizationError if no set has these
+    names."""
     for special in SPECIAL_SETS.values():
         if special.order == tuple(names):
             return special
@@ -106,8 +106,7 @@ def special_tokens(names: Sequence[str]) -> SpecialTokens:
     )
 
 
-# Converters write these two tokens into documents: `[UNK]` for unclear speech (BNC), `[TAB]` for an indented line
-# (BabyLM). The other special tokens mark structure. A page that explains BERT may contain the letters "[MASK]"; when
-# documents are encoded these stay letters, so that no text can forge a paragraph end, a padding or a mask. No converter
-# writes `<unk>`.
+# Tokens that corpus conversion writes into documents: `[UNK]` for unclear speech (BNC), `[TAB]` for an indented line
+# (BabyLM). Other special tokens in a document, such as "[MASK]" in a page about BERT, are encoded as letters, so that
+# text cannot imitate a paragraph end, padding or a mask. `<unk>` is never written.
 TEXT_MARKERS = (UNKNOWN, TAB)

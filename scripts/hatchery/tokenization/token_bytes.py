@@ -1,9 +1,9 @@
-"""The bytes of text that the tokens of a split represent: the denominator of bits per byte.
+"""The number of bytes of text that tokens represent, which is the denominator of bits per byte.
 
-A token represents the text from the end of the previous token to its own end, so the space before a word belongs to
-that word. If sentences are encoded one by one, a line end between them is in no token. [PAR] represents the blank line
-between two paragraphs, and no text after the last paragraph. Bytes of special tokens are counted by name, because not
-every objective predicts these tokens.
+A token represents the text from the end of the previous token to its own end, so a word includes the space before it.
+If sentences are encoded one by one, the line end between two sentences belongs to no token. [PAR] represents the blank
+line between two paragraphs; at the end of a document it represents no text. Bytes of special tokens are counted by
+name, because some objectives do not predict these tokens.
 """
 
 from collections import Counter
@@ -18,11 +18,11 @@ from hatchery.tokenization.word_starts import SENTENCES_PER_CALL
 
 
 def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.ndarray, ids: np.ndarray) -> Counter[str]:
-    """Return the number of bytes (UTF-8) that the tokens of `texts` represent: of ordinary tokens, and of special
-    tokens by name.
+    """Return the number of bytes (UTF-8) that the tokens of `texts` represent: one sum for ordinary tokens, and one for
+    each special token.
 
-    `ids` are the concatenated tokens of all texts, `bounds` int64 [number of texts + 1] the offsets of the texts in
-    `ids`. [PAR] is skipped: `paragraph_bytes` counts it.
+    `ids` are the concatenated tokens of all texts; `bounds` int64 [texts + 1] are the index of each text's first token,
+    and the number of tokens. [PAR] is skipped: see `paragraph_bytes`.
     """
     structure = np.zeros(len(ids), dtype=bool) if tokenizer.par_id is None else ids == tokenizer.par_id
     tokens_before = np.concatenate([[0], np.cumsum(~structure)])
@@ -44,6 +44,7 @@ def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.nda
 
 
 def paragraph_bytes(tokenizer: Tokenizer, ends_paragraph: Sequence[bool]) -> Counter[str]:
-    """Return the number of bytes that [PAR] represents in a document; `ends_paragraph` has a flag for each sentence."""
+    """Return the number of bytes that [PAR] represents in a document; `ends_paragraph` is True for each sentence that
+    ends a paragraph."""
     name = tokenizer.special.paragraph
     return Counter() if name is None else Counter({name: sum(ends_paragraph[:-1]) * len(PARAGRAPH_BREAK.encode())})

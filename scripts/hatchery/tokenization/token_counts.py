@@ -1,6 +1,6 @@
-"""Counts of encoded text: documents, sentences, words, tokens, subwords and unknown tokens, and the frequency rule.
+"""Counts of documents, sentences, words, tokens, subwords and unknown tokens in encoded text, and the frequency rule.
 
-The counts are exact; the papers' tables of corpus sizes contain such counts (LTG-BERT, Table 1).
+The counts are exact, as in the papers' tables of corpus sizes (LTG-BERT, Table 1).
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,10 @@ from hatchery.tokenization.token_shards import TokenTable
 
 @dataclass
 class Counts:
-    """Counts of some documents: `subwords` are all tokens except [PAR] and other special tokens; unknown tokens are
-    subwords.
+    """Counts of some documents. Subwords are all tokens except special tokens; unknown tokens count as subwords.
 
-    `words` are the words that begin at `word_starts`: text between white space, or pre-tokens if the tokenizer marks
-    continuations. `unknown` counts unknown tokens, whether the text spells them out or the tokenizer produces them.
+    `words` counts the True values of `word_starts`: words between white space, or pre-tokens if the tokenizer has a
+    continuation prefix. `unknown` counts unknown tokens, including those that the text spells out.
     """
 
     documents: int = 0
@@ -29,14 +28,14 @@ class Counts:
     unknown: int = 0
 
     def add(self, other: "Counts") -> None:
-        """Add the counts of other documents."""
+        """Add the counts of `other`, which belong to other documents."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def as_measures(self) -> dict[str, int | float]:
         """Return the counts, the fertility (subwords per word) and the unknown rate (unknown tokens per subword).
 
-        Fertility and unknown rate are rounded so that they are equal on every machine.
+        Fertility and unknown rate are rounded, so that they are equal on every machine.
         """
         return {field.name: getattr(self, field.name) for field in fields(self)} | {
             "fertility": round(self.subwords / self.words, 6) if self.words else 0.0,
@@ -45,7 +44,7 @@ class Counts:
 
 
 def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialTokens) -> dict[str, Counts]:
-    """Count the rows of a table by the source of each row; `special` is the set of special tokens of the ids."""
+    """Return the counts of a table's rows by source; `sources` has the source of each row."""
     unknown = table.ids == special.ids[special.unknown]
     structure = (table.ids < len(special.order)) & ~unknown
     per_document = np.stack(
@@ -66,9 +65,9 @@ def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialT
 
 
 def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
-    """Return the number of words that begin in the rows of a table, by the rule of its corpus.
+    """Return the number of words that begin in the rows of a table, by the word-counting rule of the corpus.
 
-    If words are counted by white space, no word begins at a special token, except the unknown token.
+    With the rule white_space, no word begins at a special token, except the unknown token.
     """
     if table.word_counts is not None:
         return int(table.word_counts.sum(dtype=np.int64))
@@ -78,17 +77,17 @@ def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
 
 
 def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return the number of true flags in each range from one bound to the next."""
+    """Return the number of True values from each bound to the next."""
     total = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
     return np.diff(total[bounds])
 
 
 def frequency_at_95_percent(unigrams: np.ndarray) -> int:
-    """Return the frequency of the type at rank floor(0.95 x number of types), by falling frequency (LTG-BERT, Appendix
+    """Return the frequency of the type at rank floor(0.95 x number of types), in descending order (LTG-BERT, Appendix
     G).
 
-    By the rule of Gowda and May (2020) for the size of a vocabulary, this frequency should be at least 100. It is 0 if
-    no type occurs.
+    Types that do not occur are left out. By the rule of Gowda and May (2020), the frequency should be at least 100. It
+    is 0 if no type occurs.
     """
     occurring = np.sort(unigrams[unigrams > 0])[::-1]
     return int(occurring[95 * len(occurring) // 100]) if len(occurring) else 0

@@ -1,8 +1,7 @@
-"""Token shards: one Arrow IPC file per document shard, one row per document, with writer and reader.
+"""Token shards: one Arrow IPC file per document shard, with one row per document; writer and reader.
 
-The files are uncompressed and hold exactly one record batch, so that a reader maps them into memory and sees the ids as
-a numpy array without copying. The shards of one split look like one long list of documents, in the order of the corpus,
-of documents with random access.
+A file is uncompressed and contains one record batch, so a reader maps the file into memory and uses the ids as a numpy
+array without copying. `TokenShards` gives random access to the documents of a split, in the order of the corpus.
 """
 
 from bisect import bisect_right
@@ -28,14 +27,14 @@ MOST_TOKENS_PER_SHARD = 2**31 - 1
 
 @dataclass(frozen=True)
 class TokenTable:
-    """The rows of one shard, concatenated: document `d` owns the ids from `document_starts[d]` to `document_starts[d +
+    """The concatenated rows of one shard; document `d` has the ids from `document_starts[d]` to `document_starts[d +
     1]`.
 
-    `ids` [tokens] has the dtype of the vocabulary, `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
-    offsets inside their document; document `d` owns the sentences from `sentence_bounds[d]` to `sentence_bounds[d +
-    1]`. `text_word_starts` [tokens] are the starts of words between white space, if `word_starts` are the starts of
-    pre-tokens. `word_counts` [tokens], uint16, are the numbers of words that begin in each token, for corpora that
-    count words by a rule other than white space.
+    `ids` [tokens] has the dtype of the vocabulary; `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
+    token offsets within their document; document `d` has the sentences from `sentence_bounds[d]` to `sentence_bounds[d
+    + 1]`. If `word_starts` are the starts of pre-tokens, `text_word_starts` [tokens] are the starts of words between
+    white space. For corpora that count words by another rule than white space, `word_counts` [tokens], uint16, is the
+    number of words that begin in each token.
     """
 
     doc_ids: list[str]
@@ -49,23 +48,23 @@ class TokenTable:
 
 
 def id_dtype(vocabulary_size: int) -> np.dtype:
-    """Return the smaller of `uint16` and `uint32` that holds every id."""
+    """Return `uint16` if this type holds every id, otherwise `uint32`."""
     return np.dtype(np.uint16 if vocabulary_size <= LARGEST_UINT16_VOCABULARY else np.uint32)
 
 
 ORDINARY = "ordinary"
-"""Key of all ordinary (not special) tokens in the measure `token_bytes`."""
+"""Key for the sum over all ordinary tokens in the measure `token_bytes`."""
 TEXT_WORDS = "text_word_starts"
-"""Column of the starts of words between white space, for tokenizers whose `word_starts` are the starts of pre-tokens.
-"""
+"""Column of the starts of words between white space, for tokenizers whose `word_starts` are the starts of
+pre-tokens."""
 WORD_COUNTS = "word_counts"
-"""Column of the number of words that begin in each token, if words are not counted by white space."""
+"""Column of the number of words that begin in each token, if the word-counting rule is not white space."""
 COUNTED = (None, TEXT_WORDS, WORD_COUNTS)
-"""Optional columns; a shard has at most one of them."""
+"""The optional columns of a shard, which exclude each other."""
 
 
 def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:
-    """Return the columns of a shard for this vocabulary size; `counted` is one of COUNTED."""
+    """Return the columns of a shard for this vocabulary size; `counted` is a value of `COUNTED`."""
     columns = {
         "doc_id": pa.string(),
         "ids": _list_of(pa.from_numpy_dtype(id_dtype(vocabulary_size))),
@@ -78,7 +77,7 @@ def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:
 
 
 def write_shard(path: str | Path, table: TokenTable, vocabulary_size: int) -> None:
-    """Write one shard atomically. Raises TokenizationError if it has more tokens than a 32-bit offset can address."""
+    """Write one shard atomically. Raises TokenizationError for more tokens than a 32-bit offset can address."""
     if len(table.ids) > MOST_TOKENS_PER_SHARD:
         raise TokenizationError(
             f"{path}: {len(table.ids):,} tokens do not fit into one shard; lower documents_per_shard of the corpus"
@@ -109,13 +108,12 @@ def _list_of(value_type: pa.DataType) -> pa.DataType:
 
 
 class Document(NamedTuple):
-    """One encoded document.
+    """An encoded document.
 
-    `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, offsets
-    into `ids`, beginning with 0. `word_bits` contains the word starts, eight per byte, from bit `first_bit` on;
-    `text_word_bits` contains the starts of words between white space, if `word_bits` contains the starts of pre-tokens.
-    `word_counts` [tokens], uint16, are the numbers of words that begin in each token, if words are counted by a rule
-    other than white space.
+    `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, indices of
+    `ids`, beginning with 0. `word_bits` contains the word starts, eight per byte, from bit `first_bit` on. If these are
+    the starts of pre-tokens, `text_word_bits` contains the starts of words between white space. If words are counted by
+    another rule than white space, `word_counts` [tokens], uint16, is the number of words that begin in each token.
     """
 
     ids: np.ndarray
@@ -127,14 +125,16 @@ class Document(NamedTuple):
 
     @property
     def word_starts(self) -> np.ndarray:
-        """Return which tokens begin a word, bool [tokens], unpacked at every call; True also at special tokens, which
-        belong to no word."""
+        """Return which tokens begin a word, bool [tokens], computed at every call.
+
+        Special tokens are also True, although they belong to no word.
+        """
         bits = np.unpackbits(self.word_bits, None, self.first_bit + len(self.ids), "little")
         return bits[self.first_bit :].view(np.bool_)
 
 
 class _Shard:
-    """One shard mapped into memory, with flat views of its columns."""
+    """One shard mapped into memory, with its columns as flat arrays."""
 
     def __init__(self, path: Path, schemas: Sequence[pa.Schema]) -> None:
         try:
@@ -156,7 +156,7 @@ class _Shard:
         self.document_starts = _offsets(path, "ids", ids)
         self.sentence_starts = sentences.values.to_numpy(zero_copy_only=True)
         self.sentence_bounds = _offsets(path, "sentence_starts", sentences)
-        # Booleans stay packed, eight per byte, and are unpacked for one document at a time on access.
+        # Booleans stay packed, eight per byte; only the bits of a requested document are unpacked.
         self.word_bits = self._bits(path, "word_starts", words)
         names = reader.schema.names
         self.text_word_bits = self._bits(path, TEXT_WORDS, batch.column(TEXT_WORDS)) if TEXT_WORDS in names else None
@@ -193,12 +193,12 @@ class _Shard:
 
 
 class TokenShards:
-    """The encoded documents of one split, created by `TokenShards.open`. `special` is the set of special tokens."""
+    """The encoded documents of a split, made by `TokenShards.open`; `special` is the set of special tokens."""
 
     def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
         self.manifest = manifest
         self.where = str(manifest.path)
-        """Path of the shards' manifest, for messages."""
+        """Path of the manifest, for messages."""
         self.split = split
         try:
             self.vocabulary_size = int(manifest.measures["vocabulary_size"])
@@ -218,8 +218,8 @@ class TokenShards:
     def open(cls, manifest_path: str | Path, split: str) -> Self:
         """Map the shards of `split` into memory.
 
-        Raises ManifestError if the manifest is unusable, and TokenizationError if the split is missing or a shard has
-        an unexpected layout.
+        Raises ManifestError for an unusable manifest, and TokenizationError if the split is missing or a shard has
+        unexpected columns.
         """
         manifest = read_manifest(manifest_path)
         try:
@@ -232,31 +232,32 @@ class TokenShards:
 
     @property
     def n_special(self) -> int:
-        """Return the number of special tokens, whose ids are 0 to `n_special` - 1."""
+        """Number of special tokens, whose ids are 0 to `n_special` - 1."""
         return len(self.special.order)
 
     @property
     def text_words(self) -> int | None:
-        """Return the number of words of the split, by the rule `word_count`; None if the manifest lacks this number."""
+        """Number of words of the split by the rule `word_count`; None if the manifest lacks this number."""
         words_of_split = self.manifest.measures.get("text_words", {}).get(self.split)
         return None if words_of_split is None else int(words_of_split)
 
     @property
     def word_count(self) -> str:
-        """Return the name of the rule by which `text_words` are counted."""
+        """Name of the word-counting rule of `text_words`."""
         return word_count_of(self.manifest.measures)
 
     @property
     def text_bytes(self) -> int | None:
-        """Return the size of the documents of the split in UTF-8 bytes; None if the manifest lacks this size."""
+        """Size of the split's documents in bytes of UTF-8; None if the manifest lacks this number."""
         bytes_of_split = self.manifest.measures.get("text_bytes", {}).get(self.split)
         return None if bytes_of_split is None else int(bytes_of_split)
 
     def tokens_per_byte(self, counts: np.ndarray) -> float | None:
-        """Return the number of predicted tokens of the split per byte (UTF-8) of the text that these tokens represent.
+        """Return the number of predicted tokens of the split, divided by the number of bytes (UTF-8) that they
+        represent.
 
-        `counts`, int64 [V], is the number of predictions of each token; a special token with count 0 is never
-        predicted. None if the manifest lacks the measure `token_bytes`.
+        `counts`, int64 [V], is the number of predictions of each id; a special token with count 0 is never predicted.
+        Return None if the manifest lacks the measure `token_bytes`.
         """
         token_bytes = self.manifest.measures.get("token_bytes", {}).get(self.split, {})
         n_bytes = sum(size for name, size in token_bytes.items() if name == ORDINARY or counts[self.special.ids[name]])
@@ -264,7 +265,7 @@ class TokenShards:
 
     @property
     def words(self) -> int:
-        """Return the number of words of the split that begin at the word starts of its tokens."""
+        """Number of words of the split by the tokens' word starts."""
         return int(self.manifest.measures["splits"][self.split]["words"])
 
     def __len__(self) -> int:
@@ -274,17 +275,18 @@ class TokenShards:
         return (shard.document(row) for shard in self._shards for row in range(shard.rows))
 
     def document(self, index: int) -> Document:
-        """Return document `index`, counted from 0 over all shards. Raises IndexError outside of `n_documents`."""
+        """Return document `index`, counted from 0 over all shards. Raises IndexError for an index outside of the
+        split."""
         shard, row = self._locate(index)
         return shard.document(row)
 
     def doc_id(self, index: int) -> str:
-        """Return the identifier of document `index` in the corpus."""
+        """Return the document id of document `index` in the corpus."""
         shard, row = self._locate(index)
         return str(shard.doc_ids[row].as_py())
 
     def document_lengths(self) -> np.ndarray:
-        """Return the number of tokens of every document (int64, [n_documents])."""
+        """Return the number of tokens of every document: int64 [n_documents]."""
         parts = [np.diff(shard.document_starts) for shard in self._shards]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
@@ -296,7 +298,8 @@ class TokenShards:
 
 
 def _offsets(path: Path, name: str, column: pa.ListArray) -> np.ndarray:
-    """Return the row offsets of a list column. Raises TokenizationError if they fall or exceed the column's values."""
+    """Return the row offsets of a list column. Raises TokenizationError unless they rise from 0 to the number of
+    values."""
     offsets = column.offsets.to_numpy(zero_copy_only=True)
     sound = column.null_count == 0 and offsets[0] == 0 and offsets[-1] == len(column.values)
     if not sound or np.any(offsets[1:] < offsets[:-1]):

@@ -1,11 +1,12 @@
-"""The number of words that begin in each token, for rules other than words between white space.
+"""The number of words that begin in each token, for the word-counting rules `adjusted` and `jieba`.
 
-An adjusted word begins every (5.43 x premium) bytes of the text (UTF-8) of a language, where `premium` is the byte
-premium of the language, and bytes are counted through all documents of a split: so a split of B bytes has B / (5.43 x
-premium) words, rounded up once for each premium. A word of jieba begins in the token that contains its first character;
-jieba's segments of white space are no words (inferred: docs/babylm.md, "Words of every language"). A token represents
-the text from the end of the previous token to its own end, including line ends, and the last token of a document also
-represents the rest of the document. So every word of a document begins in exactly one token.
+An adjusted word begins every (5.43 x premium) bytes (UTF-8), where `premium` is the byte premium of the language. Bytes
+of a premium are counted through all documents of a split, so B bytes contain B / (5.43 x premium) words, rounded up
+once. A word of jieba begins in the token that contains its first character; segments of white space are no words
+(inferred: docs/babylm.md, "Words of every language").
+
+A token represents the text from the end of the previous token to its own end, including line ends; the last token of a
+document represents also the rest of the document. So every word of a document begins in exactly one token.
 """
 
 import tempfile
@@ -26,53 +27,54 @@ MOST_WORDS_PER_TOKEN = np.iinfo(np.uint16).max
 
 
 class WordCounter(Protocol):
-    """Counts the words of documents, which are passed one after the other."""
+    """Counts the words of consecutive documents."""
 
     def begin_split(self) -> None:
-        """Forget all previous documents."""
+        """Begin the first document of a split, independently of previous documents."""
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-        """Return the number of words that begin in each token of a document, int64 [number of tokens].
+        """Return the number of words that begin in each token of a document: int64 [tokens].
 
-        `ends` are the indices of the character after each token; they rise to the length of the text.
+        `ends` contains for each token the index of the next character after it, in ascending order up to the length of
+        the text.
         """
 
 
 class AdjustedWords:
-    """Adjusted words; the bytes of a language are summed over consecutive documents."""
+    """Adjusted words; bytes are summed over consecutive documents, by byte premium."""
 
     def __init__(self, counting: WordCounting) -> None:
         self._counting = counting
         self._bytes: dict[float, int] = {}
 
     def begin_split(self) -> None:
-        """Forget the bytes of previous documents, so that the next document begins with a word."""
+        """Reset the sums of bytes, so that the next document begins with a word."""
         self._bytes.clear()
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-        """Return the number of words that begin in each token; see `WordCounter`."""
+        """Return the number of words that begin in each token: see `WordCounter`."""
         premium = self._counting.premium(source)
         size = bytes_per_word(premium)
         before = self._bytes.get(premium, 0)
         local = _byte_offsets(text)[ends]
         self._bytes[premium] = before + len(text.encode())
-        # Integers are exact: word k begins at byte k * size, so ceil(b / size) words begin before byte b.
+        # Fractions are exact: word k begins at byte k * size, so ceil(b / size) words begin before byte b.
         _, rest = divmod(before * size.denominator, size.numerator)
         begun = -(-(rest + local * size.denominator) // size.numerator)
         return np.diff(begun, prepend=int(rest > 0))
 
 
 class JiebaWords:
-    """Words of jieba, by its default mode and its own dictionary."""
+    """Words of jieba's default mode with its own dictionary."""
 
     def __init__(self) -> None:
         self._segmenter = load_jieba()
 
     def begin_split(self) -> None:
-        """Do nothing, because no state is kept between documents."""
+        """Do nothing, because documents are counted independently."""
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-        """Return the number of words that begin in each token; see `WordCounter`."""
+        """Return the number of words that begin in each token: see `WordCounter`."""
         begins = [start for word, start, _ in self._segmenter.tokenize(text) if not word.isspace()]
         # A word begins in the first token that ends after the word's first character.
         tokens = np.searchsorted(ends, np.array(begins, dtype=np.int64), side="right")
@@ -80,23 +82,23 @@ class JiebaWords:
 
 
 def word_counter(counting: WordCounting) -> WordCounter | None:
-    """Return the counter of a rule, or None for words between white space, which `word_starts` finds."""
+    """Return the counter of a word-counting rule; None for white_space, whose words `word_starts` finds."""
     if counting.word_count == "white_space":
         return None
     return AdjustedWords(counting) if counting.word_count == "adjusted" else JiebaWords()
 
 
 def load_jieba() -> "jieba.Tokenizer":
-    """Return a segmenter with jieba's own dictionary.
+    """Return jieba's segmenter with its own dictionary.
 
-    Raises ConfigError if jieba is missing or has another version, which may segment text differently.
+    Raises ConfigError if jieba is missing, or has another version, which may segment text differently.
     """
     import logging
     import warnings
 
     try:
         with warnings.catch_warnings():
-            # Suppresses Python's warnings about escapes in jieba's regular expressions, and about its search for its
+            # At import, Python warns about escapes in jieba's regular expressions and about the search for its
             # dictionary.
             warnings.simplefilter("ignore")
             import jieba
@@ -108,8 +110,7 @@ def load_jieba() -> "jieba.Tokenizer":
         raise ConfigError(f"word_count: jieba counts words of jieba {JIEBA_VERSION}, found version {jieba.__version__}")
     jieba.setLogLevel(logging.WARNING)
     segmenter = jieba.Tokenizer()
-    # A private folder, because jieba's cache would otherwise be in the folder for temporary files, which all users
-    # share.
+    # jieba's cache is written to a private folder, because all users share the default folder for temporary files.
     with tempfile.TemporaryDirectory(prefix="jieba.") as folder:
         segmenter.tmp_dir = folder
         segmenter.initialize()
@@ -117,7 +118,7 @@ def load_jieba() -> "jieba.Tokenizer":
 
 
 def counting_measures(counting: WordCounting) -> dict[str, object]:
-    """Return the manifest's measures of the rule that counts words; empty for words between white space."""
+    """Return the manifest's measures of a word-counting rule; empty for white_space."""
     if counting.word_count == "white_space":
         return {}
     premiums = {"byte_premium": counting.byte_premium, "byte_premiums": dict(sorted(counting.byte_premiums.items()))}
@@ -127,10 +128,10 @@ def counting_measures(counting: WordCounting) -> dict[str, object]:
 def sentence_token_ends(
     text: str, sentences: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], sizes: Sequence[int]
 ) -> np.ndarray:
-    """Return the `ends` of a document (`WordCounter`) that was encoded sentence by sentence.
+    """Return the `ends` (see `WordCounter`) of a document that was encoded sentence by sentence.
 
-    `spans` are the character spans of the tokens in their sentence; `sizes` are the numbers of tokens of each sentence,
-    including a [PAR] after the sentence.
+    `spans` are the character spans of each sentence's tokens, relative to the sentence. `sizes` are the numbers of
+    tokens of each sentence, including [PAR].
     """
     parts = [np.zeros(0, dtype=np.int64)]
     for begin, sentence, own, size in zip(sentence_places(text), sentences, spans, sizes, strict=True):
@@ -140,9 +141,10 @@ def sentence_token_ends(
 
 
 def whole_token_ends(text: str, begins: np.ndarray, ends: Sequence[int]) -> np.ndarray:
-    """Return the `ends` of a document (`WordCounter`) that was encoded as one text (`whole_text`).
+    """Return the `ends` (see `WordCounter`) of a document that was encoded as one text (see `whole_text`).
 
-    In the result of `whole_text`, the sentences begin at the characters `begins`, and the tokens end at `ends`.
+    `begins` and `ends` are character indices in the result of `whole_text`: the first characters of sentences, and the
+    ends of tokens.
     """
     inside = np.array(ends, dtype=np.int64)
     sentence = np.searchsorted(begins, inside, side="right") - 1
@@ -157,9 +159,9 @@ def _up_to_the_end(ends: np.ndarray, text: str) -> np.ndarray:
 
 
 def counts_of_document(counter: WordCounter, doc_id: str, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-    """Return the number of words that begin in each token of a document, uint16 [number of tokens].
+    """Return the number of words that begin in each token of a document: uint16 [tokens].
 
-    Raises TokenizationError for a token with too many words.
+    Raises TokenizationError if a token has more words than uint16 holds.
     """
     if not len(ends):
         return np.zeros(0, dtype=np.uint16)
@@ -174,9 +176,8 @@ def counts_of_document(counter: WordCounter, doc_id: str, text: str, source: str
 
 
 def _byte_offsets(text: str) -> np.ndarray:
-    """Return the number of bytes (UTF-8) before each character of a text, followed by the total: int64 [characters +
-    1].
-    """
+    """Return the number of bytes (UTF-8) before each character, followed by the number of all bytes: int64 [characters
+    + 1]."""
     codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
     return np.concatenate([[0], np.cumsum(sizes)])

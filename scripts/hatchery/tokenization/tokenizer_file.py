@@ -1,12 +1,11 @@
-"""The files of a tokenizer: loading and checking a `tokenizer.json`, and the two further files that `transformers`
-needs.
+"""The files of a tokenizer: loading and checking of a `tokenizer.json`, and two additional files for `transformers`.
 
-This module reads the tokenizers trained here and the tokenizers published with LTG-BERT (BNC and BabyLM), ELC-BERT and
-the reduced-vocabulary study. Truncation and padding of the file are switched off, so that text is never truncated
-silently. The file must have a known set of special tokens and a known mark of word starts.
+This module reads tokenizers of this project and the published tokenizers of LTG-BERT (BNC and BabyLM), ELC-BERT and the
+reduced-vocabulary study. The file's truncation and padding are switched off, so that text is never truncated silently.
+The file must have a known set of special tokens, and must show which tokens begin a word.
 
-`tokenizer_config.json` and `special_tokens_map.json` have the layout that `PreTrainedTokenizerFast` writes itself. They
-list the special tokens again, with their roles, which `tokenizer.json` does not contain.
+`tokenizer_config.json` and `special_tokens_map.json` have the layout that `PreTrainedTokenizerFast` writes. They list
+the roles of special tokens, which `tokenizer.json` does not contain.
 """
 
 import json
@@ -31,11 +30,11 @@ Definition = dict[str, Any]
 
 @dataclass(frozen=True)
 class WordMark:
-    """Spelling by which a tokenizer distinguishes the tokens that begin a word.
+    """The spelling by which a tokenizer marks the tokens that begin a word.
 
-    `byte_level`: a word's first token begins with a white-space byte (`Ġ` is the space). `metaspace`: the first token
-    begins with `symbol`, which represents a space. `continuation`: all tokens except the first begin with `symbol`, the
-    prefix of tokens inside a pre-token.
+    `byte_level`: the first token of a word begins with a white-space byte (`Ġ` is the space). `metaspace`: the first
+    token begins with `symbol`, which represents a space. `continuation`: all tokens except the first begin with the
+    prefix `symbol`.
     """
 
     kind: Literal["byte_level", "metaspace", "continuation"]
@@ -43,10 +42,10 @@ class WordMark:
 
 
 class Tokenizer:
-    """Converts text to ids and back; `backend` is the library's tokenizer, for its other methods.
+    """Converts text to ids and ids to text; `backend` is the tokenizers library's object.
 
-    `special` is its set of special tokens, which have the ids 0 to `n_special` - 1; `par_id` and `tab_id` are None if
-    the set has no token of this role.
+    `special` is the set of special tokens, with the ids 0 to `n_special` - 1; `par_id` and `tab_id` are None if the set
+    has no token of this role.
     """
 
     def __init__(self, backend: Backend, special: SpecialTokens, word_mark: WordMark) -> None:
@@ -64,53 +63,47 @@ class Tokenizer:
         self.tab_id: int | None = None if special.tab is None else special.ids[special.tab]
 
     def without_end(self) -> "Tokenizer":
-        """Return a copy that appends no end token, for models trained without one."""
+        """Return a copy that appends no end token, for models that were trained without end tokens."""
         return Tokenizer(self.backend, replace(self.special, separators_in_pair=0), self.word_mark)
 
     @property
     def between_ids(self) -> list[int]:
-        """Return the ids of the special tokens between the two texts of a pair."""
+        """Ids of the special tokens between the two texts of a pair."""
         special = self.special
         return [self.sep_id] * special.separators_in_pair if special.sep_ends else [self.cls_id]
 
     @property
     def end_ids(self) -> list[int]:
-        """Return the ids after a text, or after the last of several texts; empty in GPT-BERT's set, or in a copy by
-        `without_end`.
-        """
+        """Ids after the last text of a sequence; empty in GPT-BERT's set, and in the result of `without_end`."""
         return [self.sep_id] if self.special.sep_ends else []
 
     @property
     def tokens(self) -> list[str]:
-        """Return the vocabulary in the order of the ids, in the spelling of the file (`Ġ` or `▁` is a space)."""
+        """The vocabulary in the order of the ids, spelled as in the file (`Ġ` or `▁` is a space)."""
         vocabulary = self.backend.get_vocab(with_added_tokens=True)
         return [*self.special.order, *sorted(vocabulary, key=vocabulary.__getitem__)[self.n_special :]]
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each sentence, without the special tokens around a sequence; parallel over sentences."""
-        # `encode_batch_fast` omits character offsets, which would take a quarter of the time.
+        """Return the ids of each sentence, without special tokens around it; sentences are encoded in parallel."""
+        # `encode_batch_fast` does not compute character offsets, and so saves a quarter of the time.
         encodings = self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def token_spans(self, sentences: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Return the span of characters (start, end) that each token of `encode_sentences` represents in its
-        sentence.
-        """
+        """Return for each token of `encode_sentences` the span of characters (start, end) in its sentence."""
         encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
         return [encoding.offsets for encoding in encodings]
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
-        """Return the text of a list of ids.
+        """Return the text of `ids`.
 
-        The text of a byte-level tokenizer that adds a prefix space begins with a space. A Metaspace tokenizer drops a
-        leading space. A tokenizer with a continuation prefix returns the pre-tokens, separated by one space.
+        With a byte-level tokenizer that adds a prefix space, the text begins with a space. A Metaspace tokenizer omits
+        a leading space. With a continuation prefix, the text consists of pre-tokens separated by one space.
         """
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
     def unknown_texts(self, sentences: Sequence[str]) -> list[str]:
-        """Return the normalised text of each unknown token of the sentences, in order, with its leading space
-        if any.
-        """
+        """Return the normalised text of each unknown token of the sentences, in order, including a space before it."""
         encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
         texts = [
             sentence[start:end]
@@ -121,19 +114,19 @@ class Tokenizer:
         normalizer = self.backend.normalizer
         if normalizer is None:
             return texts
-        # Remove the prefix that the normaliser adds to every text, because these texts are parts of a text.
+        # These texts are parts of a text, so the prefix that the normaliser adds to a text is removed.
         begun = normalizer.normalize_str("x").removesuffix("x")
         return [normalizer.normalize_str(text).removeprefix(begun) for text in texts]
 
 
 def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> Tokenizer:
-    """Load the tokenizer at `path`.
+    """Load the tokenizer file at `path`.
 
     `recognise` names the special tokens that are recognised if a text spells them out (by default all special tokens,
-    as published); others are encoded as ordinary letters. All special tokens keep their ids; names that the tokenizer
-    lacks are ignored.
+    as published); all other special tokens in a text are encoded as ordinary letters. All special tokens keep their
+    ids. Names that the tokenizer lacks are ignored.
 
-    Raises TokenizationError naming the file if it is missing or damaged, has no known set of special tokens at their
+    Raises TokenizationError, naming the file, if it is missing or damaged, has no known set of special tokens at their
     ids, has gaps in its ids, or does not mark word starts.
     """
     path = Path(path)
@@ -161,13 +154,13 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
 
 
 def open_backend(definition: Definition, where: str) -> Backend:
-    """Return the library's tokenizer of a definition, without truncation and padding.
+    """Return the library's tokenizer for the content of a `tokenizer.json`, without truncation and padding.
 
-    Raises TokenizationError naming `where` if the library refuses the definition.
+    Raises TokenizationError, naming `where`, if the library refuses the content.
     """
     try:
         backend = Backend.from_str(json.dumps(definition))
-    except Exception as error:  # the library raises bare Exception
+    except Exception as error:  # The library raises instances of Exception itself.
         raise TokenizationError(f"{where}: not a tokenizer: {first_line(error)}") from error
     backend.no_truncation()
     backend.no_padding()
@@ -182,8 +175,8 @@ def _read(path: Path) -> Definition:
     except (OSError, ValueError) as error:
         raise TokenizationError(f"{path}: the tokenizer cannot be read: {error}") from error
     try:
-        # Look up the parts that this module reads, to raise an error here if one is missing; the library checks all
-        # others.
+        # Keys that this module reads are accessed here, so that a missing key is reported; the library checks all other
+        # keys.
         definition["model"]["type"], definition["model"]["vocab"], _parts(definition["pre_tokenizer"])
         [(token["content"], token["id"]) for token in definition["added_tokens"]]
     except (KeyError, TypeError, AttributeError) as error:
@@ -192,7 +185,7 @@ def _read(path: Path) -> Definition:
 
 
 def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
-    """Return the single pre-tokenisers of a (nested) sequence of pre-tokenisers, in order."""
+    """Return the pre-tokenisers in a nested sequence, in order."""
     if pre_tokenizer is None:
         return []
     nested = pre_tokenizer.get("pretokenizers")
@@ -201,7 +194,7 @@ def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
 
 def _special_tokens(path: Path, definition: Definition) -> SpecialTokens:
     added_ids = {token["content"]: token["id"] for token in definition["added_tokens"]}
-    # The set that shares most names with the file; in a tie, the smaller set.
+    # Choose the set with the largest number of names in the file; in a tie, the smaller set.
     special = max(
         SPECIAL_SETS.values(), key=lambda known: (sum(n in added_ids for n in known.order), -len(known.order))
     )
@@ -219,7 +212,7 @@ def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMa
     if model["type"] not in MODELS:
         raise TokenizationError(f"{path}: the model {model['type']!r} is unknown, expected one of {', '.join(MODELS)}")
     prefix = model.get("continuing_subword_prefix") or ""
-    # A Metaspace whose replacement is the space marks no words: it only adds a space before byte-level text.
+    # Metaspace with a space as replacement does not mark words; it only adds a space before byte-level text.
     spaced = {
         str(part["type"]): part
         for part in parts
@@ -245,7 +238,7 @@ def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMa
 
 
 def _check_unknown(path: Path, model: Definition, special: SpecialTokens) -> None:
-    """Check that the model encodes unknown text as the set's unknown token, or has no unknown token."""
+    """Raise TokenizationError if the model encodes unknown text as another token than the set's unknown token."""
     expected: tuple[str, object] = ("unk_token", special.unknown)
     if model["type"] == "Unigram":
         expected = ("unk_id", special.ids[special.unknown])
@@ -259,12 +252,11 @@ def _hidden_spelling(token: str) -> str:
 
 
 def _hide(definition: Definition, hidden: set[str]) -> Definition:
-    """Return the definition without the added tokens `hidden`; their entries in the vocabulary get a spelling that no
-    text matches.
+    """Return the definition without the added tokens `hidden`; their vocabulary entries get a spelling that no text
+    contains.
 
-    A model finds whole entries of its vocabulary, so if the pre-tokeniser keeps "[MASK]" in one piece, a text that
-    contains these letters would give the special token. No pre-token contains a space, so an entry with a space is
-    never found.
+    Otherwise the model would find the entry "[MASK]" if the pre-tokeniser keeps these letters in one pre-token. The new
+    spelling contains a space, which no pre-token contains.
     """
     model = dict(definition["model"])
     vocabulary = model["vocab"]
@@ -279,7 +271,7 @@ def _hide(definition: Definition, hidden: set[str]) -> Definition:
 
 
 def _decoder(mark: WordMark) -> decoders.Decoder:
-    """Return a decoder for files without one, such as the published BNC tokenizer."""
+    """Return a decoder for a file without decoder, such as the published BNC tokenizer."""
     if mark.kind == "byte_level":
         return decoders.ByteLevel()
     if mark.kind == "metaspace":
@@ -288,9 +280,9 @@ def _decoder(mark: WordMark) -> decoders.Decoder:
 
 
 def use_threads(threads: int | None) -> None:
-    """Let the tokenizers library use `threads` threads in this process; `None` leaves the choice to the library.
+    """Set the number of threads of the tokenizers library in this process; None keeps the library's default.
 
-    Call it before the first training or encoding of the process. Raises ConfigError for a number below 1.
+    Call this before the first training or encoding in the process. Raises ConfigError for a number below 1.
     """
     if threads is None:
         return
@@ -300,16 +292,14 @@ def use_threads(threads: int | None) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
 
 
-# The value that transformers writes for a tokenizer without a limit: the model has a limit, but the tokenizer must not
-# truncate text silently.
+# The value of transformers for a tokenizer without limit. The model has a limit, but the tokenizer must not truncate
+# text silently.
 UNLIMITED_LENGTH = int(1e30)
 TOKENIZER_CLASS = "PreTrainedTokenizerFast"
 
 
 def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
-    """Return the special tokens by their roles in transformers; tokens without a role are
-    `additional_special_tokens`.
-    """
+    """Return the special tokens by role in transformers; `additional_special_tokens` are tokens without a role."""
     roles: dict[str, str | list[str]] = {
         "unk_token": special.unknown,
         "cls_token": special.cls,
@@ -324,9 +314,7 @@ def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
 
 
 def tokenizer_config(backend: Backend, special: SpecialTokens) -> dict[str, object]:
-    """Return the content of `tokenizer_config.json`. It does not list `token_type_ids`, because our models have no such
-    input.
-    """
+    """Return the content of `tokenizer_config.json`, without `token_type_ids`, which our models do not read."""
     added = {
         str(index): {
             "content": token.content,

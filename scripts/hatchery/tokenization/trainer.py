@@ -1,18 +1,17 @@
 """Deterministic training of a tokenizer on the documents of corpora.
 
-Kinds and sources: docs/papers/ltg-bert.md, "Tokenizer" (BNC) and "Tokenizers for BabyLM"; docs/papers/elc-bert.md,
-"Tokenizers"; docs/papers/reduced-vocabulary.md, "Tokenizers". The parts other than the vocabulary are in
-`definitions.py`. The same text gives the same `tokenizer.json`, byte for byte, for any number of threads and (if all
-lines are used) any order of the documents. The library's trainers are used if they are deterministic: for BPE, and for
-WordPiece with an empty prefix. `train_wordpiece` makes WordPiece with a prefix deterministic, and `unigram_training.py`
-replaces the library's Unigram trainer.
+Sources: docs/papers/ltg-bert.md, "Tokenizer" (BNC) and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers";
+docs/papers/reduced-vocabulary.md, "Tokenizers". `definitions.py` contains all parts of a tokenizer except the
+vocabulary. The same text gives the same `tokenizer.json`, byte for byte, for any number of threads and (if all lines
+are used) any order of the documents. BPE and WordPiece with an empty prefix use the library's trainers, which are
+deterministic. `train_wordpiece` makes WordPiece with a prefix deterministic, and `unigram_training.py` replaces the
+library's Unigram trainer.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
-seeded hash table, and ties between pairs of equal count are broken by these ids: six runs give six files. So WordPiece
-with a prefix is trained in two passes with the library's trainer. The first pass allows no merges and finds these
-characters; the second pass gets them as fixed entries in the order of their code points, so that no randomness remains.
-The vocabulary equals the library's except for the order of these characters; a test compares the vocabulary with a
-plain merge loop, which would be much slower.
+seeded hash table, and orders pairs of equal count by these ids: six runs gave six files. Therefore WordPiece with a
+prefix is trained in two passes. The first pass makes no merges and finds these characters; the second pass gets them as
+fixed entries, in the order of their code points. The vocabulary equals the library's except for the order of these
+characters. A test compares it with the result of a plain merge loop, which would be much slower.
 """
 
 import sys
@@ -44,12 +43,12 @@ def train_wordpiece(
     prefix: str,
     initial_alphabet: list[str],
 ) -> dict[str, int]:
-    """Return the ids of the entries: special tokens, then the characters that continue a word and the other characters
-    (each by code point), then the merged entries in the order of their merges.
+    """Return the id of each entry: special tokens, characters that continue a word, other characters, then merged
+    entries.
 
-    `untrained` creates a tokenizer with the normaliser and pre-tokeniser to use; `lines` are read once with an empty
-    prefix and twice otherwise, so with a prefix they must not be an iterator. The result exceeds `vocabulary_size` if
-    special tokens and characters alone exceed it.
+    Characters are ordered by code point, merged entries by their merges. `untrained` returns a tokenizer with the
+    normaliser and pre-tokeniser to use. With a prefix, `lines` are read twice, so they must not be an iterator. The
+    result exceeds `vocabulary_size` if special tokens and characters alone exceed this size.
     """
 
     def learn(fixed: list[str], size: int) -> dict[str, int]:
@@ -68,8 +67,8 @@ def train_wordpiece(
     if not prefix:
         return learn(special_tokens, vocabulary_size)
     unmerged = learn(special_tokens, len(special_tokens))
-    # Without merges an entry is a single character or the prefix with a character, so an entry of this length that
-    # begins with the prefix is a character that continues a word.
+    # Without merges, an entry is a character or the prefix and a character, so these entries are the characters that
+    # continue a word.
     continuing = sorted(
         entry
         for entry in unmerged
@@ -79,8 +78,9 @@ def train_wordpiece(
 
 
 def wordpiece_model(vocabulary: dict[str, int], settings: TokenizerSettings) -> models.WordPiece:
-    """Return the WordPiece model of a vocabulary: greedy, longest match first; a word that entries cannot cover becomes
-    one unknown token.
+    """Return the WordPiece model of a vocabulary: greedy, longest match first.
+
+    A word that is not a sequence of entries becomes one unknown token.
     """
     return models.WordPiece(
         vocab=vocabulary,
@@ -91,12 +91,12 @@ def wordpiece_model(vocabulary: dict[str, int], settings: TokenizerSettings) -> 
 
 
 def untrained(settings: TokenizerSettings) -> Backend:
-    """Return a tokenizer with all parts except its vocabulary."""
+    """Return a tokenizer that is complete except for its vocabulary."""
     special = settings.special
     if settings.kind == "wordpiece":
         model: models.Model = wordpiece_model({}, settings)
     elif settings.kind in ("byte_bpe", "bpe"):
-        # For GPT-BERT, a word that is an entry becomes one token, even if merges would not produce it
+        # In GPT-BERT, a word that is an entry becomes one token, even if merges would not produce this token
         # (docs/papers/gpt-bert.md, "Tokenizer").
         model = models.BPE(unk_token=special.unknown, ignore_merges=settings.pre_tokenizer == "gpt_bert")
     else:
@@ -119,11 +119,11 @@ def untrained(settings: TokenizerSettings) -> Backend:
 
 
 def train(lines: Lines, settings: TokenizerSettings) -> Backend:
-    """Return a tokenizer trained on lines or lists of lines, which must be repeatable (no iterator) for a continuation
-    prefix.
+    """Return a tokenizer trained on lines or lists of lines; with a continuation prefix, `lines` must not be an
+    iterator.
 
-    Raises TokenizationError if special tokens and alphabet alone exceed the vocabulary size. A vocabulary below the
-    requested size is returned unchanged; see `check_size`.
+    Raises TokenizationError if special tokens and alphabet alone exceed the vocabulary size. The vocabulary may be
+    smaller than requested: see `check_size`.
     """
     backend = untrained(settings)
     names = list(settings.special.order)
@@ -142,8 +142,8 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
         )
         backend.model = wordpiece_model(vocabulary, settings)
     elif settings.kind in ("byte_bpe", "bpe"):
-        # All characters of the text are in the alphabet, which the library sorts, and pairs of equal count are ordered
-        # by their ids, so the result does not depend on the order of a hash table.
+        # The result does not depend on a hash table: the library sorts the alphabet, which contains all characters of
+        # the text, and orders pairs of equal count by id.
         trainer = trainers.BpeTrainer(
             vocab_size=settings.vocabulary_size,
             min_frequency=settings.min_frequency,
@@ -168,7 +168,7 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
 
 
 def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
-    # As in roberta-base, the mask token absorbs the space before it (lstrip), because byte-level words begin with a
+    # As in roberta-base, the mask token includes the space before it (lstrip), because byte-level words begin with a
     # space.
     return [
         AddedToken(
@@ -179,7 +179,8 @@ def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
 
 
 def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> None:
-    """Raise TokenizationError naming `where` if the vocabulary is smaller than requested and this is not allowed."""
+    """Raise TokenizationError, naming `where`, if the vocabulary is smaller than requested, unless
+    `settings.allow_smaller`."""
     size = backend.get_vocab_size()
     if size < settings.vocabulary_size and not settings.allow_smaller:
         raise TokenizationError(
@@ -189,10 +190,9 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
 
 
 def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents: int) -> tuple[int, int] | None:
-    """Return the number of lines to train on, spread evenly, and the number of all lines; None for all lines.
+    """Return the number of evenly spaced lines to train on, and the number of all lines; None to train on all lines.
 
-    Some lines are left out if there are more than `sentences_limit`, or if text without spaces would take too much
-    memory.
+    Lines are left out if there are more than `sentences_limit`, or if text without spaces would need too much memory.
     """
     total = total_bytes = 0
     with Progress(documents, "counting training lines", "documents") as progress:
@@ -202,7 +202,7 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
     kept = min(total, settings.sentences_limit or total)
     most = 1_000_000 * settings.spaceless_megabytes
     if total_bytes * kept > most * total:
-        # At most half of the text is sampled, because the extrapolation assumes a small sample.
+        # The sample is at most half of the text, because the extrapolation assumes a sample much smaller than the text.
         sampled = max(1, min(total * SAMPLED_BYTES // total_bytes, total // 2))
         sample = LineStream(shards, None, settings.sources, (sampled, total))
         share = share_to_train_on(untrained(settings), sample, total_bytes * kept // total, most)
@@ -218,11 +218,11 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
 
 
 def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run: StageRun) -> None:
-    """Train a tokenizer on the documents of the corpus, or of several corpora.
+    """Train a tokenizer on the documents of one or several corpora.
 
-    Writes `tokenizer.json` into the folder of `run`, with the two further files that transformers needs, and the
-    measures `vocabulary_size`, `training_documents` and `training_lines`. Raises CorpusError, or TokenizationError if
-    the text does not support the vocabulary size.
+    Writes `tokenizer.json` and the two additional files of transformers into the folder of `run`, and the measures
+    `vocabulary_size`, `training_documents` and `training_lines`. Raises CorpusError for a corpus without text, and
+    TokenizationError if the text does not support the vocabulary size.
     """
     where = ", ".join(str(manifest.path) for manifest in corpus)
     shards = [shard.path for manifest in corpus for shard in shards_of(manifest, settings.splits)]

@@ -1,8 +1,8 @@
-"""The settings that, with the corpus, determine a tokenizer; defaults of docs/papers/ltg-bert.md, "Tokenizers for
+"""Settings that, with the corpus, determine a trained tokenizer; defaults of docs/papers/ltg-bert.md, "Tokenizers for
 BabyLM".
 
-Every tokenizer of the three papers is a choice of these values; `config/tokenizers/` holds them as files. Values that
-exclude each other are refused, naming the key, before any file is read.
+The folder `config/tokenizers/` has the settings of all published tokenizers. Values that exclude each other are
+refused, naming the key, before any file is read.
 """
 
 from dataclasses import dataclass
@@ -15,72 +15,74 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 BYTE_SYMBOLS = 256
 BYTE_LEVEL = ("byte_level", "gpt_bert")
-"""Pre-tokenisers that turn a text into bytes, represented by letters."""
+"""Pre-tokenisers that convert text to bytes, and represent each byte by a letter."""
 
 EncodedUnit = Literal["sentences", "documents"]
 TokenizerKind = Literal["wordpiece", "byte_bpe", "bpe", "unigram"]
 NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased", "gpt_bert"]
 PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert", "gpt_bert"]
 VocabularySize = Annotated[int, Range(ge=8, le=1_000_000)]
-# A smaller vocabulary cannot hold the special tokens and a letter.
+# At least 8 entries, because a smaller vocabulary cannot contain the special tokens and a letter.
 
 
 @dataclass(frozen=True)
 class TokenizerSettings(Settings):
-    """Training of a tokenizer, without its corpus."""
+    """Settings of a tokenizer's training, apart from its corpus."""
 
     kind: TokenizerKind
-    """Tokenizer algorithm: WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE
-    (reduced-vocabulary study), BPE of characters as in SentencePiece (translation), or Unigram, which chooses the most
-    probable pieces and learns by pruning, as in SentencePiece."""
+    """Tokenizer algorithm. wordpiece: greedy, longest match first (LTG-BERT, ELC-BERT). byte_bpe: byte-level BPE
+    (reduced-vocabulary study). bpe: BPE of characters as in SentencePiece (translation). unigram: the most probable
+    pieces of a vocabulary that is learned by pruning, as in SentencePiece."""
     vocabulary_size: VocabularySize
     """Number of entries, including special tokens and alphabet."""
     min_frequency: Natural = 2
-    """Minimum frequency of a pair that is merged; with unigram, rarer characters become unknown."""
+    """Minimum frequency of a pair that is merged; with unigram, minimum frequency of a character in the vocabulary."""
     special_tokens: Literal["babylm", "bnc", "roberta", "gpt_bert"] = "babylm"
-    """Set of special tokens, with ids from 0 in this order. babylm: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB]. bnc:
-    the same without [TAB]. roberta: <s> <pad> </s> <unk> <mask>. gpt_bert: <unk> <s> </s> <pad> <mask> <special_0> to
-    <special_10>; <s> begins every text, and no token ends it."""
+    """Set of special tokens, with ids from 0 in the given order. babylm: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB].
+    bnc: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR]. roberta: <s> <pad> </s> <unk> <mask>. gpt_bert: <unk> <s> </s> <pad>
+    <mask> <special_0> to <special_10>, where <s> begins every text and no token ends a text."""
     normalizer: NormalizerName = "none"
-    """Text normalisation. ltg_bnc removes accents and keeps case (LTG-BERT); nmt_nfkc is SentencePiece's; bert_uncased
-    is that of bert-base-uncased; gpt_bert adds a space before every line. ltg_bnc and bert_uncased are designed for
-    English: für becomes fur, and Hindi loses vowel signs."""
+    """Text normalisation. ltg_bnc removes accents and keeps case (LTG-BERT); nmt_nfkc is the normaliser of
+    SentencePiece, bert_uncased that of bert-base-uncased; gpt_bert adds a space before every line. ltg_bnc and
+    bert_uncased are designed for English: they change für to fur, and remove vowel signs of Hindi."""
     pre_tokenizer: PreTokenizerName = "byte_level"
     """Splitting into words. byte_level: words of bytes as in GPT-2. ltg_bnc: separates contractions, digits and
-    punctuation (LTG-BERT). metaspace: splits only at white space (for bpe and unigram). bert: as bert-base-uncased.
-    gpt_bert: words of at most 24 bytes with no capital except the first letter, digits and signs (for byte_bpe)."""
+    punctuation (LTG-BERT). metaspace: splits only at white space (for bpe and unigram). bert: as in bert-base-uncased.
+    gpt_bert: words of at most 24 bytes, split before an upper-case letter after a lower-case letter, single digits, and
+    other characters (for byte_bpe)."""
     reading: ReadingName = "corrected"
-    """Version of the splitting into words. ltg_bnc: as_published splits the upper-case possessive (SHE'S) into two
-    pieces, corrected keeps it whole. byte_level: as_published treats some letters (für) as digits and splits words at
-    combining accents and vowel signs, corrected does not."""
+    """Version of the splitting into words. With ltg_bnc, as_published splits the upper-case possessive (SHE'S) into two
+    pieces; corrected does not split it. With byte_level, as_published treats some letters (für) as digits and splits
+    words at combining accents and vowel signs; corrected does neither."""
     continuing_subword_prefix: str = ""
-    """WordPiece with ltg_bnc or bert only: prefix of tokens inside a word, such as @@ (LTG-BERT) or ##."""
+    """Prefix of tokens inside a word, such as @@ (LTG-BERT) or ##; only for wordpiece with ltg_bnc or bert."""
     add_prefix_space: bool | None = None
-    """byte_level only: add a space before every text, so that its first word is tokenised like any other word. null: as
-    published, false with the special tokens roberta and true with the other sets."""
+    """With byte_level: add a space before every text, so that its first word is tokenised like any other word. null: as
+    published, false for the special tokens roberta and true for all other sets."""
     individual_digits: bool = True
     """Split numbers into single digits."""
     byte_alphabet: Literal["full", "observed"] = "full"
-    """byte_level only: full has all 256 bytes; observed has only the bytes of the text (as published: about 50 are
-    missing, and words with rare characters are unknown)."""
+    """With byte_level: alphabet of the vocabulary. full: all 256 bytes. observed: only the bytes of the text, as
+    published; about 50 bytes are then missing, and words with rare characters are unknown."""
     post_processor: Literal["template", "none"] = "template"
-    """template adds [CLS] and [SEP] (or <s> and </s>) on request; none adds no tokens, as published for BNC and
-    STRICT."""
+    """Special tokens around a text. template: [CLS] and [SEP] (or <s> and </s>), if the caller requests special tokens.
+    none: no tokens, as published for BNC and STRICT."""
     max_input_chars_per_word: Count = 100
-    """WordPiece only: maximum length of a word, in characters, or in bytes with byte_level. Longer words are unknown;
-    with byte_level and reading corrected, they are split."""
+    """With wordpiece: maximum length of a word, in characters, or in bytes with byte_level. Longer words become unknown
+    tokens; with byte_level and reading corrected, they are split."""
     splits: Splits = ("train",)
-    """Splits of the corpus for the training of the tokenizer (the reduced-vocabulary study uses all three)."""
+    """Splits of the corpus on which the tokenizer is trained; the reduced-vocabulary study uses all three splits."""
     sources: SomeNames | None = None
-    """Sources of the corpus for the training, such as the two languages of a pair; null uses all sources."""
+    """Sources of the corpus on which the tokenizer is trained, such as the two languages of a pair; null uses all
+    sources."""
     sentences_limit: Count | None = None
-    """Number of training lines, spread evenly over the corpus. null uses all lines; text without spaces is limited by
-    `spaceless_megabytes`."""
+    """Maximum number of training lines, evenly spaced over the corpus. null uses all lines; `spaceless_megabytes`
+    limits text without spaces."""
     spaceless_megabytes: Annotated[float, Range(gt=0, le=60)] = omitted_at_default(8.0)
-    """Maximum amount of distinct training text without spaces (Chinese, Japanese, Thai and others), in megabytes of
-    UTF-8, in lines spread evenly over the corpus. Each megabyte needs about 110 MB of memory."""
+    """Maximum size of distinct training words in scripts without spaces (Chinese, Japanese, Thai and others), in
+    megabytes of UTF-8; lines are left out evenly to reach it. Each megabyte needs about 110 MB of memory."""
     allow_smaller: bool = False
-    """Accept a smaller vocabulary if the text does not support the size; false stops with an error."""
+    """Accept a smaller vocabulary if the text does not support vocabulary_size; false raises an error."""
 
     def __post_init__(self) -> None:
         """Refuse impossible settings. Raises ConfigError naming the key."""
@@ -97,12 +99,12 @@ class TokenizerSettings(Settings):
 
     @property
     def special(self) -> SpecialTokens:
-        """Return the set of special tokens."""
+        """Set of special tokens."""
         return SPECIAL_SETS[self.special_tokens]
 
     @property
     def prefix_space(self) -> bool:
-        """Return whether a space is put before a text."""
+        """True if a space is added before a text."""
         return self.special_tokens != "roberta" if self.add_prefix_space is None else self.add_prefix_space
 
     def _check_combination(self) -> None:

@@ -1,15 +1,15 @@
-"""Deterministic training of a Unigram vocabulary in the manner of SentencePiece (Kudo, 2018).
+"""Deterministic training of a Unigram vocabulary, as in SentencePiece (Kudo, 2018).
 
-The library's trainer adds up probabilities in the order of a randomly seeded hash table: scores differ from run to run
-beyond rounding, ties at the pruning are resolved at random, and neither the number of threads nor the order of the text
-can fix this. Here the procedure runs on sorted distinct pre-tokens: frequent substrings are the initial pieces, then
-rounds of expectation-maximisation alternate with pruning of the pieces whose removal lowers the likelihood least; ties
-are resolved by a piece's text.
+The library's trainer is not deterministic, with any number of threads or order of the text: it adds up probabilities in
+the order of a randomly seeded hash table, so scores differ between runs by more than rounding errors, and pruning
+resolves ties at random. This module uses sorted distinct pre-tokens. Frequent substrings are the initial pieces; then
+rounds of expectation-maximisation alternate with pruning of the pieces whose removal lowers the likelihood least. Ties
+are resolved by the text of the pieces.
 
-All segmentations of a text of n characters are paths over the nodes 0 to n: a piece at the characters i to j is an edge
-from node i to node j, and sums over all paths use the forward-backward algorithm. Nodes of all texts are numbered by
-level (distance from the start), so that one numpy operation takes a step in every text at once. Sums run in a fixed
-order: the same input gives the same numbers.
+The segmentations of a text of n characters are paths over the nodes 0 to n: a piece at the characters i to j is an edge
+from node i to node j, and the forward-backward algorithm computes sums over all paths. Nodes of all texts are numbered
+by level (distance from the start), so that one numpy operation advances all texts by one level. Sums are computed in a
+fixed order, so the same input gives the same numbers.
 """
 
 from array import array
@@ -21,23 +21,22 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.tokenization.documents import Lines
 
-# The probability of a piece of n characters is multiplied by exp(n x NATS_PER_CHARACTER), which cancels out in the end
-# and keeps long texts far from the smallest double (about exp(-745)).
+# The probability of a piece of n characters is multiplied by exp(n x NATS_PER_CHARACTER), so that probabilities of long
+# texts do not underflow below exp(-745). The factor cancels in the result.
 NATS_PER_CHARACTER = 2.5
 
 
 class SegmentLattice:
-    """All segmentations of `texts` into pieces of at most `longest` characters; `texts` must be sorted by falling
-    length.
+    """All segmentations of `texts` into pieces of at most `longest` characters.
 
-    If `whole_texts` is false, no edge spans a whole text.
+    `texts` must be sorted from the longest to the shortest. If `whole_texts` is false, a text is not a piece itself.
     """
 
     def __init__(self, texts: Sequence[str], pieces: Sequence[str], longest: int, whole_texts: bool = True) -> None:
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         deepest = int(lengths[0]) if len(lengths) else 0
-        # Because texts are sorted by falling length, the texts that reach a level are the first of the list, so a text
-        # has one index on every level.
+        # The texts are sorted from the longest to the shortest, so the texts that reach a level come first, and a text
+        # has the same index on every level.
         self._widths = [int(np.searchsorted(-lengths, -level, side="right")) for level in range(deepest + 1)]
         self._offsets = np.concatenate([[0], np.cumsum(self._widths)]).astype(np.int64)
         self._ends = self._offsets[lengths] + np.arange(len(lengths))
@@ -67,8 +66,9 @@ class SegmentLattice:
         self._backward = np.searchsorted(self._sources[self._by_source], self._offsets)
 
     def _probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
-        """Return the scaled probability of each piece; if over a fifth of the edges belong to removed pieces, delete
-        these edges.
+        """Return the scaled probability of each piece.
+
+        If more than a fifth of the edges belong to removed pieces, these edges are deleted.
         """
         living = alive[self._pieces]
         if living.mean() < 0.8:
@@ -78,7 +78,7 @@ class SegmentLattice:
             return np.where(alive, np.exp(scores + NATS_PER_CHARACTER * self._piece_lengths), 0.0)
 
     def _sums_forward(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return for each node the summed scaled probability of all paths from the start."""
+        """Return for each node the sum of the scaled probabilities of all paths from the start to this node."""
         sums = np.zeros(int(self._offsets[-1]))
         sums[: self._widths[0]] = 1.0
         for level in range(1, len(self._widths)):
@@ -89,7 +89,7 @@ class SegmentLattice:
         return sums
 
     def _sums_backward(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return for each node the summed scaled probability of all paths to the end."""
+        """Return for each node the sum of the scaled probabilities of all paths from this node to the end."""
         sums = np.zeros(int(self._offsets[-1]))
         sums[self._ends] = 1.0
         for level in range(len(self._widths) - 2, -1, -1):
@@ -100,10 +100,10 @@ class SegmentLattice:
         return sums
 
     def expected_counts(self, scores: np.ndarray, alive: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """Return the expected count of each piece if the texts occur with these `frequencies`.
+        """Return the expected count of each piece if text i occurs `frequencies[i]` times.
 
-        `scores` are log-probabilities of the pieces; `alive` is true of the pieces that may be used in this and all
-        later calls. A text without a segmentation adds nothing.
+        `scores` are the pieces' log-probabilities. `alive` is True for pieces that may be used, in this and all later
+        calls. A text without segmentation adds nothing.
         """
         probabilities = self._probabilities(scores, alive)
         forward, backward = self._sums_forward(probabilities), self._sums_backward(probabilities)
@@ -118,37 +118,36 @@ class SegmentLattice:
         return expected
 
     def log_probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
-        """Return the log of the summed probability of all segmentations of each text, in the order of the texts; -inf
-        for a text without a segmentation.
-        """
+        """Return for each text the log of the sum of the probabilities of its segmentations; -inf without
+        segmentation."""
         totals = self._sums_forward(self._probabilities(scores, alive))[self._ends]
         with np.errstate(divide="ignore"):
             return np.log(totals) - NATS_PER_CHARACTER * self._lengths
 
 
 LONGEST_PIECE = 16
-"""Maximum number of characters of a piece, SentencePiece's default."""
+"""Maximum number of characters of a piece, as in SentencePiece."""
 LEAST_SEEDS = 200_000
 SEEDS_PER_ENTRY = 8
-"""Number of seeds (initial pieces) per vocabulary entry; at least LEAST_SEEDS seeds are used (SentencePiece uses a
-million)."""
+"""Number of seeds (initial pieces) per vocabulary entry; there are at least LEAST_SEEDS seeds. SentencePiece uses a
+million."""
 KEPT_PER_ROUND = 0.75
-"""Share of the pieces that each round of pruning keeps; SentencePiece's default, like the next two values."""
+"""Share of the pieces that each round of pruning keeps. SentencePiece's default, like the next two values."""
 ROUNDS_PER_PRUNING = 2
 BEFORE_LAST_CUT = 1.1
 """Pruning stops at this multiple of the vocabulary size; then the least probable pieces are removed."""
 LEAST_EXPECTED_COUNT = 0.5
 LONGEST_SEGMENT = 48
-"""Maximum number of characters of a training segment; a longer pre-token is divided into parts."""
+"""Maximum number of characters of a training segment; longer pre-tokens are divided."""
 SCORE_DECIMALS = 6
 
 
 def train_unigram(backend: Backend, lines: Lines, size: int, min_frequency: int) -> list[tuple[str, float]]:
-    """Return at most `size` pieces with their log probabilities, in falling order; every character that is frequent
-    enough is a piece.
+    """Return at most `size` pieces with their log-probabilities, in descending order, including every frequent
+    character.
 
-    `backend` supplies the normaliser and the pre-tokeniser. Characters rarer than `min_frequency` get no piece, so a
-    text with them has unknown tokens. The result exceeds `size` if the number of these characters does.
+    `backend` has the normaliser and the pre-tokeniser. A character with a frequency below `min_frequency` is no piece,
+    so a text with this character has unknown tokens. The result exceeds `size` if there are more frequent characters.
     """
     segments = training_segments(count_pre_tokens(backend, lines), min_frequency)
     if not segments:
@@ -176,7 +175,7 @@ def train_unigram(backend: Backend, lines: Lines, size: int, min_frequency: int)
         keep = max(target, int(alive.sum() * KEPT_PER_ROUND))
         without = np.empty(len(pieces))
         without[by_length] = inside.log_probabilities(scores, alive)
-        with np.errstate(invalid="ignore"):  # -inf minus -inf of removed pieces
+        with np.errstate(invalid="ignore"):  # The score of a removed piece is -inf, and -inf minus -inf is invalid.
             losses = np.where(alive & ~required, expected * (scores - without), np.inf)
         alive = _prune(losses, alive, required, keep)
         scores = np.where(alive, scores, -np.inf)
@@ -189,11 +188,11 @@ def train_unigram(backend: Backend, lines: Lines, size: int, min_frequency: int)
 
 
 def count_pre_tokens(backend: Backend, lines: Lines) -> Counter[str]:
-    """Return the frequency of each pre-token in the lines, normalised and split by `backend`."""
+    """Return the frequency of each pre-token in the lines; `backend` normalises and splits the lines."""
     counts: Counter[str] = Counter()
     normalizer, pre_tokenizer = backend.normalizer, backend.pre_tokenizer
     for item in lines:
-        # No pre-token extends over a line end, so the lines of a document can be split together, in one call.
+        # The lines of a document are split in one call, because no pre-token extends over a line end.
         text = item if isinstance(item, str) else "\n".join(item)
         normalised = text if normalizer is None else normalizer.normalize_str(text)
         counts.update(piece for piece, _ in pre_tokenizer.pre_tokenize_str(normalised))
@@ -201,7 +200,8 @@ def count_pre_tokens(backend: Backend, lines: Lines) -> Counter[str]:
 
 
 def training_segments(pre_tokens: Counter[str], min_frequency: int) -> dict[str, int]:
-    """Return pre-tokens without rare characters, in parts of at most LONGEST_SEGMENT characters, with their counts."""
+    """Return the training segments with their counts: pre-tokens split at rare characters and after LONGEST_SEGMENT
+    characters."""
     characters = _character_counts(pre_tokens)
     rare = {ord(character): "\0" for character, count in characters.items() if count < min_frequency} | {0: "\0"}
     segments: Counter[str] = Counter()
@@ -221,12 +221,11 @@ def _character_counts(texts: dict[str, int] | Counter[str]) -> Counter[str]:
 
 
 def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
-    """Return the `most` substrings of largest count x length, of 2 to LONGEST_PIECE characters, that occur at least
-    twice.
+    """Return the `most` substrings with the largest product of count and length, with their counts.
 
-    A substring that is always followed by the same character is left out in favour of the longer substring. The search
-    starts with the positions of all characters and extends the substrings there by one character per step; substrings
-    that occur once are not extended.
+    They have 2 to LONGEST_PIECE characters and occur at least twice. A substring that is always followed by the same
+    character is left out in favour of the longer substring. The search extends substrings by one character per step,
+    beginning with single characters; substrings that occur once are not extended.
     """
     texts = sorted(segments)
     lengths = np.array([len(text) for text in texts])
@@ -262,9 +261,7 @@ def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
 
 
 def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
-    """Return log-probabilities from expected counts, under the sparse prior of SentencePiece (digamma instead
-    of log).
-    """
+    """Return log-probabilities from expected counts, with SentencePiece's sparse prior (digamma instead of log)."""
     from scipy.special import digamma
 
     held = np.where(alive, np.maximum(expected, LEAST_EXPECTED_COUNT), 1.0)
@@ -272,9 +269,8 @@ def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def _prune(losses: np.ndarray, alive: np.ndarray, required: np.ndarray, keep: int) -> np.ndarray:
-    """Return the flags of the pieces that are kept: the characters, and the other pieces whose removal would lower the
-    likelihood most.
-    """
+    """Return which pieces are kept, bool: all characters, and the other pieces with the largest `losses`, up to `keep`
+    pieces."""
     order = sorted(np.flatnonzero(alive).tolist(), key=lambda index: (not required[index], -losses[index], index))
     kept = np.zeros_like(alive)
     kept[order[: max(keep, int(required.sum()))]] = True

@@ -1,15 +1,16 @@
-"""The tokens that begin a word, for whole-word masking and for counting words, by kind of tokenizer.
+"""The tokens that begin a word, for whole-word masking and for counting words.
 
-- *byte-level*, with or without a prefix space, and *metaspace*: a word is text between white space by `str.split()`, as
-  BabyLM counts. So `don't` and `12.` are one word each although the pre-tokeniser splits them. Ids show ASCII white
-  space; sentences with other white space (U+00A0, U+3000) are read again as text. Three more rules: a token of only
-  white space (the `Ġ` in front of a digit) belongs to the next word; special tokens, and the texts that a spelled-out
-  special token separates, are units of their own, so that no word extends over them; the first token of a sentence
-  always starts a word.
-- *continuation prefix* (`@@` of the BNC WordPiece): a pre-token. Every token without the prefix begins a word, so `do`
-  and `n't` are two words, and each punctuation mark is a word: the published maskers use these words, and LTG-BERT
-  counts them. An unknown token represents a whole pre-token. Words between white space are found in the text
-  (`text_word_starts`).
+The definition of a word depends on the kind of tokenizer:
+
+- *byte-level* and *metaspace*: a word is text between white space by `str.split()`, as BabyLM counts words. So `don't`
+  and `12.` are one word each, although the pre-tokeniser splits them. Ids show only ASCII white space, so sentences
+  with other white space (U+00A0, U+3000) are read again as text. A token of only white space (the `Ġ` before a digit)
+  belongs to the next word. Special tokens that a text spells out, and the texts between them, are separate words. The
+  first token of a sentence always begins a word.
+- *continuation prefix* (`@@` of the BNC WordPiece): a word is a pre-token. Every token without the prefix begins a
+  word, so `do` and `n't` are two words, and each punctuation mark is a word, as in the published masking code and in
+  LTG-BERT's counts. An unknown token represents a complete pre-token. `text_word_starts` finds words between white
+  space in the text.
 """
 
 import re
@@ -20,17 +21,18 @@ from tokenizers import pre_tokenizers
 
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
-# Limits the text that the library holds at a time, because a document may be a whole corpus (AO-CHILDES).
+# Maximum number of sentences that the library encodes at a time, because a document may be a whole corpus (AO-CHILDES).
 SENTENCES_PER_CALL = 8192
 ASCII_SPACE = " \t\n\r\v\f"
-"""White space that is a single symbol in a byte-level vocabulary."""
+"""ASCII white space, of which each character is one symbol in a byte-level vocabulary."""
 OTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
-"""All other white space of `str.split()`."""
+"""All other white space at which `str.split()` splits."""
 _WORD = re.compile(r"\S+")
 
 
 class WordStarts:
-    """Finds word starts from ids; only sentences with unknown tokens or rare white space are read again as text."""
+    """Finds word starts from ids. Only sentences with unknown tokens or other than ASCII white space are read again as
+    text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         tokens = tokenizer.tokens
@@ -44,7 +46,7 @@ class WordStarts:
             self._begins = np.array([token[:1] in symbols for token in tokens], dtype=bool)
             self._only_space = np.array([not token.strip(symbols) for token in tokens], dtype=bool)
         else:
-            # A token that is only the prefix is a pre-token of the text, and continues no word.
+            # A token that consists only of the prefix is a pre-token of the text, not the continuation of a word.
             continues = [token.startswith(mark.symbol) and token != mark.symbol for token in tokens]
             self._begins = ~np.array(continues, dtype=bool)
             self._only_space = np.zeros(len(tokens), dtype=bool)
@@ -52,9 +54,10 @@ class WordStarts:
         self._only_space &= ~self._separates
 
     def __call__(self, ids: np.ndarray, sentence_starts: np.ndarray, sentences: Sequence[str]) -> np.ndarray:
-        """Return the word starts (bool, shape of `ids`) of the concatenated `ids` of some sentences.
+        """Return which of the concatenated tokens `ids` begin a word: bool, with the shape of `ids`.
 
-        `sentence_starts` are the offsets of the sentences in `ids`, `sentences` their texts; no sentence is empty.
+        `sentence_starts` are the indices in `ids` of the first token of each sentence; `sentences` are their texts,
+        which must not be empty.
         """
         begins = self._begins[ids]
         if not self._white_space:
@@ -64,16 +67,17 @@ class WordStarts:
         separates = self._separates[ids]
         unknown = np.flatnonzero(ids == self._tokenizer.unknown_id)
         if unknown.size:
-            # These sentences are read as text, because the id of an unknown token shows neither whether the text spells
-            # out "[UNK]" nor whether the unknown text begins a word.
+            # The id of an unknown token shows neither whether the text spells out "[UNK]" nor whether the unknown text
+            # begins a word, so these sentences are read as text.
             name = self._tokenizer.special.unknown
             texts = self._unknown_texts(unknown, sentence_starts, sentences)
             separates[unknown] = [text == name for text in texts]
             begins[unknown] = [text == name or text[:1] in ASCII_SPACE for text in texts]
             only_space[unknown] = [not text.strip(ASCII_SPACE) for text in texts]
-        # Text after a special token begins a word; without a prefix space, its first token does not show this.
+        # Text after a special token begins a word. Without a prefix space, the spelling of its first token does not
+        # show this.
         begins[1:] |= separates[:-1]
-        # A token of white space begins a word if the next token does not; before more white space it begins no word.
+        # A token of white space begins a word, unless the next token begins a word or is white space.
         next_begins = np.append(begins[1:], True)
         starts = np.where(only_space, ~next_begins, begins)
         starts[sentence_starts] = True
@@ -89,7 +93,7 @@ class WordStarts:
 
 
 def _byte_symbols() -> str:
-    """Return the symbols of ASCII white space in byte-level tokens."""
+    """Return the symbols that represent ASCII white space in byte-level tokens."""
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return "".join(byte_level.pre_tokenize_str(character)[0][0] for character in ASCII_SPACE)
 
@@ -99,8 +103,8 @@ def text_word_starts(
 ) -> np.ndarray:
     """Return which of the concatenated tokens `ids` begin a word between white space: bool [len(ids)].
 
-    The words are found in the text, for tokenizers whose ids do not show white space. Special tokens count as in
-    `WordStarts`, which also describes `sentence_starts`; tokens added after a sentence are special.
+    The words are found in `sentences`, for tokenizers whose ids do not show white space. Special tokens are treated as
+    by `WordStarts`, which also describes `sentence_starts`. All tokens that were added after a sentence are special.
     """
     starts = ids < tokenizer.n_special
     _set_by_text(starts, tokenizer, sentences, sentence_starts, ids)
@@ -110,7 +114,7 @@ def text_word_starts(
 def _set_by_text(
     starts: np.ndarray, tokenizer: Tokenizer, sentences: Sequence[str], sentence_starts: np.ndarray, ids: np.ndarray
 ) -> None:
-    """Set the word starts of all tokens of the given sentences in `starts`, computed from the sentences' text."""
+    """Set in `starts` the word starts of the tokens of `sentences`, computed from the text."""
     for first in range(0, len(sentences), SENTENCES_PER_CALL):
         part = sentences[first : first + SENTENCES_PER_CALL]
         for number, spans in enumerate(tokenizer.token_spans(part), first):
@@ -120,26 +124,26 @@ def _set_by_text(
 
 
 def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
-    """Return which tokens of a sentence begin a word: bool [len(spans)]."""
+    """Return which tokens of a sentence begin a word: bool [len(spans)]; `spans` are the tokens' character spans."""
     texts = [sentence[start:end] for start, end in spans]
     special = ids < tokenizer.n_special
     special &= [text.strip() == tokenizer.special.unknown for text in texts] | (ids != tokenizer.unknown_id)
     ends = np.maximum.accumulate(np.array([end for _, end in spans], dtype=np.int64))
     begins = {found.start() for found in _WORD.finditer(sentence)}
-    # Text that follows a special token begins a word, even without a space between the two.
+    # Text after a special token begins a word, even without a space between them.
     begins |= {
         start
         for (start, _), text, after in zip(spans[1:], texts[1:], special, strict=False)
         if after and text and not text[0].isspace()
     }
-    # If the normaliser dropped the first character of a word, the word begins at the token of its next character.
+    # If the normaliser removed the first character of a word, the word begins at the token of its next character.
     first = np.minimum(np.searchsorted(ends, sorted(begins), side="right"), len(spans) - 1)
     counts = np.bincount(first, minlength=len(spans))
     counts[special] = 1
     for index in np.flatnonzero(counts & ~special).tolist():
         space, target = spans[index - 1], index
         if index and texts[index - 1].isspace() and not texts[index][:1].isspace():
-            # A white-space character may be several tokens, one for each byte; the word begins at the first of them.
+            # The word begins at the first token of a white-space character that is several tokens, one for each byte.
             while target and spans[target - 1] == space:
                 target -= 1
         counts[[target, index]] = counts[[index, target]]
@@ -148,9 +152,10 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
 
 
 def _spread(counts: np.ndarray, special: np.ndarray) -> None:
-    """Move all but one of the word starts of a token to the nearest tokens without a word start.
+    """If several words start in a token, move all but one of these word starts to the nearest tokens without a word
+    start.
 
-    Only a token with white space inside has several word starts, such as U+00A0 for a tokenizer that splits only at
+    Only a token with white space inside has several word starts, for example U+00A0 if the tokenizer splits only at
     spaces.
     """
     for index in np.flatnonzero((counts > 1) & ~special):

@@ -2,7 +2,8 @@
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1; docs/papers/natural-bias.md, "Decoding and
 metrics": case-sensitive BLEU with the 13a tokeniser and exponential smoothing; chrF with character n-grams up to order
-6, beta 2, without word n-grams. Both are corpus scores of detokenised text, in points from 0 to 100.
+6, beta 2, without word n-grams. BLEU and chrF are computed over the whole corpus of detokenised text, in points from 0
+to 100.
 """
 
 import itertools
@@ -17,14 +18,14 @@ METRICS = (BLEU, CHRF)
 
 
 class CorpusScore(NamedTuple):
-    """A corpus score in points, and sacreBLEU's signature of its computation."""
+    """A corpus score in points, with sacreBLEU's signature."""
 
     value: float
     signature: str
 
 
 def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, CorpusScore]:
-    """Return BLEU and chrF, by name of the metric, of translations with one reference each.
+    """Return BLEU and chrF of translations with one reference each, by name of the metric.
 
     Raises EvaluationError if there are no sentences, or different numbers of translations and references.
     """
@@ -37,12 +38,12 @@ def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, 
 
 
 class Difference(NamedTuple):
-    """The difference between two systems' scores on the same sentences, in points, with 95 % interval and p-value."""
+    """The difference between the scores of two systems on the same sentences, in points."""
 
     value: float
     low: float
     high: float
-    """`low` and `high` are the ends of the interval that contains 95 % of the differences on resampled sentences."""
+    """`low` and `high` are the ends of an interval that contains 95 % of the differences on resampled sentences."""
     p_value: float
     """Probability of an absolute difference of at least this size by chance, as in sacreBLEU's paired bootstrap."""
 
@@ -52,8 +53,8 @@ def paired_differences(
 ) -> dict[str, Difference]:
     """Return the differences in BLEU and chrF between `translations` and `others`, by paired bootstrap (Koehn 2004).
 
-    Sentences are drawn with replacement `samples` times, equal ones for both systems; `seed` determines the draws.
-    Raises EvaluationError as `scores` does.
+    Sentences are drawn `samples` times with replacement, the same sentences for both systems; `seed` determines the
+    draws. Raises EvaluationError like `scores`.
     """
     import numpy as np
 
@@ -61,8 +62,8 @@ def paired_differences(
     _check_numbers(others, references)
     count = len(references)
     drawn = np.random.default_rng(seed).choice(count, size=(samples, count), replace=True)
-    # Number of times that each sentence was drawn, [samples, sentences]; its product with the sentences' n-gram counts
-    # is the counts of each sample.
+    # Number of times that each sentence was drawn, [samples, sentences]. Multiplied by the sentences' n-gram counts, it
+    # gives the n-gram counts of each sample.
     times = np.stack([np.bincount(row, minlength=count) for row in drawn])
     differences_by_metric = {}
     for name, metric in _metrics().items():
@@ -94,7 +95,7 @@ def _check_numbers(translations: Sequence[str], references: Sequence[str]) -> No
 
 
 def area_under_curve(points: Sequence[tuple[float, float]]) -> float:
-    """Return the area under a curve of points (step, score), divided by the range of steps, which is a mean score.
+    """Return the mean score of a curve of points (step, score): its area divided by the range of steps.
 
     The area is computed by the composite trapezoidal rule. Points may be in any order; steps must be distinct. Raises
     EvaluationError for fewer than two points.

@@ -10,9 +10,9 @@ class SearchSettings(Settings):
     """Settings of beam search for translation."""
 
     beam: Count = 5
-    """Beam size: number of partial translations kept in each step."""
+    """Beam size: number of unfinished translations that are kept in each step."""
     length_factor: Positive = 1.2
-    """Maximum length of a translation, in tokens per source token; `extra_length` is added."""
+    """Maximum number of tokens of a translation per source token, before `extra_length` is added."""
     extra_length: Natural = 10
     """Number of tokens added to the maximum length of a translation."""
 

@@ -2,8 +2,8 @@
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 (beam 5, normalised by length), as interpreted in
 docs/papers/natural-bias.md, "Decoding and metrics": the score of a translation is its log-probability divided by its
-number of tokens, including the end token. The search for a sentence does not depend on the other sentences in its batch
-or their lengths.
+number of tokens, including the end token. The search for a sentence does not depend on the other sentences of the
+batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 
 class Hypothesis(NamedTuple):
-    """A finished translation: ids without start and end token, and log-probability per token, including the end
-    token.
-    """
+    """A finished translation: ids without start and end token, and the log-probability per token, including the end
+    token."""
 
     ids: list[int]
     score: float
@@ -35,8 +34,8 @@ class Hypothesis(NamedTuple):
 class _Search:
     """State of the search for one sentence: unfinished translations (the beam), and finished translations.
 
-    `index` is the sentence's row in the batch, `longest` the maximum number of tokens, and `sums` the log-probabilities
-    of `prefixes`.
+    `index` is the row of the sentence in the batch, `longest` the maximum number of tokens, and `sums` contains the
+    log-probability of each of `prefixes`.
     """
 
     index: int
@@ -47,9 +46,7 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """True if no unfinished translation can become the best, even if all further tokens up to the maximum length
-        had probability 1.
-        """
+        """True if no unfinished translation can become the best, even with probability 1 for all its further tokens."""
         if not self.prefixes:
             return True
         return bool(self.finished) and self.finished[0].score >= max(self.sums) / self.longest
@@ -65,17 +62,17 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Return the finished translations of each source, best first, at most `limits.beam`.
 
-    In each step, each unfinished translation is also considered as a finished one, and the best `beam` continuations
-    are kept. The search ends when the best translation is certain to equal that of a search to the maximum length.
+    In each step, the end token finishes a copy of each unfinished translation, and the best `beam` other continuations
+    are kept. The search ends when a longer search cannot change the best translation.
 
-    `input_ids` int64 [B, S] end with the end token, and `attention_mask` bool [B, S] is True at tokens. `never` are ids
-    that are not generated, in addition to padding and start. The model must be in evaluation mode.
+    `input_ids` int64 [B, S] end with the end token, and `attention_mask` bool [B, S] is True at tokens. Padding, the
+    start token and the ids in `never` are not generated. The model must be in evaluation mode.
     """
     config = model.config
     end, beam = config.sep_token_id, limits.beam
     forbidden = sorted({config.pad_token_id, config.cls_token_id, *never})
     lengths = attention_mask.sum(dim=1).tolist()
-    # The end token of a source does not count for the maximum length of its translation.
+    # The maximum length of a translation does not depend on the end token of its source.
     searches = [_Search(index, limits.longest(length - 1)) for index, length in enumerate(lengths)]
     results = list(searches)
     state = model.begin(input_ids, attention_mask)
@@ -88,7 +85,7 @@ def beam_search(
         kept_rows: list[int] = []
         kept_tokens: list[int] = []
         first_row, still = 0, []
-        # One more candidate than the beam size is needed, because one may be the end token.
+        # The number of candidates is the beam size plus 1, because one candidate may be the end token.
         width = min(beam + 1, log_probabilities.shape[1])
         best, ids = (part.tolist() for part in log_probabilities.topk(width, dim=1))
         ends = log_probabilities[:, end].tolist()
@@ -113,7 +110,7 @@ def _advance(
     """Extend the unfinished translations of one sentence by one token.
 
     Return (row, token) of each translation that remains unfinished, best first. `rows` are the rows of the sentence's
-    translations in the batch, `best` the log-probabilities of their candidate tokens `ids`, and `ends` the
+    translations in the batch, `best` contains the log-probabilities of their candidate tokens `ids`, and `ends` the
     log-probabilities of the end token.
     """
     length = len(search.prefixes[0]) + 1
@@ -128,7 +125,8 @@ def _advance(
                 for value, token in zip(best[row], ids[row], strict=True)
                 if token != end and value > -torch.inf
             ]
-    # Among equal scores, the better hypothesis and then the smaller id is preferred, so that all devices agree.
+    # Of equal scores, the better previous translation and then the smaller id comes first, so that all devices give the
+    # same result.
     chosen = sorted(candidates)[:beam]
     search.finished.sort(key=lambda found: -found.score)
     del search.finished[beam:]
@@ -152,7 +150,7 @@ def translate(
     tokens_per_batch: int | None = None,
     done: Callable[[int], None] = lambda sentences: None,
 ) -> list[str]:
-    """Return the best translation of each sentence, in their order; see `translate_ids`.
+    """Return the best translation of each sentence, in the order of the sentences; see `translate_ids`.
 
     Sources are truncated to `longest_source` tokens, including the end token.
     """
@@ -169,11 +167,10 @@ def translate_ids(
     tokens_per_batch: int | None = None,
     done: Callable[[int], None] = lambda sentences: None,
 ) -> list[str]:
-    """Return the text of the best translation of each sentence, which is given as ids without end token, in their
-    order.
+    """Return the text of the best translation of each sentence, in the order of the sentences.
 
-    The model is on `device`, in evaluation mode. `tokens_per_batch` affects the speed, but results only by rounding.
-    `done` is called after each batch with its number of sentences.
+    `ids_of_sentences` are ids without end token. The model is on `device`, in evaluation mode. `tokens_per_batch`
+    changes speed, and results only by rounding. `done` is called after each batch with its number of sentences.
     """
     sources = [[*ids, tokenizer.sep_id] for ids in ids_of_sentences]
     special = never_written(tokenizer)
@@ -192,15 +189,15 @@ def translate_ids(
 
 
 def never_written(tokenizer: "Tokenizer") -> tuple[int, ...]:
-    """Return the ids of the special tokens that are not generated: all except the end token and the unknown token."""
+    """Return the ids that are not generated: all special tokens except the end token and the unknown token."""
     written = (tokenizer.sep_id, tokenizer.unknown_id)
     return tuple(index for index in tokenizer.special.ids.values() if index not in written)
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Return batches, as lists of row indices, of rows with similar lengths.
+    """Return batches of rows with similar lengths, as lists of row indices.
 
-    A batch has at most `budget` tokens including padding, or one row.
+    A batch has at most `budget` tokens including padding; a single longer row is a batch.
     """
     batches: list[list[int]] = []
     for row in np.argsort(np.asarray(lengths), kind="stable").tolist():

@@ -1,1 +1,1 @@
-"""The AO-CHILDES vocabulary, and the selection of text that contains only its words."""
+"""The AO-CHILDES vocabulary, and the selection of text that contains only words of this vocabulary."""

@@ -1,9 +1,9 @@
-"""The stage `build_vocabulary`: from transcripts or a released list to `vocabulary.csv`
-(docs/papers/reduced-vocabulary.md, "Words of child-directed speech").
+"""Building of a vocabulary (`vocabulary.csv`) from transcripts or a released list (docs/papers/reduced-vocabulary.md,
+"Words of child-directed speech").
 
-Words are in the order of their first occurrence, followed by the words that the settings append, as in the released
-file. `rejected.csv` lists each rejected word with its frequency and the reason. The list of words is in memory, the
-transcripts are streamed.
+As in the released file, words are in the order of their first occurrence, followed by the appended words of the
+settings. `rejected.csv` lists each rejected word with its frequency and the reason. Transcripts are read line by line;
+only the list of words is in memory.
 """
 
 from collections import Counter
@@ -33,8 +33,9 @@ from hatchery.vocabulary.word_lists import (
 
 @dataclass(frozen=True)
 class BuiltVocabulary:
-    """Words with frequencies in the order of the file, rejected words (word, frequency, reason), counts by step, and
-    the counts of `list_comparison` with the released list, if there is one.
+    """A vocabulary: words with frequencies, rejected words (word, frequency, reason), and counts of rows.
+
+    `comparison` is the result of `list_comparison` with the released list; None without a released list.
     """
 
     words: dict[str, int]
@@ -46,7 +47,7 @@ class BuiltVocabulary:
 def build(
     settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
 ) -> None:
-    """Build and write the vocabulary; see the stage `build_vocabulary`."""
+    """Build a vocabulary and write it; see the stage `build_vocabulary`."""
     raw = open_source(source)
     listed = None
     if released is not None:
@@ -84,7 +85,7 @@ def from_transcripts(
     dictionary: frozenset[str] | None,
     released: list[tuple[str, int]] | None,
 ) -> BuiltVocabulary:
-    """Return the vocabulary of the utterances in CHILDES tables."""
+    """Return the vocabulary of all utterances in CHILDES tables."""
     counts: Counter[str] = Counter()
     frequencies: Counter[str] = Counter()
     for file in matching_names(source, settings.files):

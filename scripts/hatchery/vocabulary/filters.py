@@ -1,20 +1,19 @@
-"""Fast selection from a document: sentences and spans within the vocabulary, and windows drawn at random.
+"""Fast selection from documents: sentences and spans within the vocabulary, and windows drawn at random.
 
-The filters return the results of `plain_sentences` and `plain_spans`. Sentences are those of Punkt, and each is checked
-by one set operation. For spans, most words of a document are never checked, because a window is checked from its end.
-An unknown word rejects all windows that contain it, so the search continues with the first window after the word, as in
-the string search of Boyer and Moore; words that are known from an earlier window are not checked again. Only checked
-words are lower-cased and split into pieces.
+The filters return the results of `plain_sentences` and `plain_spans`. A sentence is checked by one set operation. For
+spans, most words are never checked: a window is checked from its end, and an unknown word rejects all windows that
+contain it, so the search continues with the first window after this word, as in the string search of Boyer and Moore.
+Known words of earlier windows are not checked again. Only words that are checked are lower-cased and split into pieces.
 
-Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn without replacement from
-the windows of texts, with a seed. A text is a document (C4, Wikipedia), several documents joined by spaces (BookCorpus,
-whose documents are sentences), or a whole corpus (CBT, Simple Wikipedia). The authors use the global random generators
-of NumPy and Python; here each text has its own generator, seeded by its name, so that the draw depends neither on the
-order of processing nor on the number of processes. If a text has fewer windows than are drawn, all are used. A whole
-corpus is never in memory: each window gets a random number, and the windows with the smallest numbers are kept, first
-per group of files, then among all files. Windows do not extend over two files. The published function inserts spaces
-between all characters of a Wikipedia article, an error that the authors' final data do not seem to contain; neither
-version reproduces it.
+Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn with a seed and without
+replacement from all windows of a text. A text is a document (C4, Wikipedia), several documents joined by spaces
+(BookCorpus, whose documents are sentences), or a whole corpus (CBT, Simple Wikipedia). The authors use the global
+random generators of NumPy and Python. Here the name of a text seeds its own generator, so the draw depends neither on
+the order of processing nor on the number of processes. If a text has too few windows, all are used. A whole corpus is
+never in memory: each window gets a random number, and the windows with the smallest numbers are kept, first in each
+group of files, then over all files. No window extends over two files. The published function inserts spaces between all
+characters of a Wikipedia article; the authors' final data do not seem to contain this error, and neither version
+reproduces it.
 """
 
 import hashlib
@@ -34,7 +33,7 @@ from hatchery.vocabulary.items import MARK_BYTES
 
 
 class SentenceFilter:
-    """Selects the sentences of documents by a rule."""
+    """Selects sentences of documents by a rule."""
 
     def __init__(self, rule: Rule, sentences: SentenceSpans) -> None:
         self._rule = rule
@@ -42,7 +41,7 @@ class SentenceFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """Return the result for one document; with `examples`, including examples of rejected sentences."""
+        """Return the result for a document; with `examples`, also a rejected sentence for each reason."""
         outcome = Outcome()
         text = document.lower() if self._rule.lower_case else document
         known = self._known
@@ -56,7 +55,7 @@ class SentenceFilter:
             elif not (
                 known.contains_all(folded[start:end].split()) if sentence.isascii() else known.contains(sentence)
             ):
-                # Unknown words, the most frequent reason, are counted in a local variable, because it is faster.
+                # Unknown words are the most frequent reason, so they are counted in a local variable, which is faster.
                 unknown += 1
                 if examples:
                     outcome.examples.setdefault(UNKNOWN, sentence)
@@ -74,25 +73,28 @@ class SentenceFilter:
         return outcome
 
 
-# Number of words that are checked together: more share the cost of a check, but cause unneeded checks.
+# Number of words that are checked together. A larger number reduces the cost per word, but more words are checked in
+# vain.
 _WORDS_PER_LOOK = 10
 
 
 class Words:
-    """The words of a text, separated by single spaces, located without splitting the text; `number` is their number."""
+    """The words of a text, separated by single spaces, found without splitting the text; `number` is the number of
+    words."""
 
     def __init__(self, text: str) -> None:
-        # The encoded text has one byte per character, so positions of spaces are unchanged.
+        # The encoded text has one byte per character, so positions are equal in both.
         characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
         blanks = (characters == ord(" ")).nonzero()[0]
-        # `blank(i)` returns one position as a Python integer; converting all positions would cost more than the search.
+        # `blank(i)` converts one position to a Python integer; converting all positions would cost more than the
+        # search.
         self.blank = blanks.item
         self._blanks = blanks
         self.number = len(blanks) + 1
         self._text = text
 
     def between(self, first: int, end: int) -> str:
-        """Return the text of the words with indices from `first` to `end` (exclusive, at most `number`)."""
+        """Return the text of the words `first` to `end` - 1; `end` is at most `number`."""
         start = self.blank(first - 1) + 1 if first else 0
         return self._text[start : self.blank(end - 1) if end < self.number else len(self._text)]
 
@@ -102,7 +104,7 @@ class Words:
 
 
 class SpanFilter:
-    """Selects windows of documents by a rule."""
+    """Selects windows of documents (spans) by a rule."""
 
     def __init__(self, rule: Rule, window_words: int, stride_words: int) -> None:
         self._rule = rule
@@ -111,7 +113,7 @@ class SpanFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """Return the result for one document; with `examples`, including examples of rejected windows."""
+        """Return the result for a document; with `examples`, also a rejected window for each reason."""
         outcome = Outcome()
         words = Words(document)
         folded = self._known.folded(document)
@@ -123,7 +125,7 @@ class SpanFilter:
         stride, number = self._stride, words.number
         unknown = 0
         begin = 0
-        # All words from `begin` to this position are known.
+        # All words from index `begin` to index `proved` are known.
         proved = 0
         while begin < number:
             if linked and begin // stride in linked:
@@ -147,9 +149,10 @@ class SpanFilter:
         return outcome
 
     def _unknown_word(self, document: str, folded: str, words: Words, low: int, end: int) -> int:
-        """Return the index of the first word of the last group of words in [low, end) with an unknown word, else -1.
+        """Return the first word index of the last group in [low, end) that contains an unknown word; -1 if all words
+        are known.
 
-        Groups have at most _WORDS_PER_LOOK words and do not extend over the starts of windows.
+        A group has at most _WORDS_PER_LOOK words and does not extend over the start of a window.
         """
         stride, blank, contains_all = self._stride, words.blank, self._known.contains_all
         ascii_only = document.isascii()
@@ -196,15 +199,15 @@ class Window(NamedTuple):
     document: str
     """Name of the document that contains the window's first word."""
     text_number: int
-    """Index in the file of the text from which the window was drawn."""
+    """Index, in the file, of the text from which the window was drawn."""
     windows: int
-    """Number of windows of this text."""
+    """Number of all windows of this text."""
     text: str
     """Words of the window."""
 
 
 class Marked(NamedTuple):
-    """A window of a corpus that is read as one text, with its random number (`mark`) and position (file, word)."""
+    """A window of a corpus that is one text, with a random number (`mark`) and its position (file, word)."""
 
     mark: bytes
     place: tuple[int, int]
@@ -225,7 +228,7 @@ def drawn_windows(
 ) -> Iterator[Window]:
     """Yield the windows drawn from the texts of one file.
 
-    `documents` are (name, text), and `seed` is a text with the seed and the names of source and file.
+    `documents` are (name, text) pairs. `seed` contains the seed of the settings and the names of source and file.
     """
     waiting = iter(documents)
     number = 0
@@ -244,12 +247,11 @@ def drawn_windows(
 def marked_windows(
     documents: Documents, window_words: int, stride_words: int, seed: str, file_number: int
 ) -> Iterator[Marked]:
-    """Yield all windows, with random numbers, of one file of a corpus that is read as one text; the file is
-    streamed.
-    """
+    """Yield all windows of one file, with random numbers, for a corpus that is one text; the file is read document by
+    document."""
     generator = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode("utf-8", "replace")).digest()))
     words: list[str] = []
-    # `before` is the number of words of the file that were removed from memory. `begins` are (index of the first word,
+    # `before` is the number of words that were already removed from memory; `begins` are (index of the first word,
     # name) of the documents in memory.
     before = 0
     begins: deque[tuple[int, str]] = deque()
@@ -277,5 +279,6 @@ def marked_windows(
 
 
 def smallest_marks(windows: Iterable[Marked], number: int) -> list[Marked]:
-    """Return the `number` windows with the smallest random numbers, in corpus order; only these are in memory."""
+    """Return the `number` windows with the smallest random numbers, in corpus order; only these windows are in
+    memory."""
     return sorted(heapq.nsmallest(number, windows), key=lambda window: window.place)

@@ -1,8 +1,8 @@
 """Selected texts as Parquet: one temporary file (part) per group of input files, and the choice of the texts to keep.
 
-Whole columns are copied from the parts to the shards, so joining is much cheaper than selecting. If the choice depends
-on all parts, a part stores a mark of 16 bytes for each text: its digest (to keep the first of equal texts) or a random
-number (to keep the texts with the smallest numbers).
+Joining copies whole columns from the parts to the shards, so it is much cheaper than selecting. If the choice of texts
+depends on all parts, a part stores a mark of 16 bytes for each text: a digest (of equal texts, the first is kept) or a
+random number (the texts with the smallest numbers are kept).
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ SCHEMA = pa.schema(
     ]
 )
 """Schema of selected texts: `unit` is the index of the group of documents within which equal texts count once,
-`n_words` the number of words separated by single spaces, `n_counted` the number of counted words (`comparison`)."""
+`n_words` the number of words separated by single spaces, `n_counted` the number of counted words (see `comparison`)."""
 
 MARK_BYTES = 16
 _PART_SCHEMA = pa.schema(
@@ -37,7 +37,7 @@ _ROW_BYTES = 64
 
 
 class PartWriter:
-    """Writes the texts that one process selects to a Parquet file, in constant memory."""
+    """Writes the selected texts of one process to a Parquet file, in constant memory."""
 
     def __init__(self, path: Path) -> None:
         self._table = TableWriter(path, _PART_SCHEMA)
@@ -47,9 +47,10 @@ class PartWriter:
     def write(
         self, document: str, unit: int, text: str, n_counted: int, mark: bytes | None = None, within: bool = True
     ) -> None:
-        """Add a text; `within` is True if all its words are in the vocabulary.
+        """Add a text; `within` is True if all words of the text are in the vocabulary, and `mark` is a digest or a
+        random number.
 
-        Lone surrogates, which JSON may contain but Parquet may not, become U+FFFD.
+        Lone surrogates become U+FFFD, because Parquet, unlike JSON, cannot contain them.
         """
         if not text.isascii():
             text = without_surrogates(text)
@@ -92,7 +93,7 @@ def without_surrogates(text: str) -> str:
 
 
 def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
-    """Return the marks of the texts of all parts, in corpus order, as an array of shape (number of texts, 2)."""
+    """Return the marks of all texts in corpus order: uint64 [texts, 2]."""
     mark_arrays = [np.empty((0, 2), np.uint64)]
     for path in paths:
         for table in read_groups(path, ["mark"]):
@@ -103,8 +104,8 @@ def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
 
 
 def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the texts to keep, of shape (number of texts,): the first text with each mark."""
-    # lexsort is stable, so among equal marks the text that is first in the corpus comes first.
+    """Return which texts to keep, bool [texts]: the first text of those with equal marks."""
+    # Because lexsort is stable, texts with equal marks stay in corpus order.
     order = np.lexsort((marks[:, 1], marks[:, 0]))
     ordered = marks[order]
     keep = np.zeros(len(marks), np.bool_)
@@ -114,7 +115,7 @@ def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 
 def smallest(marks: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.bool_]:
-    """Return a mask of the texts to keep, of shape (number of texts,): the `number` texts with the smallest marks."""
+    """Return which texts to keep, bool [texts]: the `number` texts with the smallest marks."""
     keep = np.zeros(len(marks), np.bool_)
     keep[np.lexsort((marks[:, 1], marks[:, 0]))[:number]] = True
     return keep

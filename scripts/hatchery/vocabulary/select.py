@@ -1,10 +1,9 @@
-"""The stage `select_text`: selection of sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md,
-"Selection of text").
+"""Selection of sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md, "Selection of text").
 
-Files are processed in parallel, and the results are joined in file order; if the job is killed, finished parts are
-kept. Memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count once in the whole corpus,
-and the drawn windows if the corpus is one text. The authors' code shuffles texts by storing each unit of documents in a
-set; here the grouping stage shuffles, so the index of the unit is stored.
+Files are processed in parallel, and their results are joined in file order; finished parts survive a kill of the job.
+Memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count once in the whole corpus, and
+the drawn windows if the corpus is one text. The authors' code shuffles the texts of a unit of documents, because it
+stores them in a set. Here the grouping stage shuffles texts, so the index of the unit is stored.
 """
 
 import shutil
@@ -41,7 +40,7 @@ MEASURES = (
     (*_SEEN, *REASONS, DUPLICATE, *_ACCEPTED),
     (*_SEEN, _NOT_DRAWN, *_ACCEPTED, "accepted_within_vocabulary"),
 )
-"""Rows of counts.csv for filters, and for drawn windows; `candidates` are all accepted and rejected texts."""
+"""Rows of counts.csv: for filters, and for drawn windows. `candidates` counts accepted and rejected texts."""
 
 
 def select(
@@ -122,7 +121,7 @@ def _join(settings: SelectionSettings, source: str, parts: list[Part], run: Stag
 
 
 def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool_] | None:
-    """Return a mask of the texts to keep if this depends on all parts together, else None (all texts are kept)."""
+    """Return which texts of all parts to keep, bool [texts]; None if all texts are kept."""
     paths = [part.path for part in parts]
     if settings.level == "windows":
         return smallest(marks_of(paths), settings.windows_per_text) if settings.documents_per_text is None else None
@@ -130,8 +129,9 @@ def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArra
 
 
 def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
-    """Return the texts with the columns of SCHEMA; if `source` is None, a text's source comes from its document's
-    name.
+    """Return the texts with the columns of `SCHEMA`.
+
+    If `source` is None, the source of a text is in the name of its document.
     """
     unit = pc.add(table.column("unit"), pa.scalar(first_unit, pa.int32()))
     sources = (

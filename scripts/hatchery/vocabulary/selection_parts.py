@@ -1,11 +1,11 @@
 """One part of a selection: one process filters, or draws windows from, some files of a source.
 
-Within a unit of documents (`documents_per_unit`), equal texts count once. Units and texts never extend over two files,
-and no choice depends on the grouping of files into parts, so the number of processes does not change the result. If the
+Equal texts count once within a unit of documents (`documents_per_unit`). Units and texts never extend over two files,
+and the division of files into parts affects no choice, so the result does not depend on the number of processes. If the
 whole corpus is one unit, the parts store digests of the texts, and equal texts are removed when the parts are joined.
 
-Input documents come from a raw source, and are split into sentences by Punkt, or from a corpus, whose documents already
-have one sentence per line.
+Documents come from a raw source, and Punkt divides them into sentences; or they come from a corpus, whose documents
+already have one sentence per line.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 DUPLICATE = "duplicate"
-# Samples are taken from each of the first documents of a file, and then from every hundredth document, because choosing
+# Samples are taken from each of the first documents of a file and from every hundredth later document, because choosing
 # samples costs more than filtering.
 _FIRST_SAMPLED = 100
 _SAMPLED_EVERY = 100
@@ -54,21 +54,20 @@ _SAMPLED_EVERY = 100
 
 @dataclass(frozen=True)
 class Texts:
-    """The input files by name with (size in bytes, SHA-256), in reading order, and the function that reads a file."""
+    """The input files by name, with (size in bytes, SHA-256), in reading order, and the function that reads a file."""
 
     name: str
     """Name of the raw source or the corpus."""
     files: dict[str, tuple[int, str]]
     read: Callable[[str], Iterator[tuple[str, str]]]
-    """Yields (name, text) of a file's documents. Raises SourceError or ManifestError for a damaged file."""
+    """Yields (name, text) of the documents of a file. Raises SourceError or ManifestError for a damaged file."""
 
 
 @cache
 def opened_texts(manifest: Path, options: RawTextOptions | None) -> Texts:
-    """Return the input files of a raw source or, if `options` is None, of a corpus; `manifest` is read once per
-    process.
+    """Return the input files of a raw source or, if `options` is None, of a corpus; a process reads `manifest` once.
 
-    Raises SourceError or ManifestError if the manifest is damaged, and SourceError if no file matches the options.
+    Raises SourceError or ManifestError for a damaged manifest, and SourceError if no file matches the options.
     """
     if options is None:
         corpus = read_manifest(manifest)
@@ -91,15 +90,15 @@ def _raw_documents(source: RawSource, options: RawTextOptions, file: str) -> Ite
 
 
 def source_of(document: str) -> str:
-    """Return the source of a document in a corpus: the first part of the document's name."""
+    """Return the source of a document of a corpus: its name up to the first slash."""
     return document.partition("/")[0]
 
 
 @dataclass(frozen=True)
 class Task:
-    """The work of one process: some files of a source, and the settings of the selection.
+    """The work of a process: some files of a source, and the settings of the selection.
 
-    `first_file` is the index in the source of the first of `files`.
+    `first_file` is the index, in the source, of the first file in `files`.
     """
 
     settings: SelectionSettings
@@ -112,7 +111,7 @@ class Task:
 
     @property
     def texts(self) -> Texts:
-        """Return all input files of the source."""
+        """All input files of the source."""
         return opened_texts(self.source, self.settings.options)
 
 
@@ -124,14 +123,14 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        # The settings class has replaced None by a number.
+        # Never None here: `SelectionKeys` replaces None by a number.
         settings.minimum_counted_words or 0,
         settings.lower_case,
     )
     if settings.level == "spans":
         return SpanFilter(rule, settings.window_words, settings.stride_words).select
     if settings.options is None:
-        # The sentences of a corpus's document are its lines.
+        # In a corpus, each line of a document is a sentence.
         return lambda document, examples: plain_sentences(document, rule, lambda text: filter(None, text.split("\n")))
     return SentenceFilter(rule, open_splitter(None if model is None else opened(model)).punkt).select
 
@@ -150,7 +149,7 @@ def select_part(task: Task, path: Path) -> Facts:
 
 
 class _Record:
-    """Collects the counts, the number of units, and the samples of a part."""
+    """The counts, the number of units and the samples of a part."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -159,7 +158,7 @@ class _Record:
         self._accepted: list[str] = []
 
     def documents(self, task: Task, file: str) -> Iterator[tuple[str, str]]:
-        """Yield (name, text) of a file's documents, and count the documents."""
+        """Yield (name, text) of the documents of a file, and count documents and characters."""
         documents = characters = 0
         for name, text in task.texts.read(file):
             documents += 1
@@ -168,7 +167,7 @@ class _Record:
         self.counts.update(documents=documents, characters=characters)
 
     def sample(self, accepted: str | None, rejected: dict[str, str]) -> None:
-        """Add an accepted text, and rejected texts by reason, to the candidates for samples."""
+        """Offer an accepted text, and rejected texts by reason, as samples."""
         if accepted is not None:
             self._accepted = chosen_samples([*self._accepted, without_surrogates(accepted)])
         for reason, text in rejected.items():
@@ -184,7 +183,7 @@ class _Record:
 
 
 def sampled(index: int) -> bool:
-    """Return True if samples are taken from the document with this index in its file."""
+    """Return True if samples are taken from the document with index `index` in its file."""
     return index < _FIRST_SAMPLED or index % _SAMPLED_EVERY == 0
 
 
@@ -267,7 +266,7 @@ def _seed(task: Task, file: str) -> str:
 
 
 class _WindowWriter:
-    """Writes drawn windows: lower-cases them, counts their words, and takes samples."""
+    """Writes drawn windows in lower case if set, counts their words, and takes samples."""
 
     def __init__(self, task: Task, part: PartWriter, record: _Record) -> None:
         self._part, self._record = part, record

@@ -1,23 +1,24 @@
-"""Word lists: words of child-directed speech, the released list, dictionaries, and the vocabulary files of Hatchery.
+"""Word lists: words of child-directed speech, the released list, dictionaries, and vocabulary files of this project.
 
 Transcripts (docs/papers/reduced-vocabulary.md, "Words of child-directed speech" and "Cleaning of words") are CHILDES
-tables with one utterance per row, and are streamed. Dropped are utterances to children older than six years (2,190
-days; rows without age are kept), utterances without tokens, utterances of children, and utterances from collections
-other than the North American one. The text is the raw `gloss` column.
+tables with one utterance per row. The text is the raw `gloss` column. Dropped are utterances to children older than six
+years (2,190 days; rows without age are kept), utterances without tokens, utterances of children, and utterances from
+collections other than the North American one.
 
 Cleaning of words, as_published: the authors' regular expression contains an unescaped hyphen, so it deletes all ASCII
 characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more), and `! " # $`. The characters
 `%`, `&`, braces and all non-ASCII characters remain, and compounds are joined (`bye_bye` becomes `byebye`). Words of
-two letters that begin with s (`su`, `sk`) are also accepted: the released list contains all such words in the
-transcripts, and neither the dictionary nor a suffix explains ten of them; the reason is unknown. Cleaning of words,
-corrected: `-`, `+` and `_` separate the words of a compound, as in the texts that are compared with the list.
-Apostrophes are deleted, as the comparison expects, and so are digits and all other ASCII symbols. Words with characters
-other than a to z, and codes for unintelligible speech, are rejected.
+two letters that begin with s (`su`, `sk`) are accepted, because the released list contains all such words of the
+transcripts; the dictionary and the suffixes do not explain ten of them, and the reason is unknown.
+
+Cleaning of words, corrected: `-`, `+` and `_` separate the words of a compound, as in the texts that are compared with
+the list. Apostrophes, digits and all other ASCII symbols are deleted; `comparison` also deletes apostrophes. Words with
+characters other than a to z, and codes for unintelligible speech, are rejected.
 
 The authors' released file was saved by a spreadsheet, and their code reads it with the defaults of pandas
 (docs/papers/reduced-vocabulary.md, "The released list"). as_published uses the words that their code reads: `TRUE` and
-`FALSE` in capitals, which match no lower-cased text; `nan` (and, inferred, `null`) are lost as missing values; words
-with U+FFFD are unchanged. corrected restores `true` and `false`, keeps `nan`, and rejects and counts the words with
+`FALSE` in capitals, which match no lower-cased text, but not `nan` (and, inferred, `null`), which become missing
+values; words with U+FFFD are unchanged. corrected restores `true` and `false`, keeps `nan`, and rejects words with
 U+FFFD, whose letters are lost.
 """
 
@@ -38,14 +39,14 @@ from hatchery.settings.base import ReadingName
 OLDEST_DAYS = 2190.0
 CHILDREN = frozenset({"Target_Child", "Child"})
 COLLECTION = "Eng-NA"
-# Cells that denote a missing value in CHILDES tables.
+# Cells that represent a missing value in CHILDES tables.
 _MISSING = frozenset({None, "", "NA"})
 
 
 def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]) -> Iterator[str]:
-    """Yield the accepted utterances of one table in row order; numbers of read and dropped rows are added to `counts`.
+    """Yield the accepted utterances of a table in row order, and add the numbers of read and dropped rows to `counts`.
 
-    Raises SourceError, which names file and line, for a malformed table, a missing column, or an invalid number.
+    Raises SourceError, naming file and line, for a malformed table, a missing column, or an invalid number.
     """
     for place, row in table_rows(source, file, encoding):
         counts["rows"] += 1
@@ -61,7 +62,7 @@ def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]
 
 
 def table_rows(source: RawSource, file: str, encoding: str) -> Iterator[tuple[str, Mapping[str, str | None]]]:
-    """Yield (file and line for messages, row) of a CSV table with a header; a row maps headings to cells.
+    """Yield the rows of a CSV table with a header, as (file and line for messages, cells by column name).
 
     Raises SourceError for an empty table, and for rows with another number of cells than the header.
     """
@@ -111,7 +112,7 @@ _PLAIN = re.compile("[a-z]+")
 
 
 def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
-    """Yield the cleaned, lower-cased words of an utterance in text order, without words that cleaning makes empty."""
+    """Yield the cleaned, lower-cased words of an utterance in text order, without empty words."""
     for piece in utterance.split(" "):
         lower = piece.lower()
         if reading == "as_published":
@@ -128,7 +129,7 @@ def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
 def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> str | None:
     """Return the reason why a cleaned word is rejected, or None if it is accepted.
 
-    Without a dictionary, words need not be in a dictionary or have a suffix.
+    If `dictionary` is None, neither dictionary nor suffixes are checked.
     """
     if reading == "corrected":
         if word in UNINTELLIGIBLE:
@@ -151,9 +152,9 @@ _REPLACEMENT = "\ufffd"
 def listed_words(
     source: RawSource, file: str, encoding: str, word_column: str, frequency_column: str | None
 ) -> Iterator[tuple[str, int]]:
-    """Yield (word, frequency) of a CSV list, as written in the file; the frequency is 0 without `frequency_column`.
+    """Yield (word, frequency) of a CSV list, unchanged; the frequency is 0 without `frequency_column`.
 
-    Raises SourceError, which names file and line, for a row without word, or whose frequency is not a whole number.
+    Raises SourceError, naming file and line, for a row without word, and for a frequency that is not a whole number.
     """
     for place, row in table_rows(source, file, encoding):
         word = cell(row, word_column, place)
@@ -178,17 +179,17 @@ def list_rejection(word: str, reading: ReadingName) -> str | None:
 
 
 def restored(word: str, reading: ReadingName) -> str:
-    """Return a word of the released list; `corrected` undoes the capitals that the spreadsheet introduced."""
+    """Return a word of the released list; corrected restores the case of TRUE and FALSE."""
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 
 
 def dictionary_files(source: RawSource) -> list[str]:
-    """Return the files of a dictionary: all except those named README."""
+    """Return the files of a dictionary: all files except those whose name begins with README."""
     return [file for file in source.names() if not file.rsplit("/", 1)[-1].upper().startswith("README")]
 
 
 def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
-    """Return the words, one per line, of all files of a source except those named README.
+    """Return the words, one per line, of all files of a dictionary (see `dictionary_files`).
 
     Raises SourceError if there are no words.
     """
@@ -200,10 +201,10 @@ def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
 
 
 def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return the numbers of words in which our list and the released list agree or differ.
+    """Return the counts of a comparison between our list and the released list.
 
-    The numbers are those of words in both lists, only in the released list and only in ours, and of words in both lists
-    whose frequency in ours is equal, lower or higher.
+    They are the numbers of words in both lists, only in the released list and only in ours, and of words in both lists
+    whose frequency in our list is equal, lower or higher.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()
@@ -223,9 +224,9 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
 
 
 def read_vocabulary(manifest: str | Path) -> frozenset[str]:
-    """Return the words of the vocabulary with this manifest.
+    """Return the words of the vocabulary with the manifest `manifest`.
 
-    Raises ManifestError or EvaluationError if the file of words is missing or damaged.
+    Raises ManifestError or EvaluationError if its file of words is missing or damaged.
     """
     path = read_manifest(manifest).file("vocabulary.csv")
     return frozenset(texts["word"] for _, texts in read_rows(path, ("word", "frequency")))

@@ -35,8 +35,8 @@ def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, 
 class ShortSpanMasking:
     """Masks complete spans until enough tokens are masked.
 
-    The wanted number of tokens is the sequence length times the share, randomly rounded up or down, and at least 1 with
-    `at_least_one`.
+    The wanted number of tokens is the number of all tokens times the share, randomly rounded up or down, and at least 1
+    with `at_least_one`.
     """
 
     needs_word_starts: ClassVar[bool] = False

@@ -1,1 +1,1 @@
-"""Choice of a tokenizer by measurements: sizes per type, word-split ratio, ESMS, and the 95 % rule."""
+"""Choice of a tokenizer by measures: word-split ratio, ESMS, and the 95 % rule for the vocabulary size."""

@@ -1,15 +1,13 @@
-"""The tokenizers of a sweep, which are trained, or truncated from a larger tokenizer if the result is the same, and the
-parts of the sweep's work.
+"""The candidate tokenizers of a sweep: each is trained, or truncated from a larger tokenizer if the result is the same.
 
-A nested type (BPE, WordPiece) is trained once, in the largest size that the sweep or its search needs: training
-repeatedly merges the most frequent pair until the vocabulary is full, independently of the final size, so that a
-smaller vocabulary is the beginning of a larger vocabulary. A test compares the files byte for byte. Unigram models are
-pruned from a larger vocabulary, so each size is trained separately. Every tokenizer file is loaded again, as a check,
-before it is used.
+A nested type (BPE, WordPiece) is trained once, in the largest size that the sweep or its search needs. Its training
+merges the most frequent pair, independently of the final size, until the vocabulary is full, so a smaller vocabulary is
+the beginning of a larger vocabulary. A test compares the files byte for byte. A Unigram vocabulary is pruned from a
+larger one, so each size is trained separately. Every tokenizer file is loaded as a check before it is used.
 
-Each part (train a tokenizer, count the pre-tokens of a shard, measure a tokenizer) writes one file, whose name is the
-digest of all inputs of the part, so that a killed sweep continues, and sizes or types can be added without training all
-other tokenizers again (artifacts/parallel_map.py).
+The work is divided into parts: train a tokenizer, count the pre-tokens of a shard, measure a tokenizer. Each part
+writes one file, whose name is the digest of the part's inputs. So a killed sweep continues with the missing parts, and
+additional sizes or types do not cause training of all other tokenizers again (artifacts/parallel_map.py).
 """
 
 import json
@@ -49,9 +47,8 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 @dataclass(frozen=True)
 class TrainTask:
-    """Training of one tokenizer on the documents of `shards`; `where` names the tokenizer in errors, `threads` is the
-    number of the library's threads.
-    """
+    """Training of one tokenizer on the documents of `shards` with `threads` library threads; `where` names the
+    tokenizer in error messages."""
 
     settings: TokenizerSettings
     shards: tuple[Path, ...]
@@ -61,7 +58,7 @@ class TrainTask:
 
 @dataclass(frozen=True)
 class CountTask:
-    """Counting of the pre-tokens of one shard, whose text the tokenizer in the file `tokenizer` splits."""
+    """Counting of the pre-tokens of one shard; the tokenizer file `tokenizer` determines the pre-tokens."""
 
     shard: Path
     tokenizer: Path
@@ -70,9 +67,8 @@ class CountTask:
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """Measurement of the tokenizer in a file, on the sample (JSON list of sequences), the words of ESMS, and the
-    counted pre-tokens.
-    """
+    """Measurement of the tokenizer file `tokenizer`, by the sample (JSON list of sequences), the words of ESMS, and
+    counts of pre-tokens."""
 
     tokenizer: Path
     sample: Path
@@ -95,7 +91,7 @@ def train_part(task: TrainTask, path: Path) -> Facts:
 
 
 def count_part(task: CountTask, path: Path) -> Facts:
-    """Write the table of pre-tokens of one shard."""
+    """Count the pre-tokens of one shard, and write their counts as a table."""
     use_threads(1)
     lines = (line for found in LineStream([task.shard], sources=task.sources) for line in found)
     table = pre_token_table(count_pre_tokens(lines, load_definition(task.tokenizer), str(task.tokenizer)))
@@ -104,7 +100,7 @@ def count_part(task: CountTask, path: Path) -> Facts:
 
 
 def merge_part(tables: tuple[Path, ...], path: Path) -> Facts:
-    """Write the table of the summed counts of several tables of pre-tokens."""
+    """Write the sum of several tables of pre-token counts."""
     table = pre_token_table(read_pre_tokens(tables))
     pq.write_table(table, path, compression="zstd")
     return {"pre_tokens": table.num_rows}
@@ -145,17 +141,17 @@ NESTED_KINDS = ("wordpiece", "byte_bpe")
 
 
 def is_nested(settings: TokenizerSettings) -> bool:
-    """Return whether a smaller tokenizer of these settings is the beginning of a larger tokenizer."""
+    """Return whether a smaller vocabulary of this tokenizer type is the beginning of a larger vocabulary."""
     return settings.kind in NESTED_KINDS
 
 
 def vocabulary_size(definition: Definition) -> int:
-    """Return the number of entries of a tokenizer's model."""
+    """Return the number of entries of a tokenizer's vocabulary."""
     return len(definition["model"]["vocab"])
 
 
 def smallest_size(definition: Definition) -> int:
-    """Return the number of entries of a nested tokenizer before its first merge: special tokens and alphabet."""
+    """Return the number of entries before the first merge: special tokens and alphabet of a nested type."""
     prefix = definition["model"].get("continuing_subword_prefix") or ""
     special = {token["content"] for token in definition["added_tokens"]}
     return sum(
@@ -165,9 +161,10 @@ def smallest_size(definition: Definition) -> int:
 
 
 def cut_down(definition: Definition, size: int, where: str) -> Definition:
-    """Return the definition of the nested tokenizer with the first `size` entries of the given definition.
+    """Return a nested tokenizer truncated to its first `size` entries.
 
-    Raises TokenizationError naming `where` if `size` exceeds the vocabulary or is below special tokens and alphabet.
+    Raises TokenizationError, naming `where`, if `size` exceeds the vocabulary, or is too small for special tokens and
+    alphabet.
     """
     model = definition["model"]
     entries = vocabulary_size(definition)
@@ -186,7 +183,8 @@ def cut_down(definition: Definition, size: int, where: str) -> Definition:
 
 
 def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
-    """Return the merges up to the merge that makes entry `size - 1`; some merges make an entry that already exists."""
+    """Return the merges up to the merge that makes the entry with the id `size - 1`; some merges make an existing
+    entry."""
     prefix = model.get("continuing_subword_prefix") or ""
     last = smallest - 1
     kept: list[Any] = []
@@ -200,7 +198,7 @@ def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
 
 
 class Candidates:
-    """Trains the tokenizers of a sweep, stores them in `parts_folder`, and returns each as a definition."""
+    """Trains the tokenizers of a sweep and stores them in `parts_folder`."""
 
     def __init__(self, settings: SweepSettings, corpus: Manifest, parts_folder: Path, threads: int) -> None:
         self.settings = settings
@@ -223,7 +221,7 @@ class Candidates:
         return max(sizes)
 
     def definition(self, candidate: CandidateType, size: int) -> Definition:
-        """Return the tokenizer of a type and size; it is trained only if it is no part of a trained tokenizer.
+        """Return the tokenizer of a type and size, trained or truncated from a trained tokenizer.
 
         Raises TokenizationError if the corpus does not support the size.
         """
@@ -240,7 +238,7 @@ class Candidates:
         return definition
 
     def write(self, candidate: CandidateType, size: int, folder: Path) -> Path:
-        """Write the tokenizer file of a type and size to `folder`, in the library's format, and check it."""
+        """Write the tokenizer file of a type and size to `folder`, and load the file as a check; return its path."""
         path = folder / f"{candidate.name}_{size}.json"
         backend = open_backend(self.definition(candidate, size), f"types.{candidate.name}")
         write_text(path, backend.to_str(pretty=True))

@@ -1,9 +1,9 @@
-"""The rule of Gowda and May (2020): 95 % of the types of a vocabulary should occur at least 100 times in training.
+"""The rule of Gowda and May (2020): 95 % of a vocabulary's types should occur at least 100 times in the training text.
 
-Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line and take
-the frequency of the type at rank floor(0.95 x number of types), by falling frequency. A token never crosses a
-pre-token, so the pre-tokens are counted once per corpus and each distinct pre-token is encoded once per size, which
-gives the same frequencies at a fraction of the cost. Special tokens that a text spells out are not counted as types.
+Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line, and take
+the frequency of the type at rank floor(0.95 x number of types) in descending order. Because a token never extends over
+the end of a pre-token, pre-tokens are counted once per corpus, and each distinct pre-token is encoded once per size;
+this gives the same frequencies at a fraction of the cost. Special tokens that a text spells out do not count as types.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _BATCH = 8192
 
 @dataclass(frozen=True)
 class Probe:
-    """A vocabulary size that the search evaluated, and its frequency."""
+    """A vocabulary size that the search has evaluated, and the frequency of its type at the rank of the rule."""
 
     size: int
     frequency_at_95_percent: int
@@ -33,16 +33,14 @@ class Probe:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Result of the search: the largest size that satisfies the rule, if any, and the evaluated sizes, rising."""
+    """The largest size that satisfies the rule, or None, and all evaluated sizes in ascending order."""
 
     largest_size: int | None
     probes: list[Probe]
 
 
 def count_pre_tokens(lines: Iterable[str], definition: Definition, where: str) -> Counter[str]:
-    """Return the frequency of each pre-token in the lines, after normalisation and in the spelling of the model's
-    input.
-    """
+    """Return the count of each pre-token in the lines, normalised and spelled as in the model's vocabulary."""
     backend = open_backend(definition, where)
     normalizer, pre_tokenizer = backend.normalizer, backend.pre_tokenizer
     counts: Counter[str] = Counter()
@@ -63,7 +61,7 @@ def pre_token_table(counts: Mapping[str, int]) -> pa.Table:
 
 
 def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
-    """Return the summed counts of tables of pre-tokens."""
+    """Return the counts in several tables of pre-tokens, added up."""
     counts: Counter[str] = Counter()
     for path in paths:
         table = read_table(path)
@@ -73,7 +71,7 @@ def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
 
 
 def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> np.ndarray:
-    """Return the frequency of each token id (int64 [vocabulary size]); each pre-token is weighted by its count."""
+    """Return the frequency of each token id in all counted pre-tokens: int64 [vocabulary size]."""
     backend = open_backend(model_only(definition), where)
     counts = np.zeros(backend.get_vocab_size(), dtype=np.int64)
     names = sorted(pre_tokens)
@@ -87,22 +85,21 @@ def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where:
 
 
 def frequency_of_rule(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> int:
-    """Return the frequency of the type at rank floor(0.95 x number of types), for a tokenizer and counted
-    pre-tokens.
-    """
+    """Return the frequency of the type at rank floor(0.95 x number of types), for a tokenizer and counts of
+    pre-tokens."""
     return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
 
 
 def sizes_between(lowest: int, highest: int, step: int) -> list[int]:
-    """Return `lowest`, `lowest + step` and so on, and `highest`."""
+    """Return the sizes from `lowest` below `highest` at the distance `step`, and `highest`."""
     return sorted({*range(lowest, highest, step), highest})
 
 
 def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least_frequency: int) -> SearchResult:
-    """Return the largest of the rising `sizes` whose frequency is at least `least_frequency`, by bisection.
+    """Return the largest of the ascending `sizes` whose frequency is at least `least_frequency`, or None, by bisection.
 
-    Assumes that the frequency does not rise with the size. If the frequency rises for some size, the result satisfies
-    the rule and the next larger size does not, but an even larger size may. None if the first size already fails.
+    Assumes that a larger size has no higher frequency. Otherwise, the result satisfies the rule and the next larger
+    size does not, but an even larger size may.
     """
     seen: dict[int, int] = {}
 
@@ -112,7 +109,7 @@ def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least
 
     low, high = -1, len(sizes)
     while high - low > 1:
-        # Evaluate both ends first, because they may decide the search.
+        # The smallest and the largest size are evaluated first, because they may decide the search.
         middle = 0 if low < 0 else len(sizes) - 1 if high == len(sizes) else (low + high) // 2
         if satisfies(sizes[middle]):
             low = middle

@@ -1,30 +1,31 @@
-"""Measures of a tokenizer: tokens per word in isolation, fertility in running text, and the match with morphemes.
+"""Measures of a tokenizer: word-split ratio (isolated words), fertility (running text), and ESMS (agreement with
+morphemes).
 
-Any `tokenizer.json` of the library can be opened, so that the pretrained references of the reduced-vocabulary study
-(roberta-base, bert-base-uncased, t5-base) can be compared with tokenizers trained here. Truncation and padding are off.
+Any `tokenizer.json` of the library can be measured, so the reference tokenizers of the reduced-vocabulary study
+(roberta-base, bert-base-uncased, t5-base) can be compared with tokenizers of this project. Truncation and padding are
+off.
 
 Word-split ratio (reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Word-split ratio and
-choice"): tokens per word when each word is tokenised alone. Words are separated by single spaces and are tokenised
-without a leading-space marker; an empty string, left by a doubled space, counts as a word of 0 tokens. Because words in
-running text carry the marker, as do most entries of a byte-level vocabulary, the ratio overstates the number of tokens
-per word in text. `fertility` is the corrected figure: tokens of running text per word between white space, over the
-same sample.
+choice"): mean number of tokens per word when each word is tokenised alone, without a space before it. Words are
+separated by single spaces; an empty string between two spaces counts as a word of 0 tokens. In running text, words have
+a space before them, as have most entries of a byte-level vocabulary, so the ratio overstates the number of tokens per
+word. The corrected measure is `fertility`: tokens of running text per word between white space, over the same sample.
 
-The sample contains sequences drawn without replacement from all splits. Every sequence gets a seeded random number, in
-the order of the corpus, and the sequences with the smallest numbers are kept, so one pass in flat memory is enough and
-the sample depends only on the corpus and the seed.
+The sample contains sequences drawn without replacement from all splits. Every sequence gets a random number, in the
+order of the corpus, and the sequences with the smallest numbers are kept. So one pass is enough, memory is constant,
+and the sample depends only on corpus and seed.
 
-ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): how well a tokenizer splits
-words into their morphemes. `definition` is the share of words whose tokens are exactly the reference morphemes.
-`published_code` gives partial credit: every token that occurs among the word's morphemes counts 1, a word with one
-token or with one token per letter counts 0, and the sum is divided by the number of morphemes of all words; all printed
-values were computed like this. It deletes `#` and underscores but not U+2581, so the first piece of a SentencePiece
-word never counts; `published_code_corrected` compares the letters that tokens represent.
+ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): agreement of a word's tokens
+with its morphemes. `definition` is the share of words whose tokens are exactly the morphemes of the list.
+`published_code`, the source of all printed values, gives partial credit: every token that is one of the word's
+morphemes counts 1, a word with one token or with one token per letter counts 0, and the sum is divided by the number of
+morphemes of all words. This code deletes `#` and underscores but not U+2581, so the first token of a SentencePiece word
+never counts; `published_code_corrected` compares the letters that tokens represent.
 
-The words of ESMS come from the user's list, or from one of two lists that are shipped. A list is CSV with the columns
-`word` and `morphemes`, the morphemes separated by spaces; lines that begin with `#` are comments. The 127 words of the
-study were never released. `public_13` are the 13 words that its Table 5 prints; `own` is a longer list that we wrote;
-it is not the paper's list.
+The words of ESMS come from the user's list or from a shipped list. A list is a CSV file with the columns `word` and
+`morphemes`, where spaces separate morphemes; lines that begin with `#` are comments. The 127 words of the study were
+never released. `public_13` contains the 13 words printed in the study's Table 5; `own` is this project's list, not the
+paper's.
 """
 
 import csv
@@ -51,12 +52,13 @@ from hatchery.tokenization.selection.settings import MORPHEME_FILE
 from hatchery.tokenization.tokenizer_file import Definition, open_backend
 
 WORD_MARKER = "\u2581"
-"""The character that marks the beginning of a word in SentencePiece."""
+"""The character at the beginning of a word in SentencePiece vocabularies."""
 _BATCH = 4096
 
 
 def read_definition(text: str, where: str) -> Definition:
-    """Parse the text of a `tokenizer.json`. Raises TokenizationError naming `where` if the text is not a tokenizer."""
+    """Return the content of a `tokenizer.json` from its text. Raises TokenizationError, naming `where`, for other
+    text."""
     try:
         definition = json.loads(text)
         vocabulary, kind = definition["model"]["vocab"], definition["model"]["type"]
@@ -68,9 +70,9 @@ def read_definition(text: str, where: str) -> Definition:
 
 
 def isolated(definition: Definition) -> Definition:
-    """Return the definition for words in isolation: its byte-level pre-tokeniser adds no space before a text.
+    """Return the tokenizer for isolated words: its byte-level pre-tokeniser adds no space before a text.
 
-    The metaspace marker of SentencePiece stays, because the published code scores it with the word.
+    The Metaspace marker of SentencePiece stays, because the published code scores the marker with the word.
     """
     return {**definition, "pre_tokenizer": _without_prefix_space(definition.get("pre_tokenizer"))}
 
@@ -88,13 +90,13 @@ def _without_prefix_space(part: Any) -> Any:
 
 
 def model_only(definition: Definition) -> Definition:
-    """Return the definition of the model alone, whose input is one pre-token that is already normalised."""
+    """Return the tokenizer reduced to its model, whose input is one normalised pre-token."""
     parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
     return {**definition, **dict.fromkeys(parts), "added_tokens": []}
 
 
 def unknown_token(definition: Definition) -> str | None:
-    """Return the name of the unknown token, or None for a model without one."""
+    """Return the name of the unknown token; None if the model has no unknown token."""
     model = definition["model"]
     if model["type"] == "Unigram":
         index = model.get("unk_id")
@@ -104,9 +106,10 @@ def unknown_token(definition: Definition) -> str | None:
 
 
 def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
-    """Return the letters that each token represents: without continuation prefix and word marker, bytes as characters.
+    """Return the letters that each token represents, without continuation prefix and word marker; bytes become
+    characters.
 
-    A token that is only a marker is left out.
+    A token that consists only of the marker is left out.
     """
     prefix = definition["model"].get("continuing_subword_prefix") or ""
     part = definition.get("pre_tokenizer") or {}
@@ -122,10 +125,11 @@ def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
 
 
 def tokens_of(backend: Backend, texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the tokens of every text, without [CLS] and other added tokens; an empty text has no token. Parallel over
-    texts.
+    """Yield the tokens of every text, without [CLS] and other added tokens; an empty text has no tokens.
+
+    The library encodes texts in parallel.
     """
-    # The fast variant of the method returns only ids, so the tokens are looked up in the vocabulary.
+    # `encode_batch_fast` returns only ids, so the tokens are looked up in the vocabulary.
     names = {index: token for token, index in backend.get_vocab(with_added_tokens=True).items()}
     for start in range(0, len(texts), _BATCH):
         batch = list(texts[start : start + _BATCH])
@@ -137,7 +141,7 @@ Unit = Literal["documents", "lines"]
 
 
 def sequences_of(texts: Iterable[str], unit: Unit) -> Iterator[str]:
-    """Yield the sequences of documents: the documents, or their lines; sequences of only white space are left out."""
+    """Yield the sequences of texts: the texts themselves or their lines, without sequences of only white space."""
     for text in texts:
         for sequence in [text] if unit == "documents" else text.split("\n"):
             if sequence.strip():
@@ -145,7 +149,7 @@ def sequences_of(texts: Iterable[str], unit: Unit) -> Iterator[str]:
 
 
 def texts_of(shards: Mapping[str, Sequence[Path]], splits: Sequence[str]) -> Iterator[str]:
-    """Yield the documents of the given splits, in the order of the splits and shards."""
+    """Yield the documents of `splits`, in the order of splits and shards."""
     for split in splits:
         for path in shards.get(split, ()):
             for batch in read_batches(path):
@@ -153,16 +157,16 @@ def texts_of(shards: Mapping[str, Sequence[Path]], splits: Sequence[str]) -> Ite
 
 
 def draw(sequences: Iterable[str], count: int, seed: int) -> list[str]:
-    """Return `count` sequences drawn without replacement, in their order; all sequences if there are fewer."""
+    """Return `count` sequences drawn without replacement, in their original order; all if there are fewer."""
     rng = random.Random(f"word-split sample {seed}")
     kept = heapq.nsmallest(count, ((rng.random(), number, text) for number, text in enumerate(sequences)))
     return [text for _, _, text in sorted(kept, key=itemgetter(1))]
 
 
 def count_words(sequences: Iterable[str]) -> Counter[str]:
-    """Return the frequency of each space-separated word; two adjacent spaces contain an empty word.
+    """Return the frequency of each space-separated word; between two adjacent spaces is an empty word.
 
-    The lines of a sequence are joined by one space and blank lines left out, so line ends add no empty words.
+    A sequence's lines are joined by a space, without blank lines, so line ends add no empty words.
     """
     words: Counter[str] = Counter()
     for sequence in sequences:
@@ -171,7 +175,7 @@ def count_words(sequences: Iterable[str]) -> Counter[str]:
 
 
 def word_split_ratio(definition: Definition, words: Counter[str], where: str) -> float:
-    """Return the mean number of tokens per word in isolation. Raises CorpusError naming `where` if there is no word."""
+    """Return the mean number of tokens of isolated words. Raises CorpusError, naming `where`, if there is no word."""
     total = words.total()
     if not any(words):
         raise CorpusError(f"{where}: the sample has no words to measure a word-split ratio on")
@@ -182,8 +186,7 @@ def word_split_ratio(definition: Definition, words: Counter[str], where: str) ->
 
 
 def running_text(definition: Definition, sequences: Sequence[str], where: str) -> tuple[float, float]:
-    """Return fertility (tokens per word between white space) and share of unknown tokens, over the lines of the
-    sequences.
+    """Return fertility (tokens per word between white space) and the share of unknown tokens in the lines of sequences.
 
     Raises CorpusError if there is no word.
     """
@@ -205,20 +208,20 @@ COLUMNS = ["word", "morphemes"]
 
 @dataclass(frozen=True)
 class Word:
-    """A word and the morphemes that spell it."""
+    """A word and its morphemes, whose concatenation is the word."""
 
     text: str
     morphemes: tuple[str, ...]
 
 
 def shipped_words(name: str) -> list[Word]:
-    """Return the words of the shipped list `public_13` or `own`."""
+    """Return the words of the shipped list `name`, `public_13` or `own`."""
     path = Path(__file__).with_name(f"morphemes_{name}.csv")
     return parse_words(path.read_text(encoding="utf-8"), path.name)
 
 
 def source_words(manifest: str | Path) -> list[Word]:
-    """Return the words of a registered source with exactly one CSV file. Raises SourceError naming file and line."""
+    """Return the words of a source that contains exactly one CSV file. Raises SourceError, naming file and line."""
     source = open_source(manifest)
     name = source.one_name(MORPHEME_FILE)
     content = source.read_bytes(name)
@@ -230,9 +233,9 @@ def source_words(manifest: str | Path) -> list[Word]:
 
 
 def parse_words(text: str, where: str) -> list[Word]:
-    """Parse a list of words.
+    """Return the words of a list from its text.
 
-    Raises SourceError naming `where` and the line for morphemes that do not spell their word, a repeated word, a
+    Raises SourceError, naming `where` and the line, for morphemes that do not spell their word, a repeated word, a
     missing column, damaged CSV, or a list without words.
     """
     lines = list(_lines(text))
@@ -260,7 +263,7 @@ def parse_words(text: str, where: str) -> list[Word]:
 
 
 def _lines(text: str) -> Iterable[tuple[int, str]]:
-    """Yield the lines that are neither empty nor comments, with their numbers."""
+    """Yield the lines that are neither empty nor comments, with their line numbers."""
     for number, line in enumerate(io.StringIO(text), start=1):
         if line.strip() and not line.startswith("#"):
             yield number, line
@@ -268,7 +271,7 @@ def _lines(text: str) -> Iterable[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class EsmsScores:
-    """ESMS in its three versions, each from 0 to 1."""
+    """The three versions of ESMS, each from 0 to 1."""
 
     definition: float
     published_code: float
@@ -276,23 +279,22 @@ class EsmsScores:
 
 
 def equals_morphemes(pieces: Sequence[str], word: Word) -> bool:
-    """Return whether the tokens of a word equal its morphemes (the paper's definition); `pieces` are the letters of
-    each token.
-    """
+    """Return whether `pieces`, the letters of each token, equal the word's morphemes, as in the paper's definition."""
     return tuple(pieces) == word.morphemes
 
 
 def partial_credit(tokens: Sequence[str], word: Word) -> int:
-    """Return the published code's credit for one word: the number of its tokens that occur among its morphemes."""
+    """Return the number of a word's tokens that are among its morphemes, as in the published code.
+
+    It is 0 for a word with one token or with one token per letter.
+    """
     if len(tokens) in (1, len(word.text)):
         return 0
     return sum(token.replace("#", "").replace("_", "") in word.morphemes for token in tokens)
 
 
 def esms(definition: Definition, words: Sequence[Word], where: str) -> EsmsScores:
-    """Return the ESMS of a tokenizer over words in isolation. `words` must not be empty (the reader of a list refuses
-    empty lists).
-    """
+    """Return the ESMS of a tokenizer over isolated words; there must be at least one word."""
     backend = open_backend(isolated(definition), where)
     tokenised = list(tokens_of(backend, [word.text for word in words]))
     pieces = [surfaces(definition, tokens) for tokens in tokenised]

@@ -1,6 +1,6 @@
 """Settings of the stage `select_tokenizer`: the candidate tokenizers, their measures, and the choice.
 
-Source: reduced-vocabulary study, Section 3.3 (sweep, word-split ratio, ESMS, choice) and LTG-BERT, Appendix G (the rule
+Sources: reduced-vocabulary study, Section 3.3 (sweep, word-split ratio, ESMS, choice); LTG-BERT, Appendix G (the rule
 of Gowda and May). Impossible settings are refused before any training.
 """
 
@@ -18,18 +18,18 @@ from hatchery.typed import build
 MORPHEME_FILE = "*.csv"
 """File pattern of a user's list of morphemes; exactly one file must match."""
 TOKENIZER_FILE = ("tokenizer.json", "*.json")
-"""File patterns of a reference tokenizer: `tokenizer.json`, or else a JSON file of any name."""
+"""File patterns of a reference tokenizer: `tokenizer.json` or, without such a file, one JSON file."""
 Esms = Literal["esms_definition", "esms_published_code", "esms_published_code_corrected"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateKeys(Settings):
-    """Vocabulary sizes of a tokenizer type, and the reference for its word-split ratio."""
+    """Vocabulary sizes of a tokenizer type, and word-split ratio of its reference tokenizer."""
 
     sizes: Annotated[tuple[VocabularySize, ...], MinLen(1)]
     """Vocabulary sizes in ascending order, including special tokens and alphabet."""
     reference_ratio: Positive | None = None
-    """Word-split ratio of the reference as a number, if it is not measured on a file; null has no such number."""
+    """Word-split ratio of the reference tokenizer, if its file is not measured; null if the ratio is not set."""
     published_as: str | None = None
     """Name of the type in the table of published values; null shows no published values."""
 
@@ -42,16 +42,12 @@ class CandidateType(CandidateKeys):
     """A tokenizer type and its vocabulary sizes."""
 
     name: str
-    """Name in the tables; file names of its tokenizers begin with it."""
+    """Name of the type in tables; the file names of its tokenizers begin with this name."""
     definition: dict[str, Any]
-    """Settings that determine the tokenizer except its size: the keys of `TokenizerSettings` without
-    `vocabulary_size`.
-    """
+    """Settings of the tokenizer except its size: the keys of `TokenizerSettings` without `vocabulary_size`."""
 
     def settings(self, size: int) -> TokenizerSettings:
-        """Return the settings of this type's tokenizer with `size` entries. Raises ConfigError naming the type and the
-        key.
-        """
+        """Return the settings of this type's tokenizer with `size` entries. Raises ConfigError, naming type and key."""
         where = f"types.{self.name}"
         try:
             settings = build(TokenizerSettings, {**self.definition, "vocabulary_size": size})
@@ -64,16 +60,16 @@ class CandidateType(CandidateKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencySearch(Settings):
-    """Search for the largest vocabulary in which 95 % of the types are frequent enough (Gowda and May, 2020)."""
+    """Search for the largest vocabulary in which 95 % of the types occur often enough (Gowda and May, 2020)."""
 
     type: str
     """Name of the tokenizer type."""
     lowest: VocabularySize
     """Smallest vocabulary size."""
     highest: VocabularySize
-    """Largest vocabulary size; the corpus must support it, and a nested type is trained once, with this size."""
+    """Largest vocabulary size, which the corpus must support; BPE and WordPiece are trained once, with this size."""
     step: Count = 64
-    """Distance between sizes: `lowest`, `lowest + step` and so on, and `highest`."""
+    """Distance between two sizes of the search, from `lowest` on; the last size is `highest`."""
     least_frequency: Count = 100
     """Minimum number of occurrences of the type at rank floor(0.95 x number of types)."""
 
@@ -83,38 +79,38 @@ class FrequencySearch(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepKeys(Settings):
-    """Measures of the candidate tokenizers of a corpus, and the rule that chooses one of them."""
+    """Measures of the candidate tokenizers of a corpus, and the rule that chooses a tokenizer."""
 
     sample_sequences: Count = 5000
-    """Maximum number of sequences, drawn without replacement, for the word-split ratio; the paper uses 5,000 (10,000
-    unconstrained)."""
+    """Maximum number of sequences, drawn without replacement, for the word-split ratio. The paper uses 5,000, and
+    10,000 for its unconstrained corpora."""
     sample_splits: Splits = ("train", "dev", "test")
-    """Splits from which the sample is drawn, if the corpus has them."""
+    """Splits of the corpus from which the sample is drawn; missing splits are skipped."""
     sequence_unit: Literal["documents", "lines"] = "documents"
-    """Unit of a sequence: a document (for corpora made of sequences), or one of its lines (for articles and books)."""
+    """Unit of a sequence. documents: for corpora whose documents are sequences. lines: for articles and books."""
     seed: Natural = 0
     """Random seed of the sample."""
     morphemes: Literal["own", "public_13"] | None = "own"
-    """List of words and their morphemes for ESMS: own (127 English words of this project, not the paper's) or public_13
-    (the 13 words printed in the paper); null if `morphemes_data` names a list."""
+    """List of words with their morphemes for ESMS. own: 127 English words of this project, not the paper's. public_13:
+    the 13 words printed in the paper. null: the list that `morphemes_data` names."""
     choose_by: Esms = "esms_published_code"
-    """Version of ESMS that selects between the types."""
+    """Version of ESMS by which the tokenizer type is chosen."""
     compared_decimals: Annotated[int, Range(ge=0, le=9)] | None = 2
-    """Number of decimals to which ratios are rounded before the comparison, 2 as printed in the paper; null does not
-    round."""
+    """Number of decimals to which word-split ratios are rounded before they are compared; the paper prints 2. null does
+    not round."""
     frequency_search: FrequencySearch | None = None
-    """Search for the largest vocabulary in which 95 % of the types are frequent enough (Gowda and May, 2020); null
-    skips it."""
+    """Search for the largest vocabulary in which 95 % of the types occur often enough (Gowda and May, 2020); null
+    searches nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSettings(SweepKeys):
-    """Settings of one sweep."""
+    """Settings of a sweep."""
 
     name: str
     """Name of the sweep, for titles."""
     types: Annotated[tuple[CandidateType, ...], MinLen(1)]
-    """The candidate types, in the order of the tables; if types have equal ESMS, the first one is chosen."""
+    """Candidate types, in the order of the tables; of several types with equal ESMS, the first is chosen."""
 
     def __post_init__(self) -> None:
         """Refuse impossible settings. Raises ConfigError naming the key."""
@@ -131,7 +127,7 @@ class SweepSettings(SweepKeys):
                 raise RefusedError("frequency_search.type", str(error)) from error
 
     def type_named(self, name: str) -> CandidateType:
-        """Return the candidate type called `name`. Raises ConfigError if there is no type of this name."""
+        """Return the candidate type `name`. Raises ConfigError if this type does not exist."""
         for candidate in self.types:
             if candidate.name == name:
                 return candidate

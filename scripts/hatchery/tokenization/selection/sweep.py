@@ -1,7 +1,7 @@
-"""A sweep of tokenizers: train the candidates, measure them and their references, and choose one.
+"""A sweep of tokenizers: train the candidates, measure candidates and references, and choose a tokenizer.
 
-Source: reduced-vocabulary study, Section 3.3 and Table 6 (sweep), and LTG-BERT, Appendix G (the rule of Gowda and May).
-The same corpus and settings give the same bytes, for any number of threads; a killed sweep continues with the missing
+Sources: reduced-vocabulary study, Section 3.3 and Table 6 (sweep); LTG-BERT, Appendix G (the rule of Gowda and May).
+The same corpus and settings give the same bytes, for any number of threads; a killed sweep continues with its missing
 parts.
 """
 
@@ -66,14 +66,14 @@ LISTS = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Results of a sweep: its tokenizers, the published values, and the size of the sample and of the morpheme list."""
+    """Results of a sweep: its tokenizers, the published values, and sizes of the sample and the list of morphemes."""
 
     rows: Sequence[SelectionRow]
     facts: SweepFacts
     printed: PrintedRows
     search: SearchResult | None
     parts: Path
-    """Folder of trained tokenizers and counts, with which a killed sweep continues."""
+    """Folder of the sweep's parts (trained tokenizers and counts), from which a killed sweep continues."""
 
     @property
     def final(self) -> SelectionRow:
@@ -92,12 +92,11 @@ def sweep_tokenizers(
 ) -> Sweep:
     """Write the tables, all tokenizers and the chosen tokenizer to the folder of `run`.
 
-    The parts of the sweep are kept; the caller removes them at the end.
-
-    `morphemes` is the manifest of the raw input with a list of morphemes, `reference` maps types to the manifests of
-    raw inputs with a `tokenizer.json`, and `published` is the table of published values. Raises ConfigError for
-    settings that do not fit `reference` and `morphemes`, SourceError for a damaged list or reference, CorpusError for a
-    corpus without words, TokenizationError for a size that the corpus does not support.
+    The folder of parts remains until the caller removes it. `morphemes` is the manifest of a raw input with a list of
+    morphemes, `reference` maps types to manifests of raw inputs with a `tokenizer.json`, and `published` is the file of
+    published values. Raises ConfigError for settings that do not match `reference` and `morphemes`, SourceError for a
+    damaged list or reference, CorpusError for a corpus without words, and TokenizationError for a size that the corpus
+    does not support.
     """
     use_threads(threads)
     _check(settings, morphemes, reference)
@@ -168,7 +167,7 @@ def _words(settings: SweepSettings, morphemes: Path | None) -> list[Word]:
 
 
 def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
-    """Copy the checked tokenizer file of a source for the processes that measure it."""
+    """Check a reference's tokenizer file and copy it to `folder` for the measuring processes; return its path."""
     source = open_source(manifest)
     file = source.one_name(*TOKENIZER_FILE)
     where = f"{source.root}: {file!r}"
@@ -183,7 +182,7 @@ def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
 
 
 def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[list[str], Path]:
-    """Return the drawn sequences and the path of the file that the measurements read."""
+    """Return the drawn sequences, and the path of the file in which measurements read them."""
     texts = texts_of(shards_by_split(corpus), settings.sample_splits)
     sequences = draw(sequences_of(texts, settings.sequence_unit), settings.sample_sequences, settings.seed)
     path = folder / "sample.json"
@@ -192,8 +191,9 @@ def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[li
 
 
 def _pre_tokens(candidate: CandidateType, tokenizer: Path, corpus: Manifest, folder: Path, threads: int) -> Path:
-    """Return the path of the table of pre-tokens of a type's training text; types that split text equally share this
-    table.
+    """Return the path of a table with the pre-token counts of a type's training text.
+
+    Types with the same normaliser, pre-tokeniser and sources share a table.
     """
     definition = load_definition(tokenizer)
     settings = candidate.settings(candidate.sizes[0])

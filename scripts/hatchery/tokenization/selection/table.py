@@ -1,16 +1,15 @@
-"""The results of a sweep as `selection.csv`, and the rule that chooses one of the tokenizers.
+"""The table `selection.csv` with the results of a sweep, and the rule that chooses a tokenizer.
 
-Published values are in columns next to our values, as printed; a missing value is an empty cell. Numbers are rounded so
-that the tables are equal on every machine.
+Published values are in columns next to our values, as printed; missing values are empty cells. Numbers are rounded so
+that the tables are equal on every machine. `selection.csv` corresponds to Table 6 of the reduced-vocabulary study.
 
-`selection.csv` corresponds to Table 6 of the reduced-vocabulary study. The published values are the values of Table 6
-and the frequency 166 of LTG-BERT, in the file `config/published/tokenizer_selection.csv`; `size` is a number or
-`pretrained` for the reference tokenizer of a type.
+The file `config/published/tokenizer_selection.csv` contains the values of Table 6 and the frequency 166 of LTG-BERT;
+`size` is a number, or `pretrained` for the reference tokenizer of a type.
 
-The choice (reduced-vocabulary study, Section 3.3): for each type, choose the size whose word-split ratio is closest to
-the ratio of the type's pretrained reference, and then the type with the highest ESMS. Ratios are compared as printed.
-The paper does not describe ties, but of WordPiece 16,000 and 17,000, both printed as 1.17, it chooses the smaller size,
-and so do we.
+The choice (reduced-vocabulary study, Section 3.3): for each type, the size whose word-split ratio is closest to the
+ratio of the reference tokenizer; then the type with the highest ESMS. Ratios are compared as printed. The paper does
+not describe ties, but of WordPiece 16,000 and 17,000, both printed as 1.17, it chooses the smaller size; this module
+does the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ PrintedRows = Mapping[tuple[str, str], dict[str, str]]
 
 
 def read_published_selection(path: str | Path) -> PrintedRows:
-    """Return the published values, as printed, by (type, size). Raises EvaluationError naming file and line."""
+    """Return the published values as printed, by (type, size). Raises EvaluationError, naming file and line."""
     return {
         (texts["type"], texts["size"]): {column: texts[column] for column in VALUES}
         for _, texts in read_rows(path, PUBLISHED_COLUMNS, PUBLISHED_COLUMNS[:2])
@@ -42,7 +41,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of one tokenizer; None if not measured (a reference of which only the ratio is known)."""
+    """Measures of a tokenizer. A value that is not measured is None; of some references only the ratio is known."""
 
     word_split_ratio: float
     esms_definition: float | None = None
@@ -55,13 +54,13 @@ class Measures:
 
 @dataclass(frozen=True)
 class SelectionRow:
-    """One tokenizer of the sweep, or the reference of a type."""
+    """A row of the table: a tokenizer of the sweep, or the reference tokenizer of a type."""
 
     type: str
     size: int | None
-    """Requested number of entries; None for a reference."""
+    """Requested number of entries; None for a reference tokenizer."""
     vocabulary_size: int | None
-    """Actual number of entries of the tokenizer; None if only the reference's ratio is known."""
+    """Actual number of entries; None if only the reference's word-split ratio is known."""
     measures: Measures
     published_as: str | None = None
     selected_within_type: bool = False
@@ -69,18 +68,18 @@ class SelectionRow:
 
     @property
     def is_reference(self) -> bool:
-        """Return whether this is the reference tokenizer of the type."""
+        """True for the reference tokenizer of a type."""
         return self.size is None
 
     @property
     def size_name(self) -> str:
-        """Return the size as written in tables."""
+        """Size as written in tables."""
         return PRETRAINED if self.size is None else str(self.size)
 
 
 @dataclass(frozen=True)
 class SweepFacts:
-    """Numbers of sequences, words and morphemes on which the tokenizers were measured."""
+    """Numbers of sequences, words and morphemes with which the tokenizers were measured."""
 
     sequences: int
     sample_words: int
@@ -95,7 +94,7 @@ COLUMNS = ("type", "size", "vocabulary_size", *MEASURES, "is_reference", "select
 
 
 def selection_csv(rows: Sequence[SelectionRow], published: PrintedRows) -> str:
-    """Return the text of `selection.csv`: one line per tokenizer, published values in the last columns."""
+    """Return the text of `selection.csv`: one line per tokenizer, with published values in the last columns."""
     body = []
     for row in rows:
         printed = printed_of(row, published)
@@ -113,7 +112,7 @@ def selection_csv(rows: Sequence[SelectionRow], published: PrintedRows) -> str:
 
 
 def search_csv(result: SearchResult, least_frequency: int) -> str:
-    """Return the text of `frequency_search.csv`: the sizes that the search evaluated."""
+    """Return the text of `frequency_search.csv`: the sizes that the search has evaluated."""
     rows = [
         (
             probe.size,
@@ -127,7 +126,7 @@ def search_csv(result: SearchResult, least_frequency: int) -> str:
 
 
 def printed_of(row: SelectionRow, published: PrintedRows) -> dict[str, str]:
-    """Return the published values of a tokenizer, as printed."""
+    """Return the published values of a tokenizer as printed, by column; empty if there are none."""
     return {} if row.published_as is None else dict(published.get((row.published_as, row.size_name), {}))
 
 
@@ -137,15 +136,14 @@ def _field(value: float | int | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.{_DIGITS}f}"
 
 
-# Differences of rounded decimals contain binary rounding errors, which must not decide between equal differences.
+# Number of digits to which differences are rounded, because rounding errors must not decide between equal differences.
 _COMPARED_DIGITS = 9
 
 
 def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | None) -> int:
-    """Return the size with the ratio closest to `reference`, where ratios and `reference` are rounded to `decimals`
-    (None: not rounded); in a tie, the smaller size.
+    """Return the size whose word-split ratio is closest to `reference`; in a tie, the smaller size.
 
-    `ratios` are word-split ratios by vocabulary size.
+    `ratios` maps sizes to word-split ratios. Ratios and `reference` are rounded to `decimals` (None: not rounded).
     """
 
     def rounded(value: float) -> float:
@@ -157,9 +155,7 @@ def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | 
 
 
 def best_type(scores: Mapping[str, float]) -> str:
-    """Return the type whose chosen size has the highest ESMS; in a tie, the first type. `scores` is the ESMS by
-    type.
-    """
+    """Return the type with the highest ESMS in `scores`; in a tie, the first type."""
     return max(scores, key=scores.__getitem__)
 
 
@@ -169,15 +165,16 @@ def chosen_rows(
     by_reference: Mapping[str, Measures],
     reference_sizes: Mapping[str, int],
 ) -> list[SelectionRow]:
-    """Return the rows of the table in the order of the settings, with the choice marked; the reference is the last row
-    of its type.
+    """Return the rows of the table in the order of the settings, with the chosen tokenizers marked.
+
+    A reference tokenizer is the last row of its type.
     """
     selected: dict[str, int] = {}
     for candidate in settings.types:
         ratios = {size: by_size[candidate.name, size].word_split_ratio for size in candidate.sizes}
         reference = by_reference.get(candidate.name)
         target = candidate.reference_ratio if reference is None else reference.word_split_ratio
-        # Without a reference there is only one size (checked before any training).
+        # A type without reference has only one size, which was checked before training.
         selected[candidate.name] = (
             candidate.sizes[0] if target is None else closest_size(ratios, target, settings.compared_decimals)
         )

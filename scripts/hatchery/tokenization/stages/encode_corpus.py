@@ -15,16 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingSettings(WordCounting):
-    """Settings of an encoding, without its corpus and tokenizer."""
+    """Settings of an encoding, apart from its corpus and tokenizer."""
 
     units: EncodedUnit = "sentences"
-    """Unit of text that is encoded at once."""
+    """Unit of text that is encoded as a whole."""
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
-    """Return the encoded units of the tokenizer's file and the word-counting rule of the corpus, as far as they are not
-    the defaults.
-    """
+    """Return the encoded unit of the tokenizer and the word-counting rule of the corpus, without default values."""
     units = project.tokenizer(tokenizer).encoded_units
     return keys_of(project.corpus(corpus).word_counting) | ({} if units == "sentences" else {"units": units})
 
@@ -45,13 +43,13 @@ def encode_corpus(
 ) -> None:
     """Encode the documents of the manifest `corpus` with the tokenizer of the manifest `tokenizer`.
 
-    Outputs besides the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
-    `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
-    (counts, fertility and unknown rate of each split), `special_tokens` (names in order and ids by role), `text_words`
-    and `text_bytes` (number of words and size of the text, by split), `word_count` with its byte premiums if it is not
-    white_space, `token_bytes` (number of bytes that ordinary tokens, and special tokens by name, represent, by split),
-    `empty_documents` (their number), `train_frequency_at_95_percent`. `threads` is recorded only in the provenance.
-    Raises ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
+    Outputs are `{split}-{i}-of-{n}.arrow`, `statistics.csv` (by split and source) and `unigram.json` (count of each id
+    in the train split). Measures: `vocabulary_size`, `id_type`, `splits` (counts, fertility and unknown rate of each
+    split), `special_tokens` (names in order and ids by role), `text_words` and `text_bytes` (number of words and size
+    of the text, by split), `word_count` with its byte premiums unless it is white_space, `token_bytes` (by split:
+    number of bytes that ordinary tokens and each special token represent), `empty_documents` (number of documents
+    without text), `train_frequency_at_95_percent`. `threads` is not part of the result. Raises ManifestError,
+    TokenizationError, and CorpusError, also for a corpus without text.
     """
     from hatchery.tokenization.encoder import encode
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
-    """Return the settings with which a tokenizer is trained, or imported from a file."""
+    """Return the settings of a tokenizer that is trained or imported."""
     return project.tokenizer(tokenizer).training()
 
 
 def tokenizer_inputs(of: "Outputs", tokenizer: str) -> dict[str, Paths]:
-    """Return the manifests of the corpora that a tokenizer is trained on, or the file that it is imported from."""
+    """Return the manifests of a tokenizer's training corpora, or the file of an imported tokenizer."""
     block = of.project.tokenizer(tokenizer)
     if block.path is not ABSENT:
         return {"corpus": [str(Path(block.path).expanduser())]}
@@ -39,9 +39,7 @@ def tokenizer_inputs(of: "Outputs", tokenizer: str) -> dict[str, Paths]:
     minutes=120,
 )
 def train_tokenizer(job: Job, settings: Mapping[str, Any], corpus: Sequence[Path], threads: int | None = None) -> None:
-    """Train a tokenizer on the manifests `corpus` (`learn_tokenizer`), or import it if `corpus` is one tokenizer file
-    (`import_tokenizer`).
-    """
+    """Train a tokenizer on the corpora `corpus` (manifests), or import it from `corpus`, a tokenizer file."""
     from hatchery.tokenization.imported_tokenizer import import_tokenizer
     from hatchery.tokenization.tokenizer_file import use_threads
     from hatchery.tokenization.trainer import learn_tokenizer

@@ -1,4 +1,4 @@
-"""The stage `build_vocabulary`: build a vocabulary, by which text is filtered, from transcripts or a released list."""
+"""The stage `build_vocabulary`, which builds a vocabulary from transcripts or a released list."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,8 +23,9 @@ def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files that the stage reads of the raw input `name`: transcripts or lists that match the patterns, the
-    lists of a dictionary, or all files of a released list.
+    """Return the files of the raw input `name` that the stage reads.
+
+    They are transcripts or lists that match the patterns, the lists of a dictionary, or all files of a released list.
     """
     from hatchery.corpora.raw_files import matching_names
     from hatchery.typed import build, stage_body
@@ -36,7 +37,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def vocabulary_inputs(of: "Outputs", vocabulary: str) -> dict[str, Paths]:
-    """Return the source manifests of a vocabulary's raw inputs."""
+    """Return the source manifests of the raw inputs of a vocabulary."""
     block = of.project.vocabulary(vocabulary)
     named = {"source": source_of(block), "dictionary": block.dictionary, "released": block.released}
     return {key: of("register_source", source=name) for key, name in named.items() if name is not None}
@@ -56,10 +57,10 @@ def vocabulary_inputs(of: "Outputs", vocabulary: str) -> dict[str, Paths]:
 def build_vocabulary(
     settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
 ) -> None:
-    """Build the vocabulary and write it into the folder of `run`; `source`, `dictionary` and `released` are source
-    manifests.
+    """Build the vocabulary and write it into the folder of `run`.
 
-    Raises SourceError for damaged or missing input, ConfigError if a word list is used with a dictionary.
+    `source`, `dictionary` and `released` are source manifests. Raises SourceError for damaged or missing input, and
+    ConfigError for a word list with a dictionary.
     """
     from hatchery.vocabulary.build import build
 

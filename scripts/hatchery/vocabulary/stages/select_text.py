@@ -1,4 +1,4 @@
-"""The stage `select_text`: select sentences, spans or windows from raw texts or a corpus."""
+"""The stage `select_text`, which selects sentences, spans or windows from raw texts or a corpus."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 SENTENCE_MODEL = "sentence model"
-"""Name in manifests of the input with the parameters of the sentence splitter."""
+"""Input name, in manifests, of the parameters of the sentence splitter."""
 
 
 def selection_settings(project: "Project", selection: str) -> dict[str, object]:
@@ -28,9 +28,8 @@ def selection_settings(project: "Project", selection: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files that the stage reads of the raw input `name`: texts that match the options, or the parameters of
-    a sentence model.
-    """
+    """Return the files of the raw input `name` that the stage reads: texts that match the options, or Punkt
+    parameters."""
     from hatchery.corpora.raw_texts import raw_text_files
     from hatchery.corpora.sentences import parameter_files
 
@@ -39,9 +38,8 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def selection_inputs(of: "Outputs", selection: str) -> dict[str, Paths]:
-    """Return the manifests of the source or corpus, of the vocabulary and, if the settings name one, of the sentence
-    model.
-    """
+    """Return the manifests of the source or corpus, of the vocabulary and, if the settings name a sentence model, of
+    this model."""
     block = of.project.selection(selection)
     return {
         "source": of("register_source", source=source_of(block)) if block.corpus is ABSENT else of.corpus(block.corpus),
@@ -75,9 +73,9 @@ def select_text(
     """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
 
     `source` is a source manifest or, if `settings.options` is None, the manifest of a corpus. `sentence_model` is a
-    source manifest, and `vocabulary` the manifest of a built vocabulary. Raises SourceError, which names file and
-    position, for damaged input, ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, and
-    ConfigError if settings and sentence model do not match.
+    source manifest, and `vocabulary` the manifest of a vocabulary. Raises SourceError, naming file and position, for
+    damaged input, ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, and ConfigError if
+    settings and sentence model contradict each other.
     """
     from hatchery.vocabulary.select import select
 
