@@ -1,9 +1,9 @@
-"""Means and deviations over runs, and the two kinds of average over tasks.
+"""Means and standard deviations over runs, and the two kinds of average over tasks.
 
-A run is one combination of pretraining seed, fine-tuning seed and learning rate. Every run with a number enters the
-mean, as in the papers, including failed runs, whose answers are constant or uncorrelated (in ELC-BERT, Table 9, the
-averages include the constant 61.4 ± 0.0 on WSC). Failed runs are counted, and `mean_without_failed` is the mean of the
-runs that did not fail. A run without a number enters no mean.
+A run here is one combination of pretraining seed, fine-tuning seed and learning rate. The mean includes all runs that
+have a value, as in the papers, even failed runs, whose answers are constant or uncorrelated: in ELC-BERT, Table 9, the
+averages include the constant 61.4 ± 0.0 on WSC. Failed runs are counted, and `mean_without_failed` is the mean of the
+other runs.
 """
 
 import math
@@ -19,20 +19,17 @@ if TYPE_CHECKING:
 
 
 NORMAL_95 = 1.96
-"""Half width of the central 95 % interval of a normal distribution, in standard deviations."""
+"""Half the width of the central 95 % interval of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A mean over the `n` runs with a number, of which `n_failed` failed.
+    """The mean of a number over `n` runs, of which `n_failed` failed. `n_without_number` other runs have no value.
 
-    `n_without_number` further runs have no number.
-
-    `mean` is None if there is no number; `std`, the sample standard deviation (n - 1), is None for fewer than two.
-    `mean_without_failed` is None if all runs failed. `sampling_deviation` is the standard deviation due to the choice
-    of test items, for a single run only; `blind_guess` is the score of a guess that does not see the items, equal for
-    all runs. If known, `seeds` is the number of pretraining seeds, and `basis` describes the conditions under which the
-    numbers are comparable (`evaluation.basis`).
+    `mean` is None without runs, and `mean_without_failed` if all runs failed. `std` is the sample standard deviation (n
+    - 1), None for fewer than two runs. For a single run, `sampling_deviation` is the standard deviation due to the
+    choice of test items. `blind_guess` is the score of a guess that does not see the items. `seeds` is the number of
+    pretraining seeds (0: unknown), and `basis` the comparison basis (`evaluation.basis`).
     """
 
     mean: float | None
@@ -48,9 +45,8 @@ class Aggregate:
 
     @property
     def whisker(self) -> float | None:
-        """Half the length of the error bar: the deviation over runs, or half of the 95 % interval of a single run.
-
-        None if both are unknown.
+        """Half the length of the error bar: the deviation over runs, or half the 95 % interval of a single run, or
+        None.
         """
         if self.std is not None or self.sampling_deviation is None:
             return self.std
@@ -58,7 +54,7 @@ class Aggregate:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return arithmetic mean and sample standard deviation (divided by n - 1), each None if undefined."""
+    """Return arithmetic mean and sample standard deviation (n - 1); None for an undefined value."""
     if not values:
         return None, None
     mean = math.fsum(values) / len(values)
@@ -68,7 +64,7 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | N
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean of at least one value, and its standard error: the sample deviation over the root of n.
+    """Return the mean of at least one value, and its standard error: the sample standard deviation divided by sqrt(n).
 
     The error is None for one value.
     """
@@ -78,20 +74,20 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 SLACK = 1e-9
-"""Tolerance for rounding errors, so that a number exactly at the limit of noise still counts as best."""
+"""Tolerance for rounding errors, so that a number at exactly the distance of its noise from the best is not worse."""
 
 
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
-    """Return the lower limit of the numbers that may be the best up to noise; `numbers` are pairs (number, its noise).
+    """Return the lowest number that may be the best up to noise; `numbers` are pairs (number, noise), higher is better.
 
-    Among several equal best numbers, the largest noise counts. Higher is better.
+    Of several equal best numbers, the largest noise is used.
     """
     best, reach = max(numbers)
     return best - reach - SLACK
 
 
 def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
-    """Return mean and deviation of one metric over rows of the table of measurements."""
+    """Return the mean and deviation of one metric, given its rows of the table of measurements."""
     blind = runs["blind_guess"][0] if runs.height else None
     return aggregate_values(runs.select("value", "failed", "sampling_deviation").rows(), blind)
 
@@ -99,8 +95,9 @@ def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
 def aggregate_values(
     runs: Sequence[tuple[float | None, str, float | None]], blind_guess: float | None = None
 ) -> Aggregate:
-    """Aggregate runs given as (value, reason of failure, sampling deviation); the sampling deviation is kept only for a
-    single run."""
+    """Aggregate runs given as (value, reason of failure, sampling deviation). Several runs have no common sampling
+    deviation.
+    """
     numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
     mean, std = mean_and_deviation([value for value, _, _ in numbers])
     sound = [value for value, failed, _ in numbers if not failed]
@@ -117,11 +114,11 @@ def aggregate_values(
 
 
 def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
-    """Average task means without weights; the deviation is the root mean square of the tasks' deviations.
+    """Return the unweighted mean of the tasks' means, with the root mean square of the tasks' deviations.
 
-    The papers print this deviation after an average (it is not the deviation of the average, which is smaller if tasks
-    vary independently). The mean is None if the mean of any task is None. `n` is the smallest number of runs of a task;
-    other counts are sums over the tasks.
+    The papers print this deviation after an average. The deviation of the average itself would be smaller if tasks vary
+    independently. The mean is None if any task has no mean. `n` and `seeds` are minima over the tasks, the counts of
+    failed and missing runs are sums.
     """
     deviations = [task.std for task in tasks if task.std is not None]
     std = None
@@ -146,12 +143,13 @@ def _mean_of_all(means: Sequence[float | None]) -> float | None:
 
 
 def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None) -> Aggregate:
-    """Average over the tasks (`tasks` is their number) within each run, then take mean and deviation over the runs that
-    have a number for all tasks.
+    """Average over the tasks within each run, and return mean and deviation over the runs that have values of all
+    tasks.
 
-    `runs` are rows of measurements with the index of their `task`. A run fails if it failed on any task.
+    `tasks` is the number of tasks. `runs` are rows of measurements with the index of their `task`. A run fails if it
+    failed on any task.
     """
-    # Means are computed by `fsum`, which is exact, so they do not depend on polars.
+    # `fsum` computes exact means, so the result does not depend on polars.
     found = by_run(runs).agg("value", first_failure()).select("value", "failed").iter_rows()
     means = [(_mean_of_all(values) if len(values) == tasks else None, failed, None) for values, failed in found]
     return aggregate_values(means, blind_guess)
@@ -160,8 +158,8 @@ def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None)
 def by_run(runs: "pl.DataFrame") -> "GroupBy":
     """Group rows of measurements of several tasks by run.
 
-    Runs are matched over tasks by pretraining seed, fine-tuning seed and the rank of the learning rate among the task's
-    rates, because a protocol may set different rates for different tasks.
+    Rows belong to one run if they agree in pretraining seed, fine-tuning seed and the rank of the learning rate among
+    the task's learning rates. The rank is used because a protocol may set different learning rates for different tasks.
     """
     import polars as pl
 
@@ -170,7 +168,7 @@ def by_run(runs: "pl.DataFrame") -> "GroupBy":
 
 
 def first_failure() -> "pl.Expr":
-    """Return the first reason of failure in a group of rows; empty if no run failed."""
+    """Return a polars expression: the first reason of failure in a group of rows, or an empty string."""
     import polars as pl
 
     return pl.col("failed").filter(pl.col("failed") != "").first().fill_null("")

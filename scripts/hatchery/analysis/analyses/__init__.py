@@ -1,1 +1,1 @@
-"""Analyses that studies compute from the results of their experiments, one file each."""
+"""The analyses that studies compute from the results of their experiments, one file per analysis."""

@@ -1,8 +1,7 @@
-"""The declaration of an analysis (`ANALYSIS` in its file): the needed files, the settings class, and the function to
-run.
+"""Declaration of an analysis: its input files, its settings class, and its function.
 
-An analysis has the name of its file, which is imported when a study names the analysis. Settings are checked while
-Snakemake plans, so the file imports no large libraries at its top; the function that runs the analysis imports them.
+The file of an analysis has the name of the analysis, and defines `ANALYSIS`. The file is imported during planning,
+because its settings are checked then. Therefore large libraries are only imported inside the function.
 """
 
 import csv
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
 TIDY_TABLES = ("measurements", "runs", "curves", "layers")
 
 PartsOfStudy = Annotated[tuple[Annotated[str, Reference("experiment")], ...], Unique()]
-"""Some of the experiments of a study."""
+"""Type of a selection of a study's experiments, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisSettings(Settings):
-    """Keys of every entry under `analyses`."""
+    """Keys that every entry under `analyses` may have."""
 
     analysis: str = ""
     """Name of the analysis, a file of scripts/hatchery/analysis/analyses/; empty uses the name of the entry."""
@@ -48,8 +47,8 @@ class AnalysisSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierSettings(AnalysisSettings):
-    """Settings of analyses of compute-optimal evaluations: in each bin of FLOPs, the evaluation with the lowest
-    loss.
+    """Settings of analyses of compute-optimal evaluations. In each bin of FLOPs, the evaluation with the lowest loss is
+    compute-optimal.
     """
 
     most_parameters: Count | None = None
@@ -58,14 +57,16 @@ class FrontierSettings(AnalysisSettings):
     """Method of counting our FLOPs: matrix products, a formula of the reduced-vocabulary study (code, printed, ...), or
     6 N D."""
     bins: Literal["january_2023", "quantiles"] = "quantiles"
-    """Bins of FLOPs, from each of which the lowest loss is used. quantiles: equal numbers of points; january_2023: bins
-    of the study's notebook of January 2023."""
+    """Bins of FLOPs. quantiles: bins with equal numbers of points; january_2023: the bins of the study's notebook of
+    January 2023."""
     number_of_bins: Count = 30
-    """Number of bins, for quantiles only; january_2023 has its own number."""
+    """Number of bins for quantiles; january_2023 ignores this key."""
 
 
 def paper_files(paper: str) -> list[str]:
-    """Return the published values and learning curves of a paper, below `config/published/`; empty without a paper."""
+    """Return the names of a paper's published values and learning curves, below `config/published/`; empty without a
+    paper.
+    """
     return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
 
 
@@ -73,9 +74,9 @@ def paper_files(paper: str) -> list[str]:
 class Study:
     """The input of an analysis.
 
-    `runs` are all pretrained models in the order of the configuration. `sets` maps models of a grid to the names of
-    their sets. `published` are the papers' rows that the models replicate. `tables` are the tables and manifests that
-    the analysis needs, by the names from `Analysis.needs`. `files` are the tables of published values, by path below
+    `runs` are all pretrained models, in the order of the configuration. `sets` maps models to the names of their grid
+    sets. `published` are the published rows that the models replicate. `tables` are the tables and manifests that the
+    analysis reads, with the keys from `Analysis.needs`. `files` are the tables of published values, by their path below
     `config/published/`.
     """
 
@@ -87,22 +88,23 @@ class Study:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def manifests(self, kind: str) -> dict[str, Path]:
-        """Return the manifests of a kind, by the name of their experiment or sweep."""
+        """Return the manifests whose keys begin with `<kind>/`, by the rest of the key (an experiment, a sweep or a
+        run).
+        """
         return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 
 Numbers = dict[str, Any]
-"""A row of `numbers.csv`: numbers, names and missing values (None) by column."""
+"""A row of `numbers.csv`, by column. Missing values are None."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The result of an analysis: `rows` of numbers for programs, all with the same keys; all other fields are for
-    readers.
+    """The result of an analysis: `rows` of numbers, all with the same keys, and texts and tables for readers.
 
-    `answer` contains the sentences that a page shows before all tables; they are generated from the rows. `notes` say
-    how the numbers were computed; text in backquotes is code. Numbers are written unrounded, so an analysis rounds
-    numbers whose last digits differ between machines.
+    `answer` contains the sentences that the page shows before the tables, generated from the rows. `notes` explain how
+    the numbers were computed; text in backquotes is shown as code. Numbers are written unrounded, so an analysis must
+    round numbers whose last digits differ between machines.
     """
 
     rows: Sequence[Mapping[str, Any]] = ()
@@ -113,16 +115,15 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """An analysis; its name is the name of its file.
+    """Declaration of an analysis, which has the name of its file.
 
-    `needs` are functions that return the paths of the files that the analysis reads (`needs.py`). `published` maps the
-    settings to the names, without suffix, of the tables below `config/published/` that the analysis reads. `check`
-    raises ConfigError at planning time, before there are tables, for settings that do not fit the runs of the study.
-    Increase `version` when a change of the code changes the findings. `of_translations` is true of an analysis that
-    needs translated test sets.
+    `needs` are functions that return the paths of input files (`needs.py`). `published` returns, from the settings, the
+    tables below `config/published/` that the analysis reads (names without suffix). `check` raises ConfigError at
+    planning time if the settings do not fit the runs of the study. Increase `version` if a change of the code changes
+    the findings. `of_translations` is true if the analysis needs translated test sets.
 
-    A single experiment has the analysis, without a study, if `own` returns settings for the experiment. `place` is the
-    position of the analysis on the page of the experiment.
+    `own` returns settings for an experiment that has this analysis even without a study, or None. `place` is then the
+    position of the analysis on the experiment's page.
     """
 
     title: str
@@ -142,19 +143,19 @@ _BEGINNING = "\nANALYSIS = Analysis("
 
 @cache
 def analysis_names() -> tuple[str, ...]:
-    """Return the names of the files in this folder that define an analysis, without importing the files."""
+    """Return the names of all analyses in this folder, without importing their files."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return tuple(path.stem for path in files if _BEGINNING in path.read_text(encoding="utf-8"))
 
 
 def analysis_called(name: str) -> Analysis:
-    """Return the analysis called `name`, which must be one of `analysis_names()`."""
+    """Return the analysis `name`, one of `analysis_names()`."""
     found: Analysis = import_module(f"hatchery.analysis.analyses.{name}").ANALYSIS
     return found
 
 
 def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
-    """Return the name of the analysis of the entry `name` under `analyses`.
+    """Return the name of the analysis that the entry `name` under `analyses` selects.
 
     Raises ConfigError with the nearest name if there is no such analysis.
     """
@@ -170,7 +171,7 @@ def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
 
 
 def settings_of(kind: str, entry: Mapping[str, Any]) -> AnalysisSettings:
-    """Build the settings of an entry with the class of its analysis. Raises ConfigError."""
+    """Return the settings of an entry, an object of the settings class of the analysis `kind`. Raises ConfigError."""
     return build(analysis_called(kind).settings, entry)
 
 
@@ -179,8 +180,7 @@ NUMBERS_FILE, FINDINGS_FILE, TABLE = "numbers.csv", "findings.json", "table_"
 
 @dataclass(frozen=True)
 class ShownFindings:
-    """The findings that a page shows: tables, notes and answer, the path of the numbers, and the paths of the tables as
-    files."""
+    """The findings that a page shows: tables, notes and answer, and the paths of numbers.csv and of the table files."""
 
     title: str
     tables: tuple[Table, ...]
@@ -191,9 +191,9 @@ class ShownFindings:
 
 
 def numbers_csv(found: Findings, analysis: str) -> str:
-    """Return the rows as CSV: unrounded numbers, empty for None.
+    """Return the rows as CSV, with unrounded numbers; None is an empty field.
 
-    Raises EvaluationError if rows differ in their keys.
+    Raises EvaluationError if a row has other keys than the first row.
     """
     header = list(found.rows[0]) if found.rows else []
     for row in found.rows:
@@ -206,7 +206,9 @@ def numbers_csv(found: Findings, analysis: str) -> str:
 
 
 def tables_as_files(found: Findings, title: str, entry: str, experiment: str) -> dict[str, str]:
-    """Return the tables with their notes as Markdown and as LaTeX, by file name; empty without tables."""
+    """Return the tables with their notes as Markdown and LaTeX files: text by file name. Empty if there are
+    no tables.
+    """
     if not found.tables:
         return {}
     names = [f"{TABLE}{number:02}" for number in range(1, len(found.tables) + 1)]

@@ -1,5 +1,4 @@
-"""The models of an experiment as rows of BabyLM's leaderboard, with published rows, scores of chance, and 95 %
-intervals.
+"""An experiment's models as rows of BabyLM's leaderboard, with published rows, chance level, and 95 % intervals.
 
 Source: docs/papers/babylm-2026.md, "Leaderboard". Every experiment with `submission` has this analysis.
 """
@@ -20,7 +19,7 @@ from hatchery.typed import keys_of
 
 PUBLISHED, ROW_COUNTS = "babylm/leaderboard", "babylm/row_counts"
 OTHER_DATA = "*"
-"""Mark after a number that was not measured on the official data."""
+"""Appended to numbers that were not measured on the official data."""
 OTHER = f"this experiment; {OTHER_DATA} not the official data, does not compare with published rows"
 NONE_OFFICIAL = (
     "No part is measured on the official data of 2026 (all rows, by its rules), so there are no published rows here."
@@ -49,14 +48,14 @@ class LeaderboardSettings(AnalysisSettings):
     tasks: NotEmpty = "babylm_2026"
     """Prefix of the tasks' names: `<tasks>_boolq`."""
     edition: Edition = 2026
-    """Edition of BabyLM whose rules average the scores."""
+    """Year of the BabyLM challenge whose rules average the scores."""
     track: Track = "strict_small"
     """Track whose published rows are shown."""
 
 
 @dataclass(frozen=True)
 class PublishedScore(Record):
-    """A published score of a part of the benchmark, or of `overall`, as printed in the source."""
+    """A published score on a part of the benchmark, or the overall score, as printed in the source."""
 
     track: Track
     row: str
@@ -71,7 +70,10 @@ def read_published(path: Path) -> list[PublishedScore]:
 
 
 def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
-    """Return the rows of our models, published rows, and the row of chance. Raises ManifestError or EvaluationError."""
+    """Return the table with the rows of our models, the published rows, and the row of the chance level.
+
+    Raises ManifestError or EvaluationError.
+    """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 
     rules = RULES[settings.edition]
@@ -121,8 +123,9 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A row of the table: points and half widths of 95 % intervals by part of the benchmark, and the number of
-    seeds."""
+    """A row of the table: scores and half widths of 95 % intervals by part of the benchmark, and the number
+    of seeds.
+    """
 
     name: str
     values: Mapping[str, float | None]
@@ -132,7 +135,7 @@ class _Entry:
 
 
 def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _Entry:
-    """Return the row of a model, whose points are means over its seeds."""
+    """Return the row of a model: mean scores over its seeds."""
     rules = RULES[settings.edition]
     whole = [{**parts, MEAN: rules.mean(parts), WITHOUT: rules.mean(parts, acquisition=False)} for parts in runs]
     values, intervals = dict[str, float | None](), dict[str, float]()
@@ -145,7 +148,7 @@ def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _
 
 
 def half_interval(values: Sequence[float]) -> float:
-    """Return half the width of the 95 % interval of the mean of at least two values, by Student's t."""
+    """Return half the width of the 95 % interval (Student's t) of the mean of at least two values."""
     from scipy.stats import t
 
     from hatchery.analysis.aggregates import mean_and_error
@@ -156,9 +159,9 @@ def half_interval(values: Sequence[float]) -> float:
 
 
 def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
-    """Return a published row with its printed mean or, if no mean is printed, the mean of its parts.
+    """Return a published row with its printed mean, or with the mean of its parts if no mean is printed.
 
-    In the second mean, the part on age of acquisition counts 0.
+    The row also has a second mean, in which the age of acquisition counts as 0.
     """
     rules = RULES[settings.edition]
     parts = {part: found.get(part) for part in rules.parts}
@@ -170,8 +173,9 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
 
 
 def _cells(row: _Entry, parts: Sequence[str], other: Collection[str] = ()) -> list[Content]:
-    """Return the cells of a row; parts in `other`, which were not measured on official data, and means that include
-    them are marked."""
+    """Return the cells of a row. Numbers of the parts `other`, which were not measured on official data, and means that
+    include these parts are marked.
+    """
 
     def cell(key: str) -> Content:
         value = row.values.get(key)

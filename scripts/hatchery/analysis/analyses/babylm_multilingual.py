@@ -1,5 +1,4 @@
-"""The models of an experiment in BabyLM's multilingual track: their scores by language and part of the benchmark, and
-the means of the track.
+"""An experiment's models in BabyLM's multilingual track: scores by language and part of the benchmark, and their means.
 
 Source: docs/papers/babylm-2026.md, "The multilingual track". Every experiment with `multilingual_submission` has this
 analysis.
@@ -49,8 +48,7 @@ class MultilingualSettings(AnalysisSettings):
 
 
 def multilingual(settings: MultilingualSettings, study: Study) -> Findings:
-    """Return a row for each model: the overall score, and for each language the means and the parts. Raises
-    EvaluationError."""
+    """Return the overall score of each model, and its means and parts for each language. Raises EvaluationError."""
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)
@@ -106,9 +104,7 @@ def _over_seeds(runs: Sequence[Mapping[str, float | None]]) -> dict[str, float |
 
 
 def _table(caption: str, models: Mapping[str, Mapping[str, float | None]], keys: Sequence[str]) -> Table:
-    """Return a table with a row for each number and a column for each model, because there are more numbers than
-    models.
-    """
+    """Return a table with one row per number and one column per model, because there are more numbers than models."""
 
     def cell(value: float | None) -> Content:
         return "-" if value is None else Cell(f"{value:.2f}")

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSettings(AnalysisSettings):
-    """Pairs of models that are compared."""
+    """Selection of the pairs of models to compare."""
 
     against: str | None = None
-    """Model with which all others are compared, as `experiment/model`. null compares each model with the model of the
-    same name in the first experiment, or with its variant."""
+    """Model with which all other models are compared, as `experiment/model`. null compares each model with the model of
+    the same name in the first experiment, or, with `variant`, with its variant."""
     variant: str = ""
-    """Variant of a grid, such as untrained: each model is compared with the run of its name and this ending."""
+    """Grid variant, such as untrained. Each model is compared with the model that has this suffix in its name. Empty:
+    no variant."""
 
     def __post_init__(self) -> None:
         if self.variant and self.against is not None:
@@ -51,7 +52,7 @@ def check(settings: ComparisonSettings, study: Study) -> None:
 
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
-    """Return a group of rows for each model that is compared with another one. Raises ManifestError."""
+    """Return a group of rows for each model that has a reference model. Raises ManifestError."""
     from hatchery.analysis.scores import read_scores
 
     labels = labels_of(study.runs)

@@ -1,5 +1,4 @@
-"""Training text of the models of a study: selected texts and tokens by corpus and level (sentence or span), sequences
-by split.
+"""Sizes of the models' training text: selected texts by corpus and level (sentence or span), and sequences by split.
 
 Source: the reduced-vocabulary study, Section 3.2 and Table 1. With `published`, the paper's sizes are shown next to
 ours.
@@ -29,9 +28,9 @@ SIZES_FILE = "corpora/sizes"
 PRINTED = "printed"
 SELECTED = {"texts": "sentences or spans", "tokens": "tokens"}
 GROUPED = {"documents": "sequences", "tokens": "tokens"}
-"""Measures of the two tables, with their headings."""
+"""Measures of the table of sequences, with their column headings."""
 SizeKey = tuple[str, str]
-"""(source, level) or (source, split); `(all)` in either place names the sum."""
+"""(source, level) or (source, split). `(all)` instead of a name stands for the sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +68,9 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
-    """Return for each experiment the sizes of its selected text by (source, level), and of its sequences by (source,
-    split)."""
+    """Return two mappings from experiment to sizes: of selected text by (source, level), of sequences by (source,
+    split).
+    """
     from hatchery.analysis.corpus_statistics import (
         ALL,
         read_selections,
@@ -99,7 +99,7 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """Return the paper's sizes under our names of sources, levels and measures."""
+    """Return the paper's sizes, with our names of sources, levels and measures."""
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS
 
@@ -130,9 +130,10 @@ def _table(
     sizes: Mapping[str, "SizeTable"],
     groups: Sequence[Sequence[SizeKey]],
 ) -> Table:
-    """Return a table with a row for each key in `groups` and a column for each measure and origin of numbers.
+    """Return a table with a row for each key in `groups`, and a column for each measure and origin (paper or
+    experiment).
 
-    Origins are the paper and the experiments. A row shows the last words of its key.
+    A row is labelled by the last parts of its key, one for each column of `header`.
     """
     shown = [(measure, of) for measure in measures for of in sizes]
     columns = [Column(text, words=True) for text in header]

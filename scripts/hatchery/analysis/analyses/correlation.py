@@ -1,10 +1,10 @@
-"""Spearman's correlation between perplexity and scores after fine-tuning, with number of models n and p value.
+"""Spearman's correlation between perplexity and scores after fine-tuning, with the number of models n and the p value.
 
-Do models with a lower perplexity score higher? Do compute-optimal models score higher than other models of their size?
-Source: the reduced-vocabulary study, Section 5.3 and Figure 4. With `paper`, the paper's values are shown next to ours,
-with the p value for the stated number of models, and the correlation over the paper's Table 3. The printed p values do
-not fit the stated number of models (docs/papers/reduced-vocabulary.md, "Correlation"), so n and p are always reported
-together.
+Two questions: do models with a lower perplexity score higher, and do compute-optimal models score higher than other
+models of equal size? Source: the reduced-vocabulary study, Section 5.3 and Figure 4. With `paper`, the analysis also
+shows the printed correlations, the p values that follow from the printed number of models, and the correlation over the
+paper's Table 3. The printed p values do not fit the printed number of models (docs/papers/reduced-vocabulary.md,
+"Correlation"), so n and p are always shown together.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -59,10 +59,10 @@ class CorrelationSettings(FrontierSettings):
     """Experiments of the study whose evaluations determine the compute-optimal models; an empty list means
     `experiments`."""
     models: Names = ()
-    """Models that are included, by name; `*` matches any text. An empty list means all."""
+    """Names of the models to include; `*` matches any characters. An empty list means all models."""
     tabulated: bool = False
-    """Include only models that replicate a row of the paper's Table 3, and those in `models`. The p value that the
-    printed rho would have with this number of models is then shown next to ours."""
+    """Include only models that replicate a row of the paper's Table 3, and the models in `models`. The p value of the
+    printed rho for this number of models is then shown next to our p value."""
     paper: str = ""
     """Paper whose published values are shown next to ours: tables in config/published/; empty shows no published
     values."""
@@ -86,7 +86,7 @@ def _fits(model: str, pattern: str) -> bool:
 
 
 def counting(settings: CorrelationSettings, study: Study) -> Callable[[str], bool]:
-    """Return a predicate over model names: whether the model enters the correlation."""
+    """Return a function that returns True for the names of models that are included in the correlation."""
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.models and not settings.tabulated:
@@ -107,7 +107,7 @@ def counting(settings: CorrelationSettings, study: Study) -> Callable[[str], boo
 class Pair:
     """A trained model with its perplexity and its average score on a suite.
 
-    Whether a published model is compute-optimal is unknown.
+    `optimal` is None for published models, for which compute-optimality is unknown.
     """
 
     source: str
@@ -119,12 +119,12 @@ class Pair:
     flops: float | None
     optimal: bool | None = None
     basis: str = ""
-    """Conditions under which the perplexity is comparable (`evaluation.basis`)."""
+    """Comparison basis of the perplexity (`evaluation.basis`)."""
     score_basis: str = ""
 
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
-    """Return the pairs (perplexity, score) and their correlations. Raises ManifestError or EvaluationError."""
+    """Return the pairs of perplexity and score, and their correlations. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.compute_optimal import compared
 
     ours = [*_our_pairs(settings, study)]
@@ -157,8 +157,7 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
 
 
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the pairs of all trained models from the summary, with means over seeds; models that lack perplexity or
-    score are left out."""
+    """Return the pairs of all trained models that have both a perplexity and a score, as means over seeds."""
     from hatchery.analysis.compute_optimal import distinct_runs, optimal_models, points_of_runs
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
@@ -180,7 +179,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
             perplexities.setdefault(row.model, {})[row.task] = row.mean, row.basis
         wanted = row.suite in settings.suites or not settings.suites
         if wanted and row.metric == "score_percent" and row.task.startswith("average"):
-            # The first average of a suite is its main average; other averages are used in single tables only.
+            # The first average of a suite is its main average. Other averages only serve single tables.
             averages.setdefault(row.suite, {}).setdefault(row.model, (row.mean, row.basis))
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"
@@ -195,7 +194,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the pairs of the paper's Table 3; sizes and FLOPs are computed, not taken from the paper."""
+    """Return the pairs in the paper's Table 3. Sizes and FLOPs are computed, not read from the paper."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
     from hatchery.modeling.flops import STUDY_SEQUENCES, reduced_vocabulary_flops
@@ -213,7 +212,7 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
 
 
 def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[float, float]]:
-    """Return rho and p as printed in the paper's text, by the name of the suite in the published values."""
+    """Return the rho and p value printed in the paper's text, by suite (named as in the published values)."""
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.paper:
@@ -315,7 +314,7 @@ def _texts(found: "Correlation") -> list[str]:
 
 
 def p_value_text(value: float) -> str:
-    """Format a p value with two digits; a small p value with a power of ten."""
+    """Format a p value with two significant digits, in scientific notation if it is small."""
     return f"{value:.2g}" if value >= SMALL_P else power(value)
 
 

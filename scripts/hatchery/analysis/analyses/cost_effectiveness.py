@@ -1,9 +1,10 @@
-"""Incremental cost-effectiveness: perplexity saved per 1e9 FLOPs of a training sequence by the next larger size.
+"""Incremental cost-effectiveness: the reduction of perplexity per additional 1e9 FLOPs, for each increase of a model
+size.
 
-Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. With `paper`, the printed ratios, and ratios
-computed from the perplexities that the authors logged, are shown next to ours (docs/papers/reduced-vocabulary.md,
-"Cost-effectiveness"). Positive ratios are reductions of perplexity. The unit is 1e9 FLOPs, counted without the
-projection from E to H; the text of the paper mentions both billions and millions.
+Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. FLOPs are those of one training sequence,
+without the projection from E to H. The unit is inferred: the text of the paper mentions both billions and millions.
+With `paper`, two more ratios are shown: the printed ratios, and the ratios computed from the perplexities that the
+authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness"). A positive ratio is a reduction of perplexity.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ GIGA = 1e9
 
 @dataclass(frozen=True)
 class Option:
-    """A model with its `sizes`, its cost (FLOPs per training sequence) and its outcome (perplexity)."""
+    """A model: its `sizes`, its cost (FLOPs per training sequence) and its outcome (perplexity)."""
 
     name: str
     sizes: Mapping[str, int]
@@ -46,7 +47,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Step:
-    """A step from one option to the next larger value of `size`; all other sizes are equal."""
+    """Two models that differ only in `size`: a model, and the model with the next larger value."""
 
     size: str
     smaller: Option
@@ -54,16 +55,16 @@ class Step:
 
     @property
     def ratio(self) -> float | None:
-        """Perplexity saved per 1e9 FLOPs of a training sequence; None if the larger model does not cost more."""
+        """Reduction of perplexity per 1e9 FLOPs of a training sequence; None if the larger model does not cost more."""
         cost = (self.larger.flops - self.smaller.flops) / GIGA
         return (self.smaller.perplexity - self.larger.perplexity) / cost if cost > 0 else None
 
 
 def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
-    """Return every step between neighbouring values of one of `sizes`, in the order of `sizes`.
+    """Return all pairs of models that differ in one of `sizes` and have neighbouring values, in the order of `sizes`.
 
-    Of models with equal sizes, the first counts. Several series of models that vary the same size are in the order of
-    their first models.
+    If several models have equal sizes, the first is used. Several series of models that vary the same size are in the
+    order of their first models.
     """
     distinct = {tuple(option.sizes.values()): option for option in reversed(options)}
     first = [option for option in options if distinct[tuple(option.sizes.values())] is option]
@@ -94,26 +95,26 @@ Size = Literal["embedding_size", "hidden_size", "intermediate_size", "num_hidden
 
 @dataclass(frozen=True, kw_only=True)
 class CostEffectivenessSettings(AnalysisSettings):
-    """Sizes that are varied, and measures of cost and outcome."""
+    """Selection of models, the sizes that vary, and the measures of cost and outcome."""
 
     experiments: PartsOfStudy = ()
     """Experiments of the study; an empty list means all. Models of different experiments are never compared."""
     sets: Annotated[tuple[str, ...], Unique()] = ()
-    """Sets of a grid whose models are compared; an empty list means all models."""
+    """Sets of a grid whose models are compared. An empty list means all models."""
     sizes: tuple[Size, ...] = ("hidden_size", "num_hidden_layers", "embedding_size", "intermediate_size")
     """Sizes that are varied, in the order of the table."""
     flops: FlopsCount = "code_without_projection"
-    """Method of counting our FLOPs. The study leaves out the projection here and nowhere else."""
+    """Method of counting our FLOPs. The study omits the projection from E to H only in this analysis."""
     split: str = "test"
-    """Split of the perplexity that is the outcome; if it was not measured, the last development perplexity of the
-    training is used."""
+    """Split whose perplexity is the outcome. If it was not measured, the last development perplexity of the training is
+    used."""
     paper: str = ""
     """Paper whose published values are shown next to ours: tables in config/published/; empty shows no published
     values."""
 
 
 def check(settings: CostEffectivenessSettings, study: Study) -> None:
-    """Raise ConfigError for a set that no grid of the study has."""
+    """Raise ConfigError for a set name that does not occur in any grid of the study."""
     known = list(dict.fromkeys(study.sets.values()))
     for name in settings.sets:
         if name not in known:
@@ -121,8 +122,7 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
-    """Return the cost-effectiveness ratios of all steps to the next larger size. Raises ManifestError or
-    EvaluationError."""
+    """Return the cost-effectiveness ratios of all pairs of models. Raises ManifestError or EvaluationError."""
     ours, split, apart = _our_options(settings, study)
     printed = _printed(settings, study)
     found: dict[tuple[str, str], list[Step]] = {
@@ -147,9 +147,10 @@ def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
 
 
 def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Option]], str, list[str]]:
-    """Return our models by experiment (means over seeds), the name of their perplexity, and notes on omissions.
+    """Return our models by experiment (means over seeds), the split of their perplexity, and notes on excluded
+    experiments.
 
-    An experiment is left out if its perplexities are not comparable.
+    An experiment is excluded if its perplexities are not comparable.
     """
     from hatchery.analysis.compute_optimal import distinct_runs
     from hatchery.analysis.flops_counts import flops_per_sequence
@@ -188,7 +189,7 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
 
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
-    """Return the authors' logged runs with the default learning rate that vary one size: set-1 and further runs."""
+    """Return the models that the authors logged with the default learning rate and that Table 3 contains."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_row
     from hatchery.analysis.published_values import read_numbers
 
@@ -221,7 +222,7 @@ def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[st
 
 
 def _place(step: Step) -> tuple[str, tuple[int, ...]]:
-    """Return the key of a step's printed ratio in Table 2."""
+    """Return the key of the printed ratio of a pair of models in Table 2."""
     return step.size, tuple(step.larger.sizes.values())
 
 
@@ -242,7 +243,9 @@ def _table(
     found: Mapping[tuple[str, str], Sequence[Step]],
     printed: Mapping[tuple[str, tuple[int, ...]], float],
 ) -> Table:
-    """Return a table with a row for each step and a column for each source (paper, logged runs, experiments)."""
+    """Return a table with a row for each pair of models, and a column for each source (paper, logged runs,
+    experiments).
+    """
     places: dict[tuple[str, tuple[int, ...], tuple[int, ...]], dict[tuple[str, str], Step]] = {}
     for key, each in found.items():
         for step in each:

@@ -1,7 +1,7 @@
-"""Exact tests of differences between models fine-tuned on the same tasks, over the scored rows of a task.
+"""Exact significance tests of differences between models that were fine-tuned on the same task, over the task's rows.
 
-An experiment with several fine-tuned models has this analysis; `paired_tests` does the computation. A run is one
-pretraining seed, one fine-tuning seed and one learning rate, as in the summary.
+Every experiment with several fine-tuned models has this analysis. `paired_tests` computes the tests. A run here is one
+combination of pretraining seed, fine-tuning seed and learning rate, as in the summary.
 """
 
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     import numpy as np
 
 BY_ROW = ("accuracy", "mcc", "f1", "macro_f1", "mean_of_accuracy_and_f1")
-"""Metrics of tasks whose answers are correct or incorrect row by row.
+"""Metrics of tasks in which each row is answered correctly or incorrectly.
 
-Tasks with numbers, with several answers to a question, or with several labels of a span have other metrics.
+Regression, questions with several answers, and spans with several labels have other metrics and are not tested.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuningTestsSettings(PairedTestsSettings):
-    """Models that are compared on the rows of the tasks on which all of them were fine-tuned."""
+    """Selection of the models to compare, on the rows of the tasks on which all of them were fine-tuned."""
 
 
 NOUNS = Nouns(

@@ -1,6 +1,6 @@
-"""Exact tests of differences between models that judged the same minimal pairs, over the pairs.
+"""Exact significance tests of differences between models that judged the same minimal pairs, over the pairs.
 
-An experiment with several models scored on the same pairs has this analysis; `paired_tests` does the computation.
+Every experiment with several models scored on the same pairs has this analysis. `paired_tests` computes the tests.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MinimalPairTestsSettings(PairedTestsSettings):
-    """Models that are compared on the pairs that all of them judged."""
+    """Selection of the models to compare, on the minimal pairs that all of them judged."""
 
 
 NOUNS = Nouns(

@@ -1,7 +1,7 @@
-"""Minimal pairs that models misjudge, and biased pairs, which can be distinguished without knowing grammar.
+"""Minimal pairs that models misjudge, and biased pairs, which can be judged correctly without knowledge of grammar.
 
-Source: inferred. An untrained model knows no grammar. If its accuracy is far from 50 %, the good and the bad sentences
-differ in a property to which it reacts, most often in their length; then the score of chance is not 50 %. Every
+Source: inferred. An untrained model has learned no grammar. If its accuracy on a paradigm is far from 50 %, good and
+bad sentences differ in some superficial property, most often in their length, and 50 % is not the chance level. Every
 experiment with minimal pairs has this analysis.
 """
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 FAR_FROM_HALF, BY_LENGTH, CHANCE = 0.1, 0.25, 0.001
 """Thresholds for biased paradigms.
 
-A paradigm is biased if the accuracy of an untrained model differs from 0.5 by FAR_FROM_HALF, with a p value below
-CHANCE after correction for the number of paradigms, or if the accuracy of choosing the shorter sentence differs from
-0.5 by BY_LENGTH.
+A paradigm is biased if an untrained model's accuracy (a share) differs from 0.5 by FAR_FROM_HALF with a p value below
+CHANCE, corrected for the number of paradigms, or if choosing the shorter sentence has an accuracy that differs from 0.5
+by BY_LENGTH.
 """
 PARADIGMS_SHOWN, PAIRS_SHOWN, OF_ONE_PARADIGM, PAIRS_LISTED = 20, 20, 3, 1000
 NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
@@ -43,21 +43,21 @@ NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class MisjudgedPairsSettings(AnalysisSettings):
-    """Untrained models, in addition to the scores."""
+    """Selection of the untrained models."""
 
     untrained: tuple[NotEmpty, ...] = ()
-    """Models that were neither trained nor started from another model; their correct decisions show which pairs are
-    biased. The default analysis of an experiment sets them."""
+    """Models that were neither trained nor initialised from another model. Pairs that these models judge correctly may
+    be biased. The default analysis of an experiment sets this key."""
 
 
 @dataclass(frozen=True)
 class _Suite:
-    """A suite with the judgements of its models.
+    """A suite of minimal pairs with the models' judgements.
 
-    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. All other fields have float64
-    [pairs]: `wrong`, for each trained model, the share of its seeds that misjudge a pair; `margins` the mean preference
-    for the bad sentence in nats; `guessed` the share of untrained models that judge a pair correctly, None if there are
-    no untrained models.
+    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. The other fields are float64 [pairs].
+    `wrong` is, for each trained model, the share of its seeds that misjudge a pair. `margins` is the mean preference
+    for the bad sentence in nats. `guessed` is the share of untrained models that judge a pair correctly, or None
+    without untrained models.
     """
 
     pairs: "pl.DataFrame"
@@ -67,9 +67,9 @@ class _Suite:
 
 
 def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
-    """Return rows of two kinds: `paradigm` for biased paradigms, `pair` for misjudged pairs.
+    """Return rows of two kinds: `paradigm` rows for biased paradigms, and `pair` rows for misjudged pairs.
 
-    Raises EvaluationError if the files of a suite have other pairs than were scored.
+    Raises EvaluationError if the files of a suite do not contain exactly the scored pairs.
     """
     untrained = set(settings.untrained)
     judged = {
@@ -85,8 +85,9 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
 
 
 def are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
-    """Return True if all items of a suite have two candidates; suites with more candidates have tables with other
-    columns."""
+    """Return True if all items of a suite have two candidates. Scores of items with more candidates have
+    other columns.
+    """
     import polars as pl
 
     from hatchery.artifacts.manifests import read_manifest
@@ -130,7 +131,7 @@ def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collect
 
 
 def scored_pairs(scores: Path, source: Path) -> "pl.DataFrame":
-    """Return the scored pairs from the files of the suite: paradigm, pair_id, good, bad."""
+    """Read the scored pairs from the files of the suite, with the columns paradigm, pair_id, good, bad."""
     import polars as pl
 
     from hatchery.artifacts.manifests import read_manifest
@@ -156,7 +157,7 @@ _EMPTY: Numbers = dict.fromkeys(
 
 
 def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
-    """Yield a row for each paradigm: accuracy of untrained models, and lengths of its sentences."""
+    """Yield a row for each paradigm: the accuracy of untrained models, and the lengths of its sentences."""
     from scipy.stats import binomtest
 
     paradigms = judged.pairs.with_row_index().partition_by("paradigm", as_dict=True, maintain_order=True)
@@ -181,7 +182,9 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
-    """Return the misjudged pairs: sorted by the number of trained models that misjudge them, then by margin."""
+    """Return the misjudged pairs, sorted by the mean share of wrong judgements over trained models, and
+    then by margin.
+    """
     import numpy as np
 
     if not judged.wrong:

@@ -1,8 +1,7 @@
-"""Input files of analyses: a function for each kind of files, for the field `needs` of an `Analysis`.
+"""Functions for the field `needs` of an `Analysis`, which return the paths of input files.
 
 A function receives the paths of results, the name of a study or an experiment, and the settings of the analysis. It
-returns a mapping from names, the keys of `Study.tables`, to paths. An analysis that reads other files defines its own
-function.
+returns a mapping from the keys of `Study.tables` to paths. Analyses that read other files define their own functions.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,14 +20,16 @@ MINIMAL_PAIRS, FINETUNING, TRANSLATION = "minimal_pairs", "finetuning", "transla
 
 
 def tables(*names: str) -> "Need":
-    """Return a function for `needs` that returns the paths of these tidy tables, or of the summary."""
+    """Return a function for `needs`, which returns the paths of the tables called `names`: tidy tables or
+    the summary.
+    """
     return lambda results, name, settings: {table: results.of.table(table, experiment=name) for table in names}
 
 
 def evaluated(kind: str) -> "Need":
-    """Return a function for `needs` that returns the manifests of all evaluations of a kind.
+    """Return a function for `needs`, which returns the manifests of all evaluations of the kind `kind`.
 
-    Keys are `<kind>/<experiment>/<run>:<suite or task>`, without `<experiment>/` for a single experiment.
+    The keys are `<kind>/<experiment>/<run>:<suite or task>`; for a single experiment, they lack `<experiment>/`.
     """
 
     def manifests(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
@@ -39,8 +40,9 @@ def evaluated(kind: str) -> "Need":
 
 
 def corpora(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
-    """Return the manifests of each experiment's corpus (`corpus/<experiment>`) and token shards
-    (`tokens/<experiment>`)."""
+    """Return the manifests of the corpus (`corpus/<experiment>`) and the token shards (`tokens/<experiment>`) of each
+    experiment.
+    """
     parts = results.project.members(name)
     return {f"{CORPUS}/{part}": results.corpus(part) for part in parts} | {
         f"{TOKENS}/{part}": results.tokens(part) for part in parts
@@ -48,7 +50,7 @@ def corpora(results: "ResultPaths", name: str, settings: object) -> dict[str, st
 
 
 def pair_files(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
-    """Return the registered sources of all suites of minimal pairs, as `pair_files/<suite>`."""
+    """Return the manifests of the raw files of all suites of minimal pairs, as `pair_files/<suite>`."""
     project = results.project
     suites = [suite for part in project.members(name) for suite in project.experiment(part).minimal_pairs]
     return {f"{PAIR_FILES}/{suite}": source_manifest(source_of(project.suite(suite))) for suite in suites}

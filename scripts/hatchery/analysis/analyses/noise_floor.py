@@ -1,12 +1,13 @@
-"""Effects of changed settings relative to a baseline and its noise over seeds, and the amount of text with an equal
-effect.
+"""Effects of changed settings: differences from a baseline, compared with the baseline's noise over seeds.
 
-For each number: the mean difference between model and baseline over runs with equal pretraining seeds, the 95 %
-interval of this mean by the t distribution, and whether the mean exceeds twice the standard deviation of the baseline
-over at least three seeds. For losses, also a data factor: the amount of text with which the baseline's loss would
-change by the mean difference, by a curve fitted to baselines with other amounts of text, divided by the changed model's
-amount of text. The factor per second is this amount of text divided by the baseline's amount of text and by the ratio
-of training times.
+For each number, the analysis computes the mean difference between a model and the baseline over runs with equal
+pretraining seeds, its 95 % interval (t distribution), and whether the difference exceeds twice the standard deviation
+of the baseline, given at least three seeds.
+
+For losses, it also computes a data factor. A curve is fitted to the losses of baselines with different amounts of text.
+The curve gives the amount of text with which the baseline's loss would change by the same difference. The data factor
+is this amount divided by the model's own amount of text. The factor per second is this amount divided by the baseline's
+amount of text and by the ratio of the training times.
 """
 
 from collections.abc import Mapping
@@ -45,22 +46,22 @@ SIZES = (
     "tied",
     "sequence_length",
 )
-"""Columns of runs.parquet in which all models of the curve have to equal the baseline."""
+"""Columns of runs.parquet in which every model of the curve must equal the baseline."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseFloorSettings(AnalysisSettings):
-    """Baseline, and baselines with other amounts of text."""
+    """The baseline, and the models that show the effect of the amount of text."""
 
     baseline: str
-    """Model with which all others are compared, as `experiment/model`."""
+    """Model with which all other models are compared, as `experiment/model`."""
     curve: Names = ()
-    """Models that differ from the baseline only in their amount of text; together with the baseline, they form the
-    curve. Models of another size are left out and named."""
+    """Models that differ from the baseline only in their amount of text. The curve is fitted to their losses and the
+    baseline's. Models with other sizes are left out, with a note."""
     least_seeds: Count = 3
-    """Minimum number of the baseline's seeds for an estimate of its noise."""
+    """Minimum number of the baseline's seeds for which its standard deviation is used."""
     deviations: Positive = 2.0
-    """Number of standard deviations of the baseline that a mean difference must exceed."""
+    """Number of the baseline's standard deviations that a mean difference must exceed."""
 
 
 def check(settings: NoiseFloorSettings, study: Study) -> None:
@@ -74,18 +75,19 @@ def check(settings: NoiseFloorSettings, study: Study) -> None:
 
 @dataclass(frozen=True)
 class SeededValues:
-    """The numbers of one (suite, task, metric) by model and pretraining seed, and by model the basis of its number
-    (`evaluation.basis`)."""
+    """The values of one number (suite, task, metric) by model and seed, and the comparison bases of each model."""
 
     values: Mapping[str, Mapping[int, float]]
     bases: Mapping[str, set[str]]
 
 
 def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
-    """Return a row for each model and each number that both model and baseline have. Raises ManifestError."""
+    """Return a row for each model and each number that exists for both the model and the baseline. Raises
+    ManifestError.
+    """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
 
-    # Only finished runs: the table has further rows for their milestones.
+    # Read only finished runs, because the table also has rows for milestones.
     names = runs_by_name(study.runs)
     runs = read_frame(study.tables["runs"], RUNS, run=names)
     amounts, seconds = _by_model(runs, "words"), _by_model(runs, "seconds")
@@ -157,8 +159,7 @@ def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
 
 
 def _resized(runs: "pl.DataFrame", settings: NoiseFloorSettings) -> dict[str, list[str]]:
-    """Return by model of the curve the columns of SIZES in which it differs from the baseline; empty for models that
-    fit."""
+    """Return, for models of the curve that do not fit the baseline, the columns of SIZES that differ."""
     sizes = {row["model"]: row for row in runs.select("model", *SIZES).iter_rows(named=True)}
     own = sizes.get(settings.baseline)
     if own is None:
@@ -182,10 +183,9 @@ def _curve(
     key: Key,
     notes: list[str],
 ) -> "DataCurve | None":
-    """Fit the loss of the baselines to their amounts of text and add a note on the fit; None if there is only one
-    amount.
+    """Fit the loss to the amount of text, and add a note on the fit; None if there is only one amount of text.
 
-    Models of the curve whose number is not comparable with the baseline's number are left out.
+    Models whose number is not comparable with the baseline's number are left out.
     """
     from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 
@@ -225,7 +225,8 @@ def _row(
     worth = factor = of_baseline = extrapolated = None
     shown = [amounts[model][seed] for seed in common if seed in amounts.get(model, {})]
     if curve is not None and shown and mean is not None:
-        # The difference of pairs from the curve's own value: without a difference, a switch is worth its own text.
+        # Add the difference to the value of the curve, not to the measured loss, so that a difference of 0 gives a data
+        # factor of 1.
         text = [amounts[settings.baseline][seed] for seed in common if seed in amounts.get(settings.baseline, {})]
         worth = curve.amount(curve.loss(sum(text) / len(text)) + mean) if text else None
         of_baseline = None if worth is None else worth * len(text) / sum(text)
@@ -256,8 +257,10 @@ def _row(
 
 
 def paired_difference(differences: list[float]) -> tuple[float | None, float | None]:
-    """Return the mean difference and half the width of its 95 % interval; the width is None for fewer than two
-    differences, both for none."""
+    """Return the mean difference and half the width of its 95 % interval.
+
+    The width is None for fewer than two differences. Both values are None without differences.
+    """
     from scipy import stats
 
     if not differences:

@@ -1,9 +1,9 @@
-"""Paired bootstrap over test sentences: could a difference between two initialisations come from the choice of
-sentences?
+"""Paired bootstrap over test sentences: could the choice of sentences explain a difference between two initialisations?
 
-Source: the test of Koehn (2004), as computed by sacreBLEU; its use is inferred, because "A Natural Bias for Language
-Generation Models" names no test. Runs with equal pretraining seeds are paired, because they have equal initial output
-matrices and data order. The variation over seeds is not tested; the analysis `starts` has standard errors over seeds.
+Source: the test of Koehn (2004), as computed by sacreBLEU. The choice of this test is inferred, because "A Natural Bias
+for Language Generation Models" names no test. Runs with equal pretraining seeds are paired, because they have equal
+initial output matrices and data order. The test ignores the variation over seeds; the analysis `starts` shows standard
+errors over seeds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from hatchery.settings.base import Count, Natural
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapSettings(StartsSettings):
-    """Start for comparison, and number of bootstrap samples."""
+    """The reference initialisation, and the bootstrap samples."""
 
     samples: Count = 1000
     """Number of bootstrap samples: draws of a test set's sentences with replacement."""
@@ -69,7 +69,7 @@ def _rows(settings: BootstrapSettings, study: Study) -> Iterator[Numbers]:
 
 
 def _texts(manifest: Path) -> Mapping[str, tuple[list[str], list[str]]]:
-    """Return (translations, references) by test set."""
+    """Return the translations and the reference translations of each test set."""
     from hatchery.artifacts.manifests import read_manifest
 
     made = read_manifest(manifest)

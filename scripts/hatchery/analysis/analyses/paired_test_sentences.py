@@ -1,4 +1,6 @@
-"""Sentences about exact tests between models, generated from the rows of the findings: answer and notes."""
+"""Sentences about significance tests between models: the answer and the notes, generated from the rows of
+the findings.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,16 +9,16 @@ from typing import Any
 from hatchery.analysis.comparability import ONE_SEED
 
 MOST_NAMED = 6
-"""Maximum number of comparisons on one set of items that the answer lists; longer lists are replaced by their
-length."""
+"""Maximum number of comparisons per suite or task that the answer describes. More comparisons are only counted."""
 BEYOND_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
 class Nouns:
-    """Nouns for sets of items, items and runs, in columns of `numbers.csv` and in sentences.
+    """Nouns for suites or tasks (`group`), their `items` and `runs`, for columns of `numbers.csv` and for sentences.
 
-    `runs_of` names the repetitions of a model, `what` the compared numbers; `nothing` is the message if there are none.
+    `runs_of` names a model's repetitions, `what` explains the compared numbers, and `nothing` is the note for an
+    analysis without comparisons.
     """
 
     title: str
@@ -34,10 +36,10 @@ def has_single(row: Mapping[str, Any]) -> bool:
 
 
 def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
-    """Return True if a difference is significant over the items and exceeds its deviation over runs.
+    """Return True if a difference is significant over the items and exceeds its standard deviation over runs.
 
-    Both models need several pretraining seeds. If runs failed, both conditions must also hold without the failed runs,
-    with the same sign of the difference.
+    Both models need several pretraining seeds. If runs failed, the difference without failed runs must have the same
+    sign and also exceed its deviation.
     """
     if has_single(row):
         return False
@@ -51,9 +53,9 @@ def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
 
 
 def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: Nouns) -> list[str]:
-    """Return sentences that name the significantly different models on each set of items.
+    """Return sentences that name the significantly different models on each suite or task.
 
-    If there are more than MOST_NAMED, the sentence has their number.
+    If there are more than MOST_NAMED comparisons, a sentence gives the number of significant comparisons instead.
     """
     from hatchery.analysis.summary_rows import summarised_text
     from hatchery.rendering.escaping import listed, readable
@@ -96,7 +98,7 @@ def _p_text(value: float) -> str:
 
 
 def notes_of(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
-    """Return the notes on the columns, the test, and the rows with failed runs or one pretraining seed."""
+    """Return notes on the columns, on the test, and on rows with failed runs or a single pretraining seed."""
     item = nouns.items.removesuffix("s")
     counts = [row[key] for row in rows for key in (nouns.runs, f"against_{nouns.runs}")]
     several = (

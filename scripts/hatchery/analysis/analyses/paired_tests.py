@@ -1,8 +1,7 @@
 """Exact tests over items: could a difference between two models on the same items be chance?
 
-Source: inferred, because none of the papers tests its differences in this way; for single runs it is McNemar's test
-(1947). The analyses that use this module define the items (minimal pairs, rows of fine-tuned tasks) and read the
-answers.
+Source: inferred, because no paper tests its differences in this way. For single runs, the test is McNemar's (1947). The
+analyses that call this module define the items (minimal pairs, or rows of fine-tuning tasks) and read the answers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,11 +27,11 @@ EVERY_TWO_UP_TO = 4
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTestsSettings(AnalysisSettings):
-    """Settings of tests between models on the items that all of them answered."""
+    """Settings of tests between models, on the items that all of them answered."""
 
     against: str | None = None
-    """Model with which all others are compared; in a study, as `experiment/model`. null compares every two models, or
-    with more than four models, all others with the first."""
+    """Model with which all other models are compared; in a study, as `experiment/model`. null compares every two
+    models, or, with more than four models, all other models with the first."""
 
 
 def check(settings: PairedTestsSettings, study: Study) -> None:
@@ -47,10 +46,10 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of a model on one set of items: `True` where a run answers an item correctly, bool [runs, items].
+    """A model's answers to the items of a suite or task: `right` bool [runs, items] is True for correct answers.
 
-    `trainings` int64 [runs] is the index of each run's pretraining, `failed` bool [runs] is true of collapsed runs;
-    None if runs cannot collapse.
+    `trainings` int64 [runs] is the index of each run's pretraining. `failed` bool [runs] is True for failed runs, and
+    None if runs cannot fail.
     """
 
     right: "np.ndarray"
@@ -64,12 +63,12 @@ class Answers:
 
     @property
     def correct(self) -> "np.ndarray":
-        """Return for each item the number of runs that answer it correctly, int64 [items]."""
+        """Return the number of runs that answer each item correctly, int64 [items]."""
         return self.right.sum(axis=0)
 
     @property
     def shares(self) -> "np.ndarray":
-        """Return for each item the share of the runs that answer it correctly, float64 [items]."""
+        """Return the share of runs that answer each item correctly, float64 [items]."""
         return self.correct / self.runs
 
     @property
@@ -79,33 +78,35 @@ class Answers:
 
     @property
     def seeds(self) -> int:
-        """The number of pretrainings."""
+        """The number of pretraining seeds."""
         return len(set(self.trainings.tolist()))
 
     @property
     def deviation_over_seeds(self) -> float | None:
-        """Standard deviation over pretraining seeds of the mean accuracy of the runs of a seed; None for one seed."""
+        """Standard deviation of the accuracy over pretraining seeds; None for one seed.
+
+        The accuracy of a seed is the mean over its runs.
+        """
         accuracies = self.right.mean(axis=1)
         means = [float(accuracies[self.trainings == one].mean()) for one in sorted(set(self.trainings.tolist()))]
         return mean_and_deviation(means)[1]
 
     @property
     def n_failed(self) -> int:
-        """Number of collapsed runs."""
+        """Number of failed runs."""
         return 0 if self.failed is None else int(self.failed.sum())
 
     def without_failed(self) -> "Answers":
-        """Return the answers of the runs that did not collapse; of all runs if all collapsed."""
+        """Return the answers of the runs that did not fail, or of all runs if all failed."""
         if self.failed is None or self.failed.all():
             return self
         return Answers(self.right[~self.failed], self.trainings[~self.failed])
 
 
 def manifests_of(study: Study, kind: str) -> dict[str, dict[str, list[Path]]]:
-    """Return the manifests of a kind of evaluation by set of items and model, in the order of the study; imported
-    models come last.
+    """Return the manifests of evaluations of a kind, by suite or task and then by model, in the order of the study.
 
-    Suites that define no correct answers are left out.
+    External models come last. Suites without correct answers are left out.
     """
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.evaluation.minimal_pairs.measurements import CORRELATION_FILE
@@ -130,7 +131,9 @@ def findings(
     nouns: Nouns,
     left_out: Sequence[str] = (),
 ) -> Findings:
-    """Return a row for each set of items and pair of models; `left_out` are the sets of items that are not compared."""
+    """Return a row for each suite or task and each pair of models; `left_out` are notes on suites that were not
+    compared.
+    """
     from hatchery.rendering.escaping import readable
 
     rows = [
@@ -160,7 +163,7 @@ def findings(
 
 
 def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (model, model that it is compared with) for each comparison."""
+    """Yield the compared pairs of models, as (model, reference model)."""
     if settings.against is None and len(models) <= EVERY_TWO_UP_TO:
         yield from ((model, other) for other, model in combinations(models, 2))
         return
@@ -172,7 +175,7 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
     differences = model.shares - against.shares
     spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
     deviations = _deviations(model, against, nouns)
-    # Differences are scaled to integers, so that equal differences compare equal.
+    # Scale differences to integers, so that equal differences compare equal.
     whole = model.correct * against.runs - against.correct * model.runs
     row: Numbers = {
         nouns.items: len(differences),
@@ -203,8 +206,9 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
 
 
 def _deviations(model: Answers, against: Answers, nouns: Nouns) -> dict[str, float | None]:
-    """Return the standard deviations of a difference, in percent: over all runs, and over the means of pretraining
-    seeds."""
+    """Return the standard deviations of the difference between two models, in percent: over runs, and over pretraining
+    seeds.
+    """
     from hatchery.analysis.published_values import combined_deviation
 
     found = {
@@ -239,10 +243,10 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> li
 
 
 def sign_flip_p(differences: "np.ndarray") -> float:
-    """Return the two-sided p of the sum of integer `differences` [n] under random signs; 1 if all are 0.
+    """Return the two-sided p value of the sum of integer `differences` [n] under random signs; 1 if all are 0.
 
-    This is Fisher's exact test of paired differences. If every difference is -1, 0 or 1, as for two single runs on the
-    same items, it equals McNemar's test.
+    This is Fisher's exact test of paired differences. If all differences are -1, 0 or 1, as for two single runs, the
+    test equals McNemar's test.
     """
     import numpy as np
     from scipy.signal import fftconvolve
@@ -251,9 +255,9 @@ def sign_flip_p(differences: "np.ndarray") -> float:
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     if not len(sizes):
         return 1.0
-    # Dividing by the common divisor does not change p, and smaller integers have fewer possible sums.
+    # Dividing by the greatest common divisor does not change p, and reduces the number of possible sums.
     unit = np.gcd.reduce(sizes)
-    # Probability of each possible sum of the differences with a positive sign, by convolution.
+    # Probability of each possible sum of the differences with a positive sign, computed by convolution.
     chances = np.ones(1)
     for size, count in zip(sizes // unit, counts, strict=True):
         positive = np.zeros(size * count + 1)
@@ -265,10 +269,9 @@ def sign_flip_p(differences: "np.ndarray") -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p values for multiple tests: if all null hypotheses are true, the chance that any p value is below 0.05
-    is at most 0.05.
+    """Correct p values for multiple tests (Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure").
 
-    Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure".
+    If all null hypotheses are true, some corrected p value is below 0.05 with a probability of at most 0.05.
     """
     corrected = [0.0] * len(p_values)
     least = 0.0
@@ -279,12 +282,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 Read = Callable[[Path], "tuple[Any, np.ndarray, np.ndarray | None]"]
-"""Reads a manifest and returns the items, the answers bool [runs, items], and which runs failed (bool [runs] or
-None)."""
+"""Function that reads a manifest and returns the items, the answers bool [runs, items], and the failed runs bool [runs]
+(None if runs cannot fail)."""
 
 
 def read_answers(models: Mapping[str, Sequence[Path]], read: Read, items: str) -> dict[str, Answers]:
-    """Return the answers of each model. Raises EvaluationError if a model has other items than the first."""
+    """Return the answers of each model. Raises EvaluationError if models answered different items."""
     import numpy as np
 
     from hatchery.errors import EvaluationError

@@ -1,7 +1,7 @@
-"""Power laws of the loss of compute-optimal models in FLOPs, tokens and parameters, and break points between two laws.
+"""Power laws between loss and FLOPs, tokens or parameters of compute-optimal models, and break points between two laws.
 
-Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. With `paper`, its published learning curves are
-analysed by the same procedure, and the paper's printed fits are shown next to ours.
+Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. With `paper`, the paper's published learning
+curves are analysed in the same way, and the printed fits are shown next to ours.
 """
 
 from collections.abc import Iterable, Sequence
@@ -63,7 +63,7 @@ def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
 
 
 def rounded(value: float | None, digits: int = 7) -> float | None:
-    """Round to significant digits, because the last digits differ from machine to machine."""
+    """Round to significant digits, because the last digits differ between machines."""
     return None if value is None else float(f"{value:.{digits - 1}e}")
 
 
@@ -77,7 +77,7 @@ _EMPTY: Numbers = dict.fromkeys(
 
 
 def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterable[Numbers]:
-    """Yield points, laws and break points as rows with the same columns; the column `kind` distinguishes them."""
+    """Yield rows for points, laws and break points. All rows have the same columns; `kind` names the type of a row."""
     optimal = set(laws.optimal)
     for place, point in enumerate(points):
         yield _EMPTY | {

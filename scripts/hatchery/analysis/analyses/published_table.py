@@ -1,8 +1,9 @@
-"""A table of a paper with our models below its rows: sizes, FLOPs, perplexities, averages, or changes between models.
+"""A table of a paper, with our models below the rows that they replicate.
 
-This analysis is for tables with columns from several evaluations of a study, such as Tables 3, 4 and 7 of the
-reduced-vocabulary paper, or with models of several experiments, such as Table 2 of GPT-BERT. The experiments name the
-paper's row that each model replicates (`published.rows`).
+Cells are sizes, FLOPs, perplexities, averages, or changes between models. This analysis is for tables whose columns
+come from several evaluations, such as Tables 3, 4 and 7 of the reduced-vocabulary paper, or whose rows come from
+several experiments, such as Table 2 of GPT-BERT. The experiments name the row that each model replicates
+(`published.rows`).
 """
 
 import math
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 CHANGE = "_relative_change_percent"
 SIZE, COST = ("size", "parameters", "million"), ("pretraining", "cost", "flops_1e15")
-"""Columns from `runs.parquet` instead of `summary.csv`."""
+"""Columns whose values are read from `runs.parquet`, and not from `summary.csv`."""
 SIZES_FILE = "models/parameters"
 PRINTED = "printed"
 CellKey = tuple[str, str, str]
@@ -30,20 +31,20 @@ CellKey = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSettings(Settings):
-    """Column: the score of a suite, task and metric, named as in `summary.csv` and the published values."""
+    """A column: the score of a suite, task and metric, named as in `summary.csv` and in the published values."""
 
     heading: str
     """Heading of the column."""
     suite: str
-    """Suite; `size` for numbers of parameters, `pretraining` for costs."""
+    """Suite of the score; `size` for numbers of parameters, `pretraining` for costs."""
     task: str
     """Task of the score."""
     metric: str
-    """Metric; `million` for numbers of parameters, `flops_1e15` for costs."""
+    """Metric of the score; `million` for numbers of parameters, `flops_1e15` for costs."""
     variant: str = ""
-    """Suffix added to the row's name, for a column of other models: `_untrained`."""
+    """Suffix that is added to the row's name, for columns that show variants of the row's model: `_untrained`."""
     decimals: Annotated[int, Range(ge=0, le=6)] = 2
-    """Number of decimals of our scores; printed scores have their own."""
+    """Number of decimals of our scores; printed scores keep their decimals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +58,13 @@ class PublishedTableSettings(AnalysisSettings):
     columns: tuple[ColumnSettings, ...]
     """Columns from left to right."""
     change_from: str = ""
-    """Suffix of rows that are shown as changes from the rows without the suffix (`_unconstrained`); empty shows no
-    changes."""
+    """Suffix of row names, such as `_unconstrained`. Rows with this suffix show changes from the row without the
+    suffix. Empty shows no changes."""
     minus: str = ""
-    """Row of the table from which the differences of the other printed rows, and of ours, are shown; empty shows no
-    differences. Ours are differences from our model of that row."""
+    """Row of the table that is subtracted from all other rows: printed rows from printed numbers, our rows from our
+    model of that row. Empty shows no differences."""
     suites: dict[str, str] = field(default_factory=dict)
-    """Names of suites in this study by their names in the paper, if they differ."""
+    """Names of suites in this study by their names in the paper, for suites whose names differ."""
     flops: FlopsCount = "code"
     """Method of counting our FLOPs."""
     caption: str = ""
@@ -107,7 +108,7 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
 
 
 def _called(settings: PublishedTableSettings, name: str) -> str:
-    """Return the label of a row for readers."""
+    """Return the label of a row for readers: its name or its sizes."""
     from hatchery.analysis.published_curves import shape_of, shape_text
     from hatchery.rendering.escaping import readable
 
@@ -137,7 +138,7 @@ def _row(of: str, name: str, column: ColumnSettings, value: float | None) -> Num
 
 
 def _printed_text(number: "PublishedNumber | None", signed: bool = False) -> str:
-    """Format a published number with the number of decimals that the paper printed, which follows from its rounding."""
+    """Format a published number with the number of decimals that the paper printed, inferred from its rounding."""
     if number is None:
         return "-"
     decimals = max(0, round(-math.log10(2 * number.rounding)))
@@ -151,7 +152,7 @@ def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
     """Return the printed numbers of parameters, in millions, by row.
 
-    The table of sizes has the rows of the paper's table in the same order.
+    The table of sizes has its rows in the same order as the paper's table.
     """
     from hatchery.analysis.published_values import PAPERS
     from hatchery.artifacts.records import read_rows
@@ -164,8 +165,9 @@ def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequen
 
 
 def _repeated(study: Study) -> dict[str, dict[str, str]]:
-    """Return for every experiment its models that replicate a published row, by row; of several models the first
-    counts."""
+    """Return the models that replicate published rows, by experiment and row. If several models replicate a row, the
+    first is used.
+    """
     found: dict[str, dict[str, str]] = {}
     for choice in study.published:
         for model, row in choice.rows.items():
@@ -200,9 +202,9 @@ def _value(
     repeated: Mapping[str, Mapping[str, str]],
     values: Mapping[tuple[str, CellKey], float],
 ) -> float | None:
-    """Return our number in a column of a row.
+    """Return our number for a row and a column; None if there is none.
 
-    A change is relative to the first other experiment with the reference row.
+    A change is computed relative to the first other experiment that has the reference row.
     """
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:
@@ -224,7 +226,7 @@ def _value(
 
 
 def _measure(place: CellKey) -> CellKey:
-    """Return the key of the number of which a column shows the change."""
+    """Return the key of the number whose change a column shows."""
     suite, task, metric = place
     if not metric.endswith(CHANGE):
         return place

@@ -1,5 +1,4 @@
-"""Comparison of initialisations ("starts"): scores of every model, and their differences from a model with a reference
-start.
+"""Comparison of initialisations ("starts"): scores of all models, and differences from a reference initialisation.
 
 Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14, which show means over
 seeds with standard errors (sample standard deviation divided by the root of the number of seeds).
@@ -25,10 +24,11 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class StartsSettings(AnalysisSettings):
-    """Start for comparison."""
+    """The reference initialisation."""
 
     against: str = "zero"
-    """Run with which an experiment's other runs are compared, in every experiment that has it."""
+    """Run with which all other runs of the same experiment are compared. Experiments without this run show no
+    differences."""
 
 
 def check(settings: StartsSettings, study: Study) -> None:
@@ -41,9 +41,9 @@ def check(settings: StartsSettings, study: Study) -> None:
 
 
 def compare(settings: StartsSettings, study: Study) -> Findings:
-    """Return a row for each model that translates test sets and each score in points.
+    """Return a row for each BLEU and chrF score of each model that was scored on translation.
 
-    If the scores are comparable, the row has the difference to the reference start and its standard error.
+    If scores are comparable, the row contains the difference to the reference initialisation and its standard error.
     """
     import polars as pl
 
@@ -59,7 +59,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     ):
         values.setdefault((model, suite, task, metric), []).append(value)
         bases.setdefault((model, suite, task, metric), []).append(basis or "")
-    # Runs without translated test sets are left out: they are the first part of runs that continue them.
+    # Runs without translated test sets are left out, because other runs continue their training.
     translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
     models = [model for model in models_in_order(study.runs) if model in translating]
     different = {
@@ -83,7 +83,9 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
 
 
 def _reference(key: Key, against: str) -> Key:
-    """Return the key of the reference start's score, with which the score `key` of the same experiment is compared."""
+    """Return the key of the score of the reference initialisation in the same experiment, with which `key`
+    is compared.
+    """
     model, suite, task, metric = key
     return f"{model.partition('/')[0]}/{against}", suite, task, metric
 
@@ -91,7 +93,7 @@ def _reference(key: Key, against: str) -> Key:
 def _rows(
     values: Mapping[Key, list[float]], against: str, models: Sequence[str], different: Mapping[Key, object]
 ) -> Iterator[Numbers]:
-    """Yield the rows; scores in `different` are not comparable, and have no difference."""
+    """Yield the rows. Scores in `different` are not comparable, so their rows have no difference."""
     for model in models:
         for key, found in sorted(values.items()):
             of, suite, task, metric = key

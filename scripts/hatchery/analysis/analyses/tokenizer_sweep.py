@@ -1,7 +1,8 @@
-"""The tokenizers that a sweep compared, with the chosen one, in the layout of Table 6 of the reduced-vocabulary study.
+"""The candidate tokenizers of a sweep and the selected tokenizer, in the layout of Table 6 of the reduced-vocabulary
+study.
 
-The table has the printed columns, with the sweep's printed values next to ours. All measures are in the sweep's
-tables.
+The sweep's published values are shown next to ours. The table has only the columns of Table 6; the sweep's own tables
+have all measures.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ SWEEP = "tokenizer_sweep"
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSweepSettings(AnalysisSettings):
-    """Sweep to analyse."""
+    """Selection of the sweep."""
 
     sweep: Annotated[str, Reference("tokenizer_sweep")]
     """Name of a file in config/tokenizer_sweeps/."""

@@ -1,8 +1,8 @@
-"""Sentences of the suites of minimal pairs that occur in the training text of the models.
+"""Sentences of minimal pairs that occur in the training text of the models.
 
-Source: inferred. A model can judge a pair from memory if its training text contains the good sentence and not the bad
-sentence. A sentence occurs if its words are consecutive in a line of the training text, with equal spelling and
-punctuation. Every experiment with minimal pairs has this analysis.
+Source: inferred. A model can judge a pair from memory if its training text contains only the good sentence. A sentence
+occurs if its words are consecutive in a line of the training text, with equal spelling and punctuation. Every
+experiment with minimal pairs has this analysis.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from hatchery.units import count
 
 Words = tuple[str, ...]
 _FIRST = 3
-"""Number of initial words by which sentences are indexed; shorter sentences are found only as whole lines."""
+"""Number of initial words by which sentences are indexed. Shorter sentences are only found if they are a whole line."""
 NOTE = (
     "A sentence stands in the training text where its words follow each other in a line of it, as they are written and "
     "with all their marks. Where the good sentence alone does, memory can stand in for grammar."
@@ -34,7 +34,7 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOverlapSettings(AnalysisSettings):
-    """Analysis without settings of its own."""
+    """Settings of an analysis without further keys."""
 
 
 def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
@@ -47,7 +47,7 @@ def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
         pairs[suite] = [(tuple(good.split()), tuple(bad.split())) for good, bad in sentences]
     wanted = {words for each in pairs.values() for pair in each for words in pair}
     corpora = study.manifests(CORPUS)
-    # Experiments of a study may share a corpus.
+    # Experiments of a study may share a corpus, which is then read once.
     read = {path: sentences_in(path, wanted) for path in dict.fromkeys(corpora.values())}
     rows = [_row(name, suite, each, read[path]) for name, path in corpora.items() for suite, each in pairs.items()]
     header = ("suite", "pairs", "good sentence in the training text", "bad sentence", "good sentence alone")
@@ -86,7 +86,7 @@ def _row(experiment: str, suite: str, pairs: Sequence[tuple[Words, Words]], foun
 
 
 def sentences_in(corpus: Path, wanted: Iterable[Words]) -> set[Words]:
-    """Return the sentences that occur in the training text of a corpus."""
+    """Return those of the sentences `wanted` that occur in the training text of a corpus."""
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.tokenization.documents import TRAINING_SPLIT, read_batches, shards_by_split
 
