@@ -1,1 +1,3 @@
-"""Collect the outputs of runs in tidy tables, and compute means, comparisons with published values, and fitted laws."""
+"""Collects the outputs of runs in tidy tables, and computes means, comparisons with published values, and
+fitted laws.
+"""

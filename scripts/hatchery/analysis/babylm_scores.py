@@ -1,7 +1,7 @@
-"""The parts of a BabyLM score and their means, by the rules of a year (docs/papers/babylm-2026.md, "Leaderboard").
+"""The parts of BabyLM's score and their mean, by the rules of 2025 or 2026 (docs/papers/babylm-2026.md, "Leaderboard").
 
-2026: the mean of nine parts. 2025: the macro average of two means, over language tasks and over measures of human
-likeness. A missing part counts 0 in 2025 and 2026.
+2026: the mean of nine parts. 2025: the mean of two means, over language tasks and over measures of human likeness. In
+both years, a missing part counts as 0.
 """
 
 import math
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
     import polars as pl
 
 TASKS = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
-"""Tasks of GLUE, in the order of the submission."""
+"""GLUE tasks of the submission, in its order."""
 PIQA = ("global_piqa_parallel", "global_piqa_nonparallel")
 READING, ACQUISITION, GLUE = "reading", "acquisition", "glue"
 Parts = Mapping[str, float | None]
-"""Points from 0 to 100 by part (a correlation from -100); None if not measured."""
+"""Score by part, from 0 to 100 points (correlations from -100); None if not measured."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The parts of BabyLM's score in one year: `language` tasks, and `likeness`, measures of human likeness.
+    """BabyLM's score of one year. `language` are the parts on language tasks, `likeness` the measures of human
+    likeness.
 
-    `chance` has the scores of a blind guess by part."""
+    `chance` maps each part to the score of a blind guess.
+    """
 
     name: str
     language: tuple[str, ...]
@@ -38,7 +40,7 @@ class Rules:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return all parts, in the order of tables."""
+        """Return all parts, in the order of the tables."""
         return (*self.language, *self.likeness)
 
     @property
@@ -47,7 +49,7 @@ class Rules:
         return tuple(part for part in self.parts if part not in (GLUE, READING, ACQUISITION))
 
     def mean(self, parts: Parts, acquisition: bool = True) -> float:
-        """Return the overall score; if `acquisition` is False, the part on age of acquisition counts 0."""
+        """Return the overall score. If `acquisition` is False, the age of acquisition counts as 0."""
         found = {part: parts.get(part) or 0.0 for part in self.parts}
         if not acquisition:
             found[ACQUISITION] = 0.0
@@ -93,13 +95,16 @@ SUITES = {
     "global_piqa_parallel": "global_piqa_parallel",
     "global_piqa_nonparallel": "global_piqa_nonparallel",
 }
-"""Names of our suites, without their prefix, by the keys in the submission."""
+"""Names of our suites, without their prefix, by the benchmark's key in the submission."""
 
 
 @dataclass(frozen=True)
 class RowCount(Record):
-    """Number of official rows of a block (a benchmark in the submission): of a paradigm or task, of the whole block
-    (`uid` is empty), or of each checkpoint."""
+    """Number of rows in the official data of a benchmark (`block`), for one paradigm or task, or in total (`uid` is
+    empty).
+
+    `set` distinguishes the full data from the data for intermediate checkpoints.
+    """
 
     set: Literal["full", "checkpoint"]
     block: str
@@ -108,15 +113,15 @@ class RowCount(Record):
 
 
 def suites_of(part: str) -> tuple[str, ...]:
-    """Return the names of a part's suites, without the prefix of the year's suites."""
+    """Return the suites of a part; the names lack their common prefix."""
     return PIQA if part == "global_piqa" else (part,)
 
 
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edition) -> dict[str, float | None]:
-    """Return the parts of one run, from its rows of `measurements.parquet`.
+    """Return the score of one run by part, given its rows of `measurements.parquet`.
 
-    Names of suites and tasks are `<suites>_blimp` and `<tasks>_boolq`. A part with several suites or tasks is their
-    mean; a missing suite or task counts 0, as on the server, unless all are missing.
+    Suites and tasks are called `<suites>_blimp` and `<tasks>_boolq`. A part with several suites or tasks is their mean.
+    As on the server, a missing suite or task counts as 0, unless all are missing.
     """
     import polars as pl
 
@@ -148,12 +153,11 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
 def official_parts(
     measurements: "pl.DataFrame", suites: str, tasks: str, counts: Sequence[RowCount]
 ) -> dict[str, bool]:
-    """Return for each part of a run's score whether it was measured on the official rows of 2026 with the official
+    """Return for each measured part of a run whether it was measured on the official data of 2026 by the official
     rules.
 
-    `measurements` as in `parts_of`; `counts` are the numbers of rows of the official files, by paradigm or task. The
-    word list of the part on age of acquisition is not fixed, so this part counts as official if all other parts are
-    official.
+    `counts` are the official numbers of rows; the other arguments are those of `parts_of`. There is no official word
+    list for the age of acquisition, so this part counts as official if all other parts are official.
     """
     import polars as pl
 
@@ -168,7 +172,8 @@ def official_parts(
         of_suite = accuracies.filter(pl.col("suite") == f"{suites}_{suite}")
         found[block] = dict(of_suite.select("task", "items").rows())
         if of_suite.filter(pl.col("settings").str.contains("BabyLM 2025", literal=True)).height:
-            # These are the official rows, but scored by other rules, so the block does not count as official.
+            # The rows are official, but they were scored by the rules of 2025, so the benchmark does not count as
+            # official.
             expected.pop(block, None)
         if found[block] and set(expected.get(block, ())) == {""}:
             found[block] = {"": sum(found[block].values())}
@@ -187,8 +192,7 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Return True if the measured numbers of rows equal the official ones; with `some`, only the measured tasks are
-    compared."""
+    """Return True if the measured numbers of rows equal the official numbers. With `some`, rows may be missing."""
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 
 

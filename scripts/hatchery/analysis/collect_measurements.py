@@ -1,8 +1,8 @@
-"""The `collect_measurements` stage: all results of an experiment's runs as four tidy tables.
+"""Writing of the four tidy tables with all results of an experiment's runs, for the stage `collect_measurements`.
 
-Only this stage opens the outputs of single pretrainings and evaluations; later stages read the tables (`read_tables`).
-The declaration of each kind of evaluation defines its rows. Learning curves are written run by run, so memory grows
-only with the number of evaluations.
+Only this stage opens the outputs of single pretrainings and evaluations; later stages read the tidy tables
+(`read_tables`). Each kind of evaluation defines its own rows. Learning curves are written one run at a time, so memory
+grows only with the number of evaluations.
 """
 
 from collections.abc import Mapping
@@ -37,25 +37,27 @@ from hatchery.units import bits_per_byte
 
 
 class HeldOutText:
-    """The held-out text of a corpus: its size and the loss of a blind guess; each number is computed once.
+    """Properties of a corpus's held-out text: its size, and the loss of a blind guess. Each property is computed once.
 
-    The blind guess is the unigram distribution: the probability of a token is the share of its type among the targets
-    of the training text, with 1 added to each count. A model learns this distribution long before any grammar ("A
-    Natural Bias for Language Generation Models", Section 1).
+    The blind guess is the unigram distribution, estimated from the targets of the training text with add-one smoothing.
+    A model learns this distribution long before any grammar ("A Natural Bias for Language Generation Models", Section
+    1).
     """
 
     def __init__(self, tokens: Manifest | None, corpus: Manifest | None = None) -> None:
-        """`tokens` and `corpus` are the manifests of the corpus's token shards and documents; None if unknown."""
+        """`tokens` is the manifest of the corpus's token shards, `corpus` the manifest of its documents; None if
+        unknown.
+        """
         self._tokens, self._corpus = tokens, corpus
         self._bytes: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._counts: dict[tuple[str, ...], np.ndarray] = {}
 
     def n_bytes(self, made: Manifest, split: str) -> int | None:
-        """Return the number of bytes (UTF-8) of a split, for imported models; the sentences of a document are joined by
-        spaces.
+        """Return the number of UTF-8 bytes of a split, with the sentences of a document joined by spaces, for external
+        models.
 
-        None if `made`, the manifest of an evaluation, read other documents.
+        None if the evaluation with the manifest `made` read other documents.
         """
         if self._corpus is None or self._corpus.digest not in made.inputs.values():
             return None
@@ -68,25 +70,25 @@ class HeldOutText:
         return self._bytes[split]
 
     def tokens_per_byte(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
-        """Return the number of predicted tokens of a split, divided by the bytes of their text.
+        """Return the number of predicted tokens of a split divided by the number of bytes of its text.
 
-        None if `made`, the manifest of a training or an evaluation, read other token shards, and if bits per byte are
-        undefined.
+        None if bits per byte are undefined, or if the training or evaluation with the manifest `made` read other token
+        shards.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
-        # Common masks (the setting `masking` of an evaluation) mask only text. Trainings lack this setting: their
-        # development loss is the loss of their own objective.
+        # With `masking: common`, an evaluation masks only tokens of the text. The manifest of a training has no key
+        # `masking`, because the development loss uses the masks of its objective.
         common = made.settings.get("masking") == "common" and objective.kinds[0] == "masked"
         if not (common or objective.predicts_text_alone):
             return None
         return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
 
     def name(self, made: Manifest, split: str) -> str:
-        """Return a name for the documents of a split that a training or an evaluation read, for comparisons.
+        """Return a name of the documents of a split that the training or evaluation with the manifest `made` read.
 
-        If the documents are known, the name is equal for all tokenizers, and for corpora that differ only in their
-        training text.
+        Equal names mean equal documents. If the documents are known, the name does not depend on the tokenizer or on
+        the training text.
         """
         if self._corpus is not None and self._texts & set(made.inputs.values()):
             if split not in self._names:
@@ -96,15 +98,15 @@ class HeldOutText:
 
     @cached_property
     def _texts(self) -> set[str]:
-        """Return the digests of the corpus's manifest and of the manifest of its token shards."""
+        """Return the digests of the manifests of the corpus and of its token shards."""
         found = set() if self._corpus is None else {self._corpus.digest}
         is_of_them = self._tokens is not None and bool(found & set(self._tokens.inputs.values()))
         return found | ({self._tokens.digest} if self._tokens is not None and is_of_them else set())
 
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
-        """Return the loss of a blind guess on a split in nats per predicted token of an objective.
+        """Return the loss of a blind guess on a split, in nats per token that the objective predicts.
 
-        None if `made`, the manifest of a training or an evaluation, read other token shards. Raises the errors of
+        None if the training or evaluation with the manifest `made` read other token shards. Raises the errors of
         `Objective.target_counts`.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
@@ -114,8 +116,8 @@ class HeldOutText:
 
     def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
-        # One loss serves all shares of masked tokens, because masks are random: on average, the distribution of
-        # predicted tokens does not depend on the share.
+        # Masks are random, so the expected distribution of predicted tokens does not depend on the share of masked
+        # tokens, and all shares have the same loss.
         ends = "ends" if objective.appends_end_token else ""
         key = (split, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:
@@ -131,10 +133,10 @@ def collect(
     documents: Path | None,
     output: Path,
 ) -> None:
-    """Write the tidy tables of an experiment; see the stage `collect_measurements`.
+    """Write the tidy tables of an experiment.
 
-    `models` and `evaluated` are the stage's inputs `model` and `evaluation`; `shards` is the manifest of the token
-    shards, `documents` the manifest of the corpus.
+    `models` and `evaluated` are the inputs `model` and `evaluation` of the stage `collect_measurements`. `shards` is
+    the manifest of the token shards, `documents` the manifest of the corpus.
     """
     named = runs_by_name(settings.runs)
     text = HeldOutText(*(None if path is None else read_manifest(path) for path in (shards, documents)))
@@ -152,8 +154,8 @@ def collect(
                 runs.append(place | {"label": label} | imported_run(manifest))
                 continue
             if training := named[name].milestone_of:
-                # Milestones come after their training runs, whose manifest entries are known here. The time until a
-                # milestone is unknown.
+                # A milestone follows its training run in the list, so the run's facts about the milestone are already
+                # in `milestones`. The training time until a milestone is unknown.
                 known = milestones.get((trained[training].digest, named[name].milestone), {})
                 unshared = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
                 own = {fact: value for fact, value in manifest.measures.items() if fact in RUNS.names}
@@ -185,7 +187,7 @@ def collect(
                 one = Evaluated(evaluation_of(path, model), model, result.name)
                 one = replace(one, text=partial(text.name, one.manifest))
                 if named[result.run].is_baseline:
-                    # The tokens of imported models' tokenizers were not counted, only bytes.
+                    # For external models, only the bytes of a text are counted, not their tokens.
                     one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))
                 else:
                     its = one.manifest, objective_of_model(model)
@@ -195,7 +197,7 @@ def collect(
                 layers += [place | row for row in evaluation.layers(one)]
             measurements += evaluation.together(rows)
     for index, milestone in taken.items():
-        # The duration of a milestone's part of the run is unknown.
+        # The training time until a milestone is unknown.
         known = milestones.get(milestone, {})
         runs[index] |= {name: value for name, value in known.items() if name not in ("manifest", "seconds", "day")}
     # All tables except the curves are written here, after all inputs were checked.
@@ -205,7 +207,7 @@ def collect(
 
 
 def _with_bits_per_byte(run: PretrainedRun, per_byte: float | None) -> PretrainedRun:
-    """Return the run with its development losses in bits per byte added, if `per_byte` is known."""
+    """Return the run with development losses in bits per byte; unchanged if `per_byte` (tokens per byte) is None."""
     if per_byte is None:
         return run
 
@@ -223,7 +225,7 @@ def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Pat
 
 
 def _whole(place: TidyRow, kind: str, row: TidyRow, manifest: Manifest) -> TidyRow:
-    """Add to a row of measurements the columns that all kinds of evaluations have."""
+    """Return a row of measurements with the columns that all kinds of evaluation have."""
     return {**place, "kind": kind, **row, "manifest": manifest.digest}
 
 

@@ -1,6 +1,6 @@
-"""Sentences about numbers that are not comparable, and about differences between models with one pretraining seed.
+"""Sentences about numbers that are not comparable, and about models with one pretraining seed.
 
-`evaluation.basis` decides whether numbers are comparable.
+`evaluation.basis` determines whether numbers are comparable.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from hatchery.evaluation.basis import (
 )
 
 BETWEEN_TWO = "between two trained models each"
-"""End of a heading over differences between models that have one pretraining seed each."""
+"""End of a heading above differences between models with one pretraining seed each."""
 ONE_SEED = (
     "A model with one pretraining seed is one trained model: a difference is between these two trained models and not "
     "bold, and what another seed would give is not known. A claim about models needs several pretraining seeds."
@@ -49,28 +49,33 @@ _CURES = {
     RULES: "numbers by the same rules",
 }
 _READABLE = (ASKED, WINDOW, SCORING, PRECISION, RULES)
-"""Aspects of a basis whose values are words; the values of other aspects are digests and numbers."""
+"""Aspects of a comparison basis whose values are readable words. All other aspects have digests or numbers."""
 _MOST_NAMED, _MOST_VALUES = 3, 4
 
 
 def why(different: Mapping[str, Sequence[str]]) -> str:
-    """Return a sentence: why numbers whose bases differ in these aspects are not comparable, and which numbers are.
-    `different` has their values by aspect."""
+    """Return the reason why numbers are not comparable, and advice which numbers are comparable.
+
+    `different` maps each aspect in which the comparison bases differ to its values.
+    """
     reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
     cures = [_CURES[aspect] for aspect in different if aspect in _CURES]
     return f"{' and '.join(reasons)}. What would compare: {', and '.join(cures)}"
 
 
 def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
-    """Return for each basis a label with the values of the differing aspects; empty labels if all numbers are
-    comparable."""
+    """Return a label for each comparison basis, with the values of the differing aspects; empty if all
+    bases are equal.
+    """
     listed = list(dict.fromkeys(bases))
     different = differing(listed)
     return {basis: ", ".join(_value_of(name, aspects_of(basis)) for name in different) for basis in listed}
 
 
 def _value_of(aspect: str, aspects: Mapping[str, str]) -> str:
-    """Return the value of an aspect for readers: masks without their digest; a digest after the name of its aspect."""
+    """Return the value of an aspect for readers. Values end before a parenthesis; digests follow the name of the
+    aspect.
+    """
     value = aspects.get(aspect, "") or "not known"
     return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"
 
@@ -83,9 +88,9 @@ def _values(aspect: str, values: Sequence[str]) -> str:
 
 
 def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
-    """Return the note that numbers are not ranked, with a sentence for each reason; empty if all are comparable.
+    """Return a note on numbers that are not ranked, with the reasons; empty if all numbers are comparable.
 
-    `found` has the differing aspects of the numbers under each label; empty if the numbers are comparable.
+    `found` maps the label of each compared number to the differing aspects (`differing`).
     """
     by_reason: dict[str, list[str]] = {}
     for label, different in found.items():

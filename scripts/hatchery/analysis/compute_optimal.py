@@ -1,15 +1,13 @@
-"""Development losses against training cost, for our runs and published runs, and the compute-optimal evaluations among
-them.
+"""Development loss against training cost, for our runs and published runs, and the compute-optimal evaluations.
 
-The study's settings choose the method of counting our FLOPs. A learning curve has the FLOPs of matrix products up to
-each step; other methods count the whole training, and their FLOPs are distributed over the steps in proportion, which
-is exact if all sequences have one length.
+A study's settings select the method of counting FLOPs. Learning curves contain the FLOPs of matrix products up to each
+step. Other methods only count a whole training; its FLOPs are then distributed in proportion to the FLOPs of the curve,
+which is exact if all sequences have equal lengths.
 
-The compute-optimal point of a bin of cost (lower < cost <= upper) is the point with the lowest loss. The paper mentions
-"over 30 bins" of FLOPs. The notebook of January 2023 in the history of its repository defines them; an earlier one used
-quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier").
-
-Section 5.3 and Figure 4 ask whether compute-optimal models score higher than other models of their size.
+The compute-optimal evaluation in a bin of cost (lower < cost <= upper) is the evaluation with the lowest loss. The
+paper mentions "over 30 bins" of FLOPs. The notebook of January 2023 in the history of its repository defines these
+bins; an earlier notebook used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier"). Section 5.3
+and Figure 4 ask whether compute-optimal models score higher than other models of equal size.
 """
 
 import math
@@ -49,10 +47,10 @@ class ScalingPoint:
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
-    """Return the pretrainings in `runs.parquet`, of `experiments` or of all if empty, each model once.
+    """Return the pretrainings in `runs.parquet`, each model once, of the given `experiments` (empty: all).
 
-    Several experiments may contain a model with equal settings, which is trained only once. Rows must also agree in the
-    columns `within` to count as one model. Raises ManifestError for an altered table.
+    Several experiments may contain the same model, which is trained only once. With `within`, models must also agree in
+    these columns to count as the same. Raises ManifestError for an altered table.
     """
     rows = read_frame(path, RUNS, experiment=experiments or None).drop_nulls("steps")
     return rows.unique(["manifest", *within], keep="first", maintain_order=True).to_dicts()
@@ -61,12 +59,11 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
 def points_of_runs(
     runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
 ) -> list[ScalingPoint]:
-    """Return the points of trained models in the order of the tables; of `experiments`, or of all if empty.
+    """Return the points of trained models, in the order of the tables, of the given `experiments` (empty: all).
 
-    A point is the mean over a model's seeds at a step at which all seeds were evaluated; with the lowest loss of the
-    seeds instead, laws would be fitted to the luckiest seeds. Runs whose FLOPs `count` cannot compute are left out. The
-    result is empty if the development losses are not comparable (`why_no_points`). Raises ManifestError for an altered
-    table.
+    A point is the mean over a model's seeds at a step at which all seeds were evaluated. (The lowest loss over seeds
+    would bias the fitted laws.) Runs whose FLOPs cannot be counted by the method `count` are left out. The result is
+    empty if the development losses are not comparable (`why_no_points`). Raises ManifestError for an altered table.
     """
     if why_no_points(runs, experiments):
         return []
@@ -89,7 +86,7 @@ def points_of_runs(
 
 
 def why_no_points(runs: Path, experiments: Collection[str] = ()) -> list[str]:
-    """Return a note if the development losses of trained models are not comparable; empty if they are comparable."""
+    """Return a note if the development losses of trained models are not comparable, else an empty text."""
     rows = distinct_runs(runs, experiments)
     bases = [row["development_basis"] or "" for row in rows if row["development_loss"] is not None]
     return not_compared({"development loss": differing(bases)})
@@ -103,8 +100,9 @@ def _mean_point(points: Sequence[ScalingPoint]) -> ScalingPoint:
 
 
 def published_points(logged: Iterable[PublishedRun]) -> list[ScalingPoint]:
-    """Return the points of published curves, with FLOPs by the formula in the study's code and tokens including
-    padding, as in the study."""
+    """Return the points of published curves. As in the study, FLOPs follow its code's formula, and tokens include
+    padding.
+    """
     return [
         ScalingPoint(
             *(run.name, updates),
@@ -123,11 +121,10 @@ Bins = Literal["january_2023", "quantiles"]
 
 
 def january_edges(costs: Sequence[float]) -> Floats:
-    """Return the bin edges of January 2023: the percentiles 0, 5, ..., 100, with the first bins subdivided.
+    """Return the bin edges of January 2023: the percentiles 0, 5, ..., 100 of the costs, with subdivided first bins.
 
-    The range below the smallest cost and the first bin (5 %) are divided into ten equal parts each, the second bin into
-    five. The parts below the smallest cost contain at most the cheapest point; they are kept because the study had
-    them.
+    The range below the smallest cost and the first bin (5 %) are divided into ten parts each, the second bin into five.
+    The parts below the smallest cost contain at most one point; they reproduce the study.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
     least, first, second, *rest = percentiles
@@ -145,14 +142,15 @@ EDGES: dict[Bins, Callable[[Sequence[float], int], Floats]] = {
     "january_2023": lambda costs, bins: january_edges(costs),
     "quantiles": quantile_edges,
 }
-"""Functions of (costs, number of bins) that return bin edges, by name; `january_2023` ignores the number of bins."""
+"""Functions that return bin edges, by name. Their arguments are the costs and the number of bins, which january_2023
+ignores."""
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[float] | Floats) -> list[int]:
-    """Return the indices of the points with the lowest loss in each non-empty bin, in the order of the bins.
+    """Return the index of the point with the lowest loss in each non-empty bin, in the order of the bins.
 
-    Of points with equal losses the cheapest counts, of points with equal costs the first. Costs are positive; points
-    outside the edges are ignored.
+    Of equal losses, the lowest cost is chosen, and then the first point. Costs are positive. Points outside the edges
+    are ignored.
     """
     lowest: dict[int, int] = {}
     bins = np.searchsorted(np.asarray(edges, dtype=float), np.asarray(costs, dtype=float), side="left")
@@ -165,11 +163,11 @@ def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[fl
 
 
 LEAST_IN_A_ROW = 3
-"""Minimum number of consecutive compute-optimal points of one model in a region; the paper states no number."""
+"""Minimum length of a region, in consecutive compute-optimal points of one model. The paper states no number."""
 
 
 def regions_of_one_model(models: Sequence[str]) -> list[range]:
-    """Return the ranges in which one model stays compute-optimal, as indices of `models`, a frontier by rising cost.
+    """Return the ranges in which one model stays compute-optimal, as indices of `models` (a frontier in order of cost).
 
     These are the grey regions of Figures 2 and 3 of the reduced-vocabulary study.
     """
@@ -178,13 +176,13 @@ def regions_of_one_model(models: Sequence[str]) -> list[range]:
 
 
 SAME = 1e-6
-"""Relative tolerance for equal numbers of one model, to find a milestone in the curve of its training."""
+"""Relative tolerance for comparing a milestone's numbers with the learning curve of its training."""
 
 
 def optimal_models(
     runs: Iterable[Mapping[str, Any]], points: Sequence[ScalingPoint], count: FlopsCount, bins: Bins, number: int
 ) -> set[str]:
-    """Return the models in rows of `runs.parquet` whose last evaluation is one of the compute-optimal `points`."""
+    """Return the models whose last evaluation is compute-optimal among `points`; `runs` are rows of `runs.parquet`."""
     flops, losses = [point.flops for point in points], [point.loss for point in points]
     best = [points[place] for place in frontier(flops, losses, EDGES[bins](flops, number))] if points else []
     by_model: dict[str, list[tuple[float, float, float]]] = {}
@@ -206,10 +204,10 @@ def _same(first: Sequence[float], second: Sequence[float]) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of the scores of compute-optimal and other models of equal size (number of parameters).
+    """Scores of compute-optimal models and of other models: numbers of models, and mean scores.
 
-    `sizes` are the sizes that have both kinds of models; in `ahead` are the sizes at which the mean score of
-    compute-optimal models is higher.
+    `sizes` is the number of model sizes that have both kinds of models. `ahead` is the number of these sizes at which
+    the compute-optimal models have the higher mean score.
     """
 
     optimal: int
@@ -221,8 +219,10 @@ class Comparison:
 
 
 def compared(models: Iterable[tuple[float | None, bool, float]]) -> Comparison | None:
-    """Compare models given as (parameters, whether compute-optimal, score); None if there are no compute-optimal or no
-    other models."""
+    """Compare models given as (number of parameters, is compute-optimal, score).
+
+    None if all models are compute-optimal, or none is.
+    """
     by_size: dict[float | None, tuple[list[float], list[float]]] = {}
     for parameters, optimal, score in models:
         by_size.setdefault(parameters, ([], []))[not optimal].append(score)

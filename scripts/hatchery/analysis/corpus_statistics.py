@@ -1,9 +1,8 @@
-"""The statistics tables of a corpus: a manifest lists each table with its checksum, a dataclass defines its columns.
+"""The statistics tables of a corpus. Its manifest lists the tables; a dataclass defines the columns of each table.
 
-Unlike the tables of results, these may be empty: for a corpus without rejected documents, the table has a header and no
-rows. Sizes are by source and split, as in Table 1 of the LTG-BERT paper. They are compared with published sizes of
-equal corpus, source, split and measure; published millions are converted to numbers, and differences are in percent of
-the published size.
+A table may have no rows: if no document was rejected, the table of rejected documents has only a header. Sizes are by
+source and split, as in Table 1 of the LTG-BERT paper. They are compared with published sizes of the same corpus,
+source, split and measure. Differences are in percent of the published size.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +52,7 @@ class _Sample(Record):
 
 @dataclass(frozen=True)
 class Rejected(Record):
-    """Number of texts of a source that were omitted for one reason."""
+    """Number of texts of a source that were rejected for one reason."""
 
     source: str
     reason: str
@@ -71,7 +70,7 @@ class Assumed(Record):
 
 @dataclass(frozen=True)
 class Licensed(Record):
-    """Number of documents of a source under a licence; the licence is empty for documents without one."""
+    """Size of a source's documents under one licence. The licence is empty for documents without a licence."""
 
     source: str
     licence: str
@@ -82,7 +81,9 @@ class Licensed(Record):
 
 @dataclass(frozen=True)
 class Repeated(Record):
-    """Numbers of documents and long lines of a source and split that repeat earlier text or training text."""
+    """Numbers of duplicates in a source and split: documents and long lines that occur earlier, or in the training
+    split.
+    """
 
     source: str
     split: Split
@@ -96,7 +97,7 @@ class Repeated(Record):
 
 @dataclass(frozen=True)
 class RejectedText:
-    """An example of omitted text."""
+    """An example of rejected text."""
 
     source: str
     reason: str
@@ -105,7 +106,9 @@ class RejectedText:
 
 @dataclass(frozen=True)
 class Selection(Record):
-    """The part of a corpus of sequences from one source at one level (sentence or span)."""
+    """Size of the texts that a selection took from one source at one level (sentence or span), in a corpus of
+    sequences.
+    """
 
     selection: str
     source: str
@@ -117,15 +120,15 @@ class Selection(Record):
 
 
 def read_statistics(manifest: Manifest) -> dict[tuple[str, str], Counts]:
-    """Read the counts of a corpus by (source, split), in the order of the table."""
+    """Read the sizes of a corpus by (source, split), in the order of the table."""
     rows = read_records(manifest.file(STATISTICS), _Sizes, ("source", "split"))
     return {(row.source, row.split): {measure: asdict(row)[measure] for measure in MEASURES} for row in rows}
 
 
 def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str, str], int]:
-    """Read the subwords by (source, split) from the manifest of the stage `encode_corpus`.
+    """Read the number of subwords by (source, split) from the manifest of the stage `encode_corpus`.
 
-    Raises ManifestError if the tokens were made from another corpus than `corpus`.
+    Raises ManifestError if the tokens were not made from `corpus`.
     """
     if tokens.inputs.get("corpus") != corpus.digest:
         raise ManifestError(
@@ -136,7 +139,7 @@ def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str,
 
 
 def read_rejected(manifest: Manifest) -> list[Rejected]:
-    """Read the numbers of omitted texts, in the order of the table."""
+    """Read the numbers of rejected texts, in the order of the table."""
     return read_records(manifest.file("rejected.csv"), Rejected, may_be_empty=True)
 
 
@@ -156,7 +159,7 @@ def read_repeated(manifest: Manifest) -> list[Repeated]:
 
 
 def read_rejected_texts(manifest: Manifest) -> list[RejectedText]:
-    """Read the examples of omitted text, in the order of the table."""
+    """Read the examples of rejected text, in the order of the table."""
     rows = read_records(manifest.file("samples.csv"), _Sample, may_be_empty=True)
     return [RejectedText(row.source, row.reason, row.text) for row in rows if row.outcome == "rejected"]
 
@@ -174,12 +177,12 @@ _SPLIT_NAMES = {"development": "dev", "validation": "dev", "valid": "dev"}
 _WHOLE = frozenset({"", "all", "total", ALL})
 
 SizeTable = dict[tuple[str, str], Counts]
-"""Sizes by (source, split); `ALL` as source, as split or as both names sums."""
+"""Sizes by (source, split). `ALL` as a source or a split stands for the sum."""
 
 
 @dataclass(frozen=True)
 class PublishedSize(Record):
-    """A line of the table of published sizes; `value` is None if a paper names a size without a number."""
+    """A row of the table of published sizes; `value` is None if a paper names a size without a number."""
 
     paper: str
     table: str
@@ -193,13 +196,13 @@ class PublishedSize(Record):
 
     @property
     def size(self) -> float | None:
-        """The size as a number, with millions multiplied out."""
+        """The size as a number without unit."""
         return None if self.value is None else round(self.value * _SCALES[self.unit], 6)
 
 
 @dataclass(frozen=True)
 class ComparedSize:
-    """A published size and our size; `ours` is None if our corpus lacks this part or it was not measured."""
+    """A published size and our size; `ours` is None if it was not measured."""
 
     table: str
     source: str
@@ -220,10 +223,10 @@ class ComparedSize:
 def size_table(
     counts: Mapping[tuple[str, str], Counts], subwords: Mapping[tuple[str, str], int] | None = None
 ) -> SizeTable:
-    """Return the sizes with their sums over sources and splits; rows without documents are left out, except in an empty
+    """Return the sizes with their sums over sources and splits. Rows without documents are omitted, except in an empty
     corpus.
 
-    If `subwords` is given, each row also has its number of subwords, 0 if there are none.
+    If `subwords` is given, rows also contain the number of subwords (0 if it is unknown).
     """
     sources = [*dict.fromkeys(source for source, _ in counts), ALL]
     measures = [*next(iter(counts.values()), {}), *([] if subwords is None else ["subwords"])]
@@ -247,11 +250,11 @@ def splits_of(table: SizeTable) -> list[str]:
 
 
 def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
-    """Return the sizes of selections by (source, level), with the sums over sources, over levels and over both.
+    """Return the sizes of selections by (source, level), with the sums over sources, over levels, and over both.
 
-    In a corpus of sequences, the sources of documents are names of selections, so their numbers of `documents`
-    (sequences) and `tokens` (if subwords were counted) are read from `sizes`. For a selection from several sources
-    these numbers are unknown, and sums with an unknown part are left out.
+    In a corpus of sequences, each selection is a source of documents. So the numbers of sequences (`documents`) and of
+    subwords (`tokens`) of a selection are read from `sizes`. These numbers are unknown by source if a selection has
+    several sources; sums that include unknown numbers are omitted.
     """
     table: SizeTable = {}
     lacking: set[tuple[tuple[str, str], str]] = set()
@@ -274,8 +277,8 @@ def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTa
 def compare_sizes(path: Path, corpus: str, table: SizeTable, selections: SizeTable) -> list[ComparedSize]:
     """Return the published sizes of `corpus` with our sizes, in the order of the file `path`.
 
-    The column `split` may name a level of the selections (sentence, span); `texts`, `sentences` and `spans` are then
-    equivalent. Raises the EvaluationError of `read_published_sizes`.
+    The column `split` may also name a level of selection (sentence, span); the measures `texts`, `sentences` and
+    `spans` are then equivalent. Raises the EvaluationError of `read_published_sizes`.
     """
     return [_compared(row, table, selections) for row in read_published_sizes(path) if row.corpus == corpus]
 
@@ -300,7 +303,7 @@ def _compared(row: PublishedSize, table: SizeTable, selections: SizeTable) -> Co
 
 
 def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: SizeTable) -> float | None:
-    # For corpora of selections, the paper counts selected texts, not the sequences made from them.
+    # For corpora of selected texts, the paper counts the texts, not the sequences made from them.
     name = "texts" if measure in ("sentences", "spans", "sentences_or_spans") else measure
     if name in selections.get(key, {}):
         return selections[key][name]
@@ -308,7 +311,7 @@ def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: Size
 
 
 def place_of(row: PublishedSize) -> tuple[str, str]:
-    """Return the key (source, split or level) of a published size in our tables."""
+    """Return the key of a published size in our tables: (source, split) or (source, level)."""
     return _place(row.source), _SPLIT_NAMES.get(row.split, _place(row.split))
 
 

@@ -1,7 +1,8 @@
-"""The amount of text at which a baseline reaches a loss, by a curve fitted to its losses.
+"""The amount of text with which a baseline reaches a given loss, by a curve fitted to its losses.
 
-The curve is L(D) = E + A D^-a with the amount of text D, as in Hoffmann et al. 2022 (arXiv:2203.15556) for models of
-one size; with fewer than four amounts, it is A D^-a. The fit is least squares of the losses (scipy's `curve_fit`).
+The curve is L(D) = E + A D^-a for the amount of text D, as in Hoffmann et al. 2022 (arXiv:2203.15556) for models of one
+size. With fewer than four amounts of text, E is 0. The fit minimises the squared errors of the losses (scipy's
+`curve_fit`).
 """
 
 import math
@@ -18,7 +19,8 @@ from hatchery.errors import EvaluationError
 LEAST_AMOUNTS, LEAST_WITH_LIMIT = 2, 4
 MOST_EXPONENT = 5.0
 SAME_AMOUNT = 0.05
-"""Relative difference up to which two amounts count as one: the seeds of a run end with slightly different words."""
+"""Relative difference up to which two amounts of text count as equal. The seeds of a run differ slightly in their
+number of words."""
 
 
 @dataclass(frozen=True)
@@ -37,28 +39,29 @@ class DataCurve:
     most: float
 
     def loss(self, amount: float) -> float:
-        """Return the loss of the baseline with this amount of text."""
+        """Return the baseline's loss for an amount of text."""
         return self.limit + self.coefficient * (amount / self.scale) ** -self.exponent
 
     def amount(self, loss: float) -> float | None:
-        """Return the amount of text with which the baseline reaches a loss; None for a loss at or below the curve's
-        limit."""
+        """Return the amount of text with which the baseline reaches a loss; None if the loss is not above the curve's
+        limit.
+        """
         if loss <= self.limit:
             return None
         return float(self.scale * ((loss - self.limit) / self.coefficient) ** (-1 / self.exponent))
 
 
 def different_amounts(amounts: Sequence[float]) -> int:
-    """Return the number of distinct amounts; amounts that differ by at most SAME_AMOUNT count as one."""
+    """Return the number of distinct amounts. Amounts that differ by at most SAME_AMOUNT count as equal."""
     ordered = sorted(amounts)
     apart = (more > less * (1 + SAME_AMOUNT) for less, more in pairwise(ordered))
     return bool(ordered) + sum(apart)
 
 
 def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCurve:
-    """Return the curve through positive amounts and losses; several losses of one amount all count.
+    """Return the curve fitted to pairs of a positive amount of text and a loss; amounts may repeat.
 
-    Raises EvaluationError for fewer than two different amounts, and for losses that do not fall with the amount.
+    Raises EvaluationError for fewer than two different amounts, and if losses do not decrease with the amount.
     """
     x, y = np.asarray(amounts, dtype=float), np.asarray(losses, dtype=float)
     different = different_amounts(x.tolist())

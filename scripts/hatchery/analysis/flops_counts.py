@@ -1,7 +1,6 @@
-"""FLOPs of a training by each of the methods of counting that a study may select.
+"""FLOPs of a training, counted by the method that a study selects.
 
-The formulas are in `modeling.flops`; some are from the appendix of the reduced-vocabulary paper. This module applies
-them to the sizes and sequences of a run in `runs.parquet`.
+The formulas are in `modeling.flops`. This module applies them to a run's sizes and sequences in `runs.parquet`.
 """
 
 from collections.abc import Mapping
@@ -19,8 +18,8 @@ COUNT_NAMES: dict[FlopsCount, str] = {
     "complete": "appendix A with the sequence length in the feed-forward block",
     "six_n_d": "6 N D",
 }
-"""Names of the methods, for readers. N in 6 N D excludes the word embedding (a lookup), and D counts tokens without
-padding."""
+"""Names of the methods for readers. In 6 N D, N excludes the word embedding, which is only looked up, and D counts
+tokens without padding."""
 
 Run = Mapping[str, Any]
 
@@ -44,7 +43,7 @@ def training_flops(run: Run, count: FlopsCount) -> float | None:
         return float(run["training_flops"])
     if count == "six_n_d":
         looked_up = run["vocabulary_rows"] * run["embedding_size"]
-        # A tied word embedding counts in N, because the output layer multiplies by it.
+        # N includes a tied word embedding, because the output layer multiplies by it.
         return kaplan_flops(run["parameters"] - (0 if run["tied"] else looked_up), run["tokens"])
     each = flops_per_sequence(run, count)
     return None if each is None else each * run["sequences"]

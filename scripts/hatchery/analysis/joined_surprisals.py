@@ -1,7 +1,6 @@
-"""The table of the surprisals of all words: the outputs of `measure_surprisal` for all models and sets of texts,
-concatenated.
+"""The table of all surprisals: the outputs of `measure_surprisal` for all models and texts, concatenated.
 
-Columns from the user's texts are strings. A column that only some sets of texts have is null in the rows of the others.
+Columns from the user's files are strings. If only some of the files have a column, it is null in all other rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,12 +19,12 @@ from hatchery.evaluation.surprisal.measurements import WORDS_FILE
 from hatchery.sanitize import csv_text
 
 PLACE = {"experiment": pl.String, "model": pl.String, "run": pl.String, "seed": pl.Int64, "texts": pl.String}
-"""Columns that identify the model and the set of texts, named as in the tidy tables."""
+"""Columns that identify the model and the texts, named as in the tidy tables."""
 ROWS_AT_ONCE = 1 << 16
 
 
 def join_words(settings: CollectSettings, models: Mapping[str, Path], words: Mapping[str, Path], output: Path) -> None:
-    """Write the table; see the stage `join_surprisals`."""
+    """Write the table of the stage `join_surprisals`."""
     named = runs_by_name(settings.runs)
     results = {Result.of_key(key): path for key, path in words.items()}
     trained = {run: read_manifest(models[run]) for run in dict.fromkeys(result.run for result in results)}

@@ -1,8 +1,8 @@
-"""Measurements during pretraining, read from its learning curve: held-out loss, and scores of development text.
+"""Measurements during pretraining: held-out loss and scores of development text, read from the learning curve.
 
-The measurements of evaluations are read elsewhere (`Result` of each kind). For comparison, a number comes with the
-score of a blind guess, which ignores its input. Source of the measures for translation models: "A Natural Bias for
-Language Generation Models", Sections 4.1 and 4.2.
+Each number comes with the score of a blind guess, which ignores its input. Other measurements come from evaluations
+(`Result` of each kind). Source of the measures for translation models: "A Natural Bias for Language Generation Models",
+Sections 4.1 and 4.2.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ PRETRAINING_SUITE = "pretraining"
 DEVELOPMENT = "development"
 PER_TOKEN = ("loss_nats", "perplexity")
 DEVELOPMENT_BITS = "development_bits_per_byte"
-"""Column of learning curves that is computed here and not in `metrics.jsonl`."""
+"""Column of learning curves that is computed here, because `metrics.jsonl` does not contain it."""
 
 
 def development_measurements(
@@ -28,8 +28,8 @@ def development_measurements(
 ) -> list[TidyRow]:
     """Return the last development loss (nats per predicted token) and perplexity; empty for an untrained model.
 
-    `curve` are the rows of the run's `metrics.jsonl`, with bits per byte if known; `unigram_loss` is the loss of the
-    unigram distribution in nats, `per_byte` the number of predicted tokens per byte.
+    `curve` contains the rows of `metrics.jsonl`, with bits per byte if known. `unigram_loss` is the loss of the unigram
+    distribution in nats, `per_byte` the number of predicted tokens per byte.
     """
     evaluated = [row for row in curve if row.get("development_loss") is not None]
     if not evaluated:
@@ -50,14 +50,14 @@ def development_measurements(
 
 
 def development_basis(manifest: Manifest, text: str, metric: str) -> str:
-    """Return the basis (conditions of comparability) of a metric of development text that was measured during the
-    training of `manifest`."""
+    """Return the comparison basis of a metric that was measured on development text during the training of
+    `manifest`.
+    """
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
     return basis(
         asked=asked_of(objective),
-        # Bits per byte and scores of translations refer to text, not to tokens, so they are comparable across
-        # tokenizers.
+        # Bits per byte and translation scores measure text, not tokens, so they are comparable across tokenizers.
         tokenizer=shortened(manifest.inputs.get("tokenizer")) if metric in PER_TOKEN else "",
         text=f"{settings.evaluation_sequences} development sequences of {text}",
         window=window_of(objective, settings.sequence_length),
@@ -67,12 +67,12 @@ def development_basis(manifest: Manifest, text: str, metric: str) -> str:
 
 
 def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) -> list[TidyRow]:
-    """Return the highest translation score of development text, and the area under its learning curve; empty without
+    """Return the best translation scores of development text, and the areas under their learning curves; empty without
     scores.
 
-    `curve` are the rows of the run's `metrics.jsonl`. The area covers the first `alc_steps` steps, and is computed if
-    the curve begins at step 0 and reaches at least this step. The column `task` of the area contains the number of
-    steps, as in `first_20000_steps`.
+    `curve` contains the rows of `metrics.jsonl`. An area covers the first `alc_steps` steps; it exists if the curve has
+    points at step 0 and at or after step `alc_steps`. The column `task` of an area names the steps:
+    `first_20000_steps`.
     """
     rows, found = list(curve), []
     for metric in METRICS:
@@ -87,13 +87,14 @@ def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) ->
 
 
 def early_task(steps: int) -> str:
-    """Return the value of the column `task` for measures over the first `steps` steps of a training."""
+    """Return the value of the column `task` for measures of the first `steps` training steps."""
     return f"first_{steps}_steps"
 
 
 def _first_steps(points: Iterable[tuple[int, float]], last: int) -> list[tuple[float, float]]:
-    """Return the points from step 0 to step `last`, where the score is interpolated linearly; empty if the curve does
-    not reach `last`."""
+    """Return the points up to step `last`, whose score is interpolated linearly; empty if the curve ends before step
+    `last`.
+    """
     ordered = sorted(points)
     if not ordered or ordered[0][0] > 0 or ordered[-1][0] < last:
         return []

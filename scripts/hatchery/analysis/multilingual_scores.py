@@ -1,10 +1,10 @@
-"""The parts of a score in BabyLM's multilingual track, and the means over its fixed numbers of parts.
+"""Scores in BabyLM's multilingual track by language and part, and their means.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". A missing part counts 0; the overall score is the mean of
-the three languages. The printed means of the organisers' baselines determine the numbers of parts: 6, 7 and 6 in
-zero-shot, where both tasks of GlobalPIQA are one part and Hanzi is excluded, and 8, 8 and 9 in fine-tuning. Inferred:
-the score of a language is the mean over its zero-shot and fine-tuning parts; Hanzi and MECO, which the server scores,
-are not included.
+Source: docs/papers/babylm-2026.md, "The multilingual track". The number of parts is fixed, and a missing part counts as
+0. English, Dutch and Chinese have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts; these numbers follow
+from the printed means of the organisers' baselines. Both tasks of GlobalPIQA are one part. Inferred: a language's score
+is the mean over all its parts, without Hanzi and MECO, which only the server scores. The overall score is the mean of
+the three languages.
 """
 
 import math
@@ -32,7 +32,7 @@ ZERO_SHOT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     }
     for language, pairs in _PAIRS.items()
 }
-"""Zero-shot tasks by the organisers' names, by language and part."""
+"""Zero-shot tasks, named as by the organisers, by language and part of the score."""
 HIDDEN = ("hanzi_structure", "hanzi_pinyin")
 POS = "pos"
 _TUNED = ("arc", "belebele", "bmlama", "include", "mnli", "sib200", "truthfulqa", "xnli")
@@ -43,28 +43,30 @@ FINETUNED: Mapping[str, tuple[str, ...]] = {
 }
 """Fine-tuned tasks by language."""
 READING = {"meco_l1": ("eng", "nld", "zho"), "meco_l2": ("nld", "zho")}
-"""Languages of MECO's texts, by set of texts."""
+"""Languages of the eye-tracking corpora MECO L1 and L2."""
 GROUPS = ("zero-shot", "fine-tuning")
 Parts = Mapping[str, Mapping[str, Mapping[str, float | None]]]
-"""Points from 0 to 100 by language, group (zero-shot or fine-tuning) and part; None if not measured."""
+"""Scores from 0 to 100 points by language, group (zero-shot or fine-tuning) and part; None if not measured."""
 
 
 def zero_shot_tasks() -> tuple[str, ...]:
-    """Return the names of all zero-shot tasks, Hanzi included."""
+    """Return the names of all zero-shot tasks, including Hanzi."""
     return (*(task for parts in ZERO_SHOT.values() for tasks in parts.values() for task in tasks), *HIDDEN)
 
 
 def finetuned_names() -> tuple[str, ...]:
-    """Return the names of all fine-tuned tasks with their languages, such as `arc_nl`; part-of-speech tagging is one
-    task for all languages."""
+    """Return the names of all fine-tuning tasks with their languages, such as `arc_nl`.
+
+    Part-of-speech tagging is one task for all languages.
+    """
     return (*(f"{task}_{language}" for language, tasks in FINETUNED.items() for task in tasks if task != POS), POS)
 
 
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
-    """Return the parts of one run, from its rows of `measurements.parquet`.
+    """Return the scores of one run by part, given its rows of `measurements.parquet`.
 
-    Names of suites and tasks are `<suites>_zhoblimp` and `<tasks>_arc_nl`. A part of several tasks is their mean, in
-    which a missing task counts 0, unless all are missing.
+    Suites and tasks are called `<suites>_zhoblimp` and `<tasks>_arc_nl`. A part with several tasks is their mean; a
+    missing task counts as 0, unless all are missing.
     """
     import polars as pl
 
@@ -88,7 +90,7 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
 
 
 def hidden_parts(measurements: "pl.DataFrame", suites: str) -> dict[str, float | None]:
-    """Return the accuracies of Hanzi in percent by task, None if not measured."""
+    """Return the accuracies on Hanzi in percent by task; None if not measured."""
     found = _pair_averages(measurements)
     return {task: found.get(f"{suites}_{task}") for task in HIDDEN}
 
@@ -101,7 +103,7 @@ def _pair_averages(measurements: "pl.DataFrame") -> dict[str, float | None]:
 
 
 def group_mean(parts: Mapping[str, float | None]) -> float:
-    """Return the mean over all parts of a group or language, whose number is fixed; a missing part counts 0."""
+    """Return the mean over all parts of a group or language; a missing part counts as 0."""
     return _mean(parts.values())
 
 

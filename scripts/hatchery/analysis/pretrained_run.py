@@ -1,7 +1,7 @@
-"""The table rows of one pretraining: its sizes and losses, its learning curve, and its layer weights.
+"""Rows of the tidy tables for one pretraining: sizes and losses, learning curve, and layer weights.
 
-All values are read from outputs of the `pretrain` stage that its manifest lists, except for duration and date, which
-are in `provenance.json`.
+Duration and date are read from `provenance.json`. All other values are read from outputs of the stage `pretrain` that
+its manifest lists.
 """
 
 import json
@@ -32,7 +32,7 @@ CONFIG_FILE = "config.json"
 
 
 _MEASURED = [column for column in CURVES.columns if column.kind in ("integer", "number") and column.name != "seed"]
-# A row of `metrics.jsonl` has the columns of the table of curves, of which only these two are always measured.
+# A row of `metrics.jsonl` has the columns of the table of curves. Only step and tokens are always measured.
 _MetricRow: type[Record] = make_dataclass(
     "_MetricRow",
     [
@@ -65,17 +65,18 @@ class _Config(Record):
 def metric_rows(manifest: Manifest) -> list[TidyRow]:
     """Return the rows of `metrics.jsonl` with the columns of `CURVES`; empty for an untrained model (0 steps).
 
-    Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or that repeats a
+    Raises EvaluationError, naming file and line, for a row that is not an object of finite numbers, and for a repeated
     step.
     """
     return [dict(vars(row)) for row in json_records(manifest.file(METRICS_FILE), _MetricRow, "step")]
 
 
 def read_layer_weights(manifest: Manifest) -> LayerWeights:
-    """Return the layer weights of a model, from `config.json` and, with layer weighting, from `layer_weights.json`.
+    """Return the layer weights of a model, read from `config.json` and, with layer weighting, from
+    `layer_weights.json`.
 
-    None if the model's weights are not weights of whole layers. Raises EvaluationError, naming the file, if it is not a
-    table of layer weights or lacks a pair of layers.
+    No weights are returned if they combine blocks instead of layers. Raises EvaluationError, naming the file, for an
+    invalid table or a missing pair of layers.
     """
     config = json_record(manifest.file(CONFIG_FILE), _Config)
     layers = config.num_hidden_layers
@@ -95,23 +96,21 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
 
 
 def _pairs(consumers: int) -> list[tuple[int, int]]:
-    """Return all pairs (index of a layer, index of a layer below that it reads), sorted; `consumers` is the number of
-    reading layers."""
+    """Return all pairs (reading layer, layer that is read), sorted. `consumers` is the number of reading layers."""
     return [(n, i) for n in range(1, consumers + 1) for i in range(n)]
 
 
 @dataclass(frozen=True)
 class PretrainedRun:
-    """A pretraining's row of `RUNS` and its rows of `CURVES` and `LAYERS`, without the columns that identify the
-    run."""
+    """A pretraining's row of `RUNS` and its rows of `CURVES` and `LAYERS`, without the columns that name the run."""
 
     facts: TidyRow
     curve: list[TidyRow]
     layers: list[TidyRow]
     milestones: dict[str, TidyRow]
-    """The columns of `RUNS` for intermediate checkpoints, by folder name."""
+    """Columns of `RUNS` for each intermediate checkpoint, by the name of its folder."""
     taken: tuple[str, str] | None
-    """(Manifest, folder name) of the intermediate checkpoint that the run is; None for a finished model."""
+    """(Manifest, folder name) of the intermediate checkpoint that this run consists of; None for any other run."""
 
 
 def pretrained_run(manifest: Manifest) -> PretrainedRun:
@@ -178,17 +177,16 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
 
 
 def imported_run(manifest: Manifest) -> TidyRow:
-    """Return the row of `RUNS` of an imported model: its sizes; columns about its training are missing."""
+    """Return the row of `RUNS` of an external model: its sizes. Columns about its training are missing."""
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
     return measured | {"initial": "", "manifest": manifest.digest}
 
 
 def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:
-    """Read a model's configuration; return its keys without the vocabulary size, and the object of its class."""
+    """Read a model's configuration; return its keys without `vocab_size`, and the configuration object."""
     try:
         values = json.loads(path.read_bytes())
-        # `causal` describes the model's use (`modeling.store.description`), and is no field of the configuration
-        # classes.
+        # `causal` is stored next to the configuration (`modeling.store.description`), but is no field of its class.
         values.pop("causal", None)
         return {name: value for name, value in values.items() if name != "vocab_size"}, model_config(values)
     except (OSError, ValueError, TypeError, AttributeError, HatcheryError) as error:
@@ -207,14 +205,15 @@ def _sizes(config: ModelConfig) -> TidyRow:
 
 
 def _sequences(plan: StepPlan, steps: int) -> dict[str, int | None]:
-    """Return the number of sequences in the first `steps` steps, and their length, None if lengths differ."""
+    """Return the number of sequences in the first `steps` steps, and their length (None if the length changes)."""
     length = plan.lengths[0] if len(plan.lengths) == 1 else None
     return {"sequence_length": length, "sequences": round(plan.sequences(0, steps))}
 
 
 def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the configurations of a run's teachers in the manifest's `measures`, without a pair head and with the
-    student's vocabulary size."""
+    """Return the teachers' configurations from the manifest's `measures`, without vocabulary size and sentence-pair
+    head.
+    """
     excluded = ("vocab_size", "sentence_pair_head")
     return [{key: one[key] for key in one if key not in excluded} for one in measures.get("teachers", ())]
 
@@ -222,10 +221,10 @@ def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _flops_after(
     plan: StepPlan, model: Mapping[str, Any], config: ModelConfig, teachers: Sequence[Mapping[str, Any]]
 ) -> Callable[[int], float]:
-    """Return a function of a number of steps that returns the FLOPs of these first steps.
+    """Return a function that returns the training FLOPs of the first n steps.
 
-    FLOPs include the model's forward and backward passes, and the teachers' forward passes. Every sequence counts as a
-    full sequence.
+    FLOPs include forward and backward passes of the model and forward passes of the teachers. Every sequence counts
+    with its maximum length.
     """
 
     @cache

@@ -1,8 +1,8 @@
-"""Learning curves that authors published, with the sizes of their models: the published side of a scaling study.
+"""Learning curves that authors published, with the sizes of their models, for comparison in scaling studies.
 
-`config/published/curves/<paper>.csv` has the losses, `<paper>_runs.csv` next to it the models. Parameters and FLOPs
-are not stored but computed; tests compare them with those that the authors logged. At present: the 42 runs of January
-2023 in the history of the reduced-vocabulary study's repository, whose losses count padding
+`config/published/curves/<paper>.csv` contains the losses, `<paper>_runs.csv` in the same folder the models. Parameters
+and FLOPs are computed; tests compare the results with numbers that the authors logged. The only curves so far are the
+42 runs of January 2023 in the history of the reduced-vocabulary study's repository, whose losses include padding
 (docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
 """
 
@@ -25,16 +25,16 @@ from hatchery.modeling.roberta.config import RobertaConfig
 from hatchery.modeling.roberta.encoder import roberta_parameters
 
 DEFAULT_RATE = 5e-4
-"""The peak learning rate of all runs, except for the larger models and for trials of a lower rate."""
+"""Peak learning rate of the published runs, except for the larger models and for trials of a lower rate."""
 TIED = "tied,no projection"
 
 Shape = tuple[int, int, int, int, int]
-"""Nominal sizes of a model: embedding, hidden and inner size, layers, heads (E, H, I, L, A)."""
+"""Nominal sizes of a model: embedding size E, hidden size H, intermediate size I, layers L, attention heads A."""
 _ROW = re.compile(r"rv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(_\w+)?")
 
 
 def shape_of(row: str) -> Shape:
-    """Return the sizes in the name of a published row. Raises EvaluationError for any other name."""
+    """Return the sizes that the name of a published row contains. Raises EvaluationError for a name without sizes."""
     found = _ROW.fullmatch(row)
     if found is None:
         raise EvaluationError(
@@ -45,7 +45,7 @@ def shape_of(row: str) -> Shape:
 
 
 def shape_row(shape: Sequence[int]) -> str:
-    """Return the row name of a shape in the tables of published values."""
+    """Return the name of a row in the tables of published values, given the sizes."""
     return "_".join(["rv", *map(str, shape)])
 
 
@@ -116,9 +116,9 @@ class PublishedRun:
 
 
 def read_published_curves(path: str | Path) -> list[PublishedRun]:
-    """Read the runs of a paper in the order of its table of models; the file of losses has the name of the paper.
+    """Read the runs of a paper, in the order of its table of models.
 
-    Raises EvaluationError naming file and line for a malformed table, a run without losses and losses without a run.
+    Raises EvaluationError, naming file and line, for a malformed table, a run without losses, or losses without a run.
     """
     path = Path(path)
     curves: dict[str, list[tuple[int, float]]] = {}

@@ -1,9 +1,9 @@
-"""All printed numbers of the papers' models, and the selection of the numbers with which an experiment is compared.
+"""All printed numbers of the papers' models, and the numbers with which an experiment is compared.
 
-One table per paper, `config/published/values/<paper>.csv`, holds every printed number once, in our units and under the
-names of `summary.csv` if it has an equivalent row (docs/papers/babylm-evaluation.md, "Doubtful printed numbers").
-Numbers that are not comparable with ours have a reason. Our number agrees with a published number if their difference
-is at most two combined standard deviations.
+The table of a paper, `config/published/values/<paper>.csv`, contains each printed number once, in our units. A number
+has the same names as the equivalent row of `summary.csv`, if there is one (docs/papers/babylm-evaluation.md, "Doubtful
+printed numbers"). Numbers that are not comparable with ours are marked, with a reason. Our number agrees with a
+published number if their difference is at most two combined standard deviations.
 """
 
 import math
@@ -21,8 +21,8 @@ from hatchery.settings.problems import ALLOWED, alternatives
 
 DEVIATIONS = 2.0
 TOLERANCE_WITHOUT_DEVIATION = 0.5
-# Most tables print one decimal. Differences up to half a unit of it are rounding, even if all published runs agree (std
-# 0.0).
+# Most tables print one decimal. Differences up to half a unit of this decimal are rounding errors, even if all
+# published runs agree (std 0.0).
 PRINTED_ROUNDING = 0.05
 
 Verdict = Literal["within", "above", "below", "not comparable", ""]
@@ -30,7 +30,7 @@ Verdict = Literal["within", "above", "below", "not comparable", ""]
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """One printed number; `std` is None if the source prints none, `rounding` half a unit of its last digit."""
+    """One printed number. `std` is None if no deviation is printed; `rounding` is half a unit of the last digit."""
 
     mean: float
     std: float | None
@@ -41,14 +41,14 @@ class PublishedValue:
 
 
 def half_of_last_digit(number: str) -> float:
-    """Return half a unit of the last printed digit: 0.05 for `61.4`, 0.5 for `-72` (a correlation of two decimals)."""
+    """Return half a unit of the last printed digit: 0.05 for `61.4`, 0.5 for `-72`."""
     return 0.5 * 10.0 ** -len(number.partition(".")[2])
 
 
 def combined_deviation(published: float | None, ours: float | None, sampling: float | None) -> float | None:
-    """Return the combined standard deviation: the root of the sum of squares of the published deviation and ours.
+    """Return the root of the sum of squares of the published deviation and our deviation.
 
-    Ours is the deviation over runs; for a single run, the binomial deviation `sampling` replaces it. None if all
+    Our deviation is the deviation over runs, or, for a single run, the binomial deviation `sampling`. None if all
     deviations are None.
     """
     known = [deviation for deviation in (published, ours if ours is not None else sampling) if deviation is not None]
@@ -56,13 +56,13 @@ def combined_deviation(published: float | None, ours: float | None, sampling: fl
 
 
 def judge(difference: float, deviation: float | None, rounding: float = PRINTED_ROUNDING) -> Verdict:
-    """Return `within` if |difference| (ours minus published) is at most two `deviation`s, else `above` or `below`.
+    """Compare our number with a published number, given `difference` (ours minus published).
 
-    If `deviation` is None, a difference of half a point is allowed; the `rounding` of the printed number is always
-    added.
+    Return `within` if the absolute difference is at most two `deviation`s or at most `rounding`, else `above` or
+    `below`. If `deviation` is None, half a point is allowed.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)
-    # 1e-9 because floating-point errors must not make a difference equal to the tolerance exceed it.
+    # 1e-9 allows for rounding errors of a difference that equals the tolerance.
     if abs(difference) <= tolerance + 1e-9:
         return "within"
     return "above" if difference > 0 else "below"
@@ -78,20 +78,20 @@ PAPERS = {
 }
 KEY = ("table", "track", "row", "suite", "task", "metric")
 
-# Infixes of metrics that relate a row to another row: a printed change from the other row, and epsilon_min of "better
-# than the other row".
+# Parts of metric names that refer to another row: the difference from that row, and epsilon_min of "better than that
+# row".
 MINUS = "_minus_"
 OVER = "epsilon_minimum_over_"
 
 
 @dataclass(frozen=True)
 class PublishedNumber(Record):
-    """One printed number in the unit of `metric`.
+    """One printed number, in the unit of `metric`.
 
-    `row` is the published model with its variant. `track` is empty if a paper has no tracks, or if the number belongs
-    to all tracks. `spread` is the number after ±, whose meaning is `spread_kind`; `runs` is None if the number of runs
-    is not stated; `rounding` is half a unit of the last printed digit. `note` holds errata, and the reason if the
-    number is not comparable with ours.
+    `row` is the published model with its variant. `track` is empty if the number belongs to all tracks, or if the paper
+    has none. `spread` is the number after ±; `spread_kind` is its meaning. `runs` is the number of runs, if it is
+    stated. `rounding` is half a unit of the last printed digit. `note` contains errata, and the reason if the number is
+    not comparable with ours.
     """
 
     paper: str
@@ -117,7 +117,7 @@ class PublishedNumber(Record):
 
     @property
     def source(self) -> str:
-        """Place of the number in print, for readers: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
+        """Place of the number in the paper, for readers: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
         title = PAPERS[self.paper]
         return f"{title} Table {self.table}" if self.table.isdigit() else f"{title}, {self.table}"
 
@@ -126,10 +126,10 @@ Key = tuple[str, str, str, str]
 
 
 def read_numbers(path: str | Path) -> list[PublishedNumber]:
-    """Read the numbers of one paper, in the order of its table; the file has the name of the paper.
+    """Read the numbers of one paper, in the order of its table, whose file has the name of the paper.
 
-    Raises EvaluationError naming file and line for a missing column, a number printed twice under one name, an unknown
-    paper or kind of spread, and a number that is not comparable without a reason.
+    Raises EvaluationError, naming file and line, for a missing column, a repeated number, an unknown paper or kind of
+    spread, and a number that is not comparable but has no reason.
     """
     paper = Path(path).stem
     if paper not in PAPERS:
@@ -138,10 +138,9 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
 
 
 def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
-    """Return the published values of all our models that replicate published models; `tables` are the paths of the
-    papers' tables.
+    """Return the published values of all our models that replicate published models, read from the papers' `tables`.
 
-    Raises ConfigError if `published` names other papers than `tables`, EvaluationError for an invalid table.
+    Raises ConfigError if `tables` and `published` name different papers, EvaluationError for an invalid table.
     """
     choices, given = published_choices(published), {table.stem: table for table in tables}
     if {choice.paper for choice in choices} != set(given):
@@ -161,10 +160,10 @@ def for_experiment(
 ) -> dict[Key, PublishedValue]:
     """Return the published values for the rows of an experiment's summary, by (our model, suite, task, metric).
 
-    `rows` maps our models to published models; several of our models may replicate one published model. If several
-    tables print one number, the version with the most digits counts, then the later table. A number that is printed
-    only as a change from another model's number (LTG-BERT Table 2) is converted by adding that number. Raises
-    ConfigError naming the nearest known name for an unknown paper, track or published row.
+    `rows` maps our models to published models, which may repeat. If several tables print a number, the version with the
+    most digits is used, and then the version of the later table. A number that is only printed as a difference from
+    another model (LTG-BERT Table 2) is converted to an absolute number. Raises ConfigError, naming the nearest known
+    name, for an unknown paper, track or published row.
     """
     known = list(numbers)
     _check("published.paper", paper, {number.paper for number in known})
@@ -185,10 +184,10 @@ def for_experiment(
 
 
 def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[str, str]) -> None:
-    """Raise ConfigError for an unknown track and for unknown published rows, one line each with the nearest."""
+    """Raise ConfigError for an unknown track or unknown published rows; each line suggests the nearest name."""
     known = list(numbers)
     tracks = {number.track for number in known if number.track} or {""}
-    # The track is checked first, because the rows of an unknown track would all be reported as unknown.
+    # The track is checked first, because otherwise all rows of an unknown track would be reported as unknown.
     _check("published.track", track, tracks)
     names = {number.row for number in known if number.track in ("", track)}
     lines = []
@@ -207,8 +206,10 @@ def _check(key: str, name: str, known: set[str]) -> None:
 
 
 def _preferred(numbers: Iterable[PublishedNumber]) -> dict[Key, PublishedNumber]:
-    """Return one number for each (row, suite, task, metric): the one with the most digits, then from the later table;
-    numbers in the text count last."""
+    """Return one number for each (row, suite, task, metric): the number with the most digits.
+
+    Of numbers with equally many digits, a later table precedes an earlier table, and all tables precede the text.
+    """
     chosen: dict[Key, PublishedNumber] = {}
     for number in numbers:
         key = (number.row, number.suite, number.task, number.metric)
@@ -233,8 +234,9 @@ def _value(number: PublishedNumber) -> PublishedValue:
 
 
 def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metric: str, row: str) -> PublishedNumber:
-    """Return the number to which a printed change refers, from the table of the change, because other tables round this
-    number differently."""
+    """Return the number to which a printed difference refers, from the same table, because other tables round
+    differently.
+    """
     for number in numbers:
         if (number.table, number.row, number.suite) == (change.table, row, change.suite) and (
             (number.task, number.metric) == (change.task, metric)
@@ -250,8 +252,7 @@ def _changed(change: PublishedNumber, start: PublishedNumber) -> PublishedValue:
     rounding = start.rounding + change.rounding
     remark = f"printed as {change.value:+g} from {start.value:g}"
     return PublishedValue(
-        # Rounded, because the sum of two decimal numbers with few digits has few digits, but not in floating point
-        # (85.1 - 0.5).
+        # Rounding removes floating-point errors of the sum of two decimal numbers (85.1 - 0.5).
         mean=round(start.value + change.value, 6),
         std=change.spread,
         source=change.source,

@@ -1,4 +1,4 @@
-"""Spearman's rank correlation with its p value; for few pairs, the p value is exact and counts all permutations."""
+"""Spearman's rank correlation with its p value, which is computed exactly, over all permutations, for few pairs."""
 
 import math
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ from hatchery.errors import EvaluationError
 
 LEAST_PAIRS = 3
 MOST_PERMUTED = 7
-"""Maximum number of pairs for which all permutations are counted (7! = 5,040). Above it, the t distribution is
+"""Maximum number of pairs for which all permutations are counted (7! = 5,040). For more pairs, the t distribution is
 accurate."""
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rho over `pairs` pairs and its two-sided p value; both None if one side is constant.
+    """Spearman's rho over `pairs` pairs, and its two-sided p value. Both are None if one variable is constant.
 
-    `exact` is true if p counts all permutations of one side, and false if p is from the t distribution with n - 2
-    degrees of freedom. An exact p is twice the smaller of two shares, at most 1: the share of permutations with at
-    least the observed rho, and the share with at most the observed rho. With ties, rho is not symmetric around 0, so p
-    differs from the share of permutations with at least the absolute rho.
+    `exact` is true if p was computed over all permutations of one variable, and false if p follows from the t
+    distribution with n - 2 degrees of freedom. The exact p is twice the smaller of two shares, at most 1: the share of
+    permutations with at least the observed rho, and the share with at most the observed rho. With ties, rho is not
+    symmetric around 0, so this p differs from the share of permutations with at least the same absolute rho.
     """
 
     rho: float | None
@@ -40,8 +40,8 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
     found = stats.spearmanr(xs, ys)
     p_value = float(found.pvalue)
     if exact:
-        # Permutes only the first side, because scipy would otherwise permute both. The statistic is the sum of products
-        # of ranks, which is exact and increases with rho.
+        # scipy would permute both variables by default. The statistic is the sum of products of ranks, which is exact
+        # and increases with rho.
         first, second = stats.rankdata(xs), stats.rankdata(ys)
         test = stats.permutation_test(
             (first,), lambda x, axis: (x * second).sum(axis=axis), permutation_type="pairings", n_resamples=math.inf

@@ -1,8 +1,8 @@
-"""Functions that read the tidy tables for views; `tidy_tables` declares their columns.
+"""Functions that read the tidy tables for views. `tidy_tables` defines the columns.
 
-The contribution of layers to probes is computed as in LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md, "Edge
-probing"): the probe's softmax weights of layers in percent, averaged over both poolers of a task with two spans; the
-slope is the slope of the least-squares line over layers 1 to L.
+The contributions of layers to probes are computed as in LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md,
+"Edge probing"): the probe's softmax weights of the layers in percent, averaged over both spans of a task with two
+spans.
 """
 
 import math
@@ -22,7 +22,7 @@ from hatchery.experiment.seeded_run import SeededRun
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Losses (natural logarithm, per predicted token) after `step` optimiser steps and `tokens` tokens."""
+    """Losses in nats per predicted token, after `step` optimiser steps and `tokens` tokens."""
 
     step: int
     tokens: int
@@ -33,10 +33,11 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Scaled weights n x alpha by (consuming layer n, producing layer i), n from 1 and i from 0, the embedding.
+    """Scaled layer weights n * alpha by (consuming layer n, producing layer i). n counts from 1, i from 0 (the
+    embedding).
 
-    `plain` is true of a model without layer weighting: every layer reads the sum of all outputs below it, each with
-    weight 1. Consuming layer `layers` + 1, if it exists, is the input of the heads.
+    `plain` is true for models without layer weighting, in which every layer reads the sum of all earlier outputs, each
+    with weight 1. A consuming layer `layers` + 1 is the input of the heads.
     """
 
     layers: int
@@ -46,8 +47,9 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class LayerContribution:
-    """Contributions of layers 1 to L to a probing task in percent, summing to 100; means over `probes` trained
-    probes."""
+    """Contributions of the layers 1 to L to a probing task, in percent (sum 100): means over `probes`
+    trained probes.
+    """
 
     model: str
     task: str
@@ -68,14 +70,14 @@ def least_squares_slope(values: Sequence[float]) -> float:
 
 
 def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Return the column-wise mean of rows of equal length."""
+    """Return the mean of each column of `rows`, which have equal lengths."""
     return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
 
 
 def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribution]:
-    """Return one entry per model and task from the rows of probes in the tidy table of layers, in their order.
+    """Return an entry for each model and task, from the rows of probes in the tidy table of layers, in their order.
 
-    Means are taken over the spans of a probe, then over all probes of a model's pretraining seeds. Raises
+    An entry is the mean over the spans of each probe, and then over all probes of the model's pretraining seeds. Raises
     EvaluationError if seeds have different numbers of layers.
     """
     mixes: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, list[float]]]] = {}
@@ -98,8 +100,7 @@ def read_measurements(
     kind: str | None = None,
     levels: Collection[Level] | None = None,
 ) -> pl.DataFrame:
-    """Read the measurements of `runs`, in the order of the table, optionally only of one kind of evaluation and of some
-    levels.
+    """Read the measurements of `runs`, in the order of the table; `kind` and `levels` restrict the rows.
 
     Raises ManifestError for an altered table.
     """
@@ -108,7 +109,7 @@ def read_measurements(
 
 
 def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[TidyRow]:
-    """Read the rows of `runs.parquet` in their order, of all runs or of some.
+    """Read the rows of `runs.parquet`, in their order, for `runs` (None: all runs).
 
     Raises ManifestError for an altered table.
     """
@@ -148,9 +149,9 @@ def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str,
 
 
 def read_layer_contributions(path: str | Path, runs: Sequence[SeededRun]) -> list[LayerContribution]:
-    """Read the contributions of layers to probes, an entry per model and task, in the order of `runs`.
+    """Read the contributions of layers to probes: an entry for each model and task, in the order of `runs`.
 
-    Raises ManifestError for an altered table, EvaluationError for seeds of a model with different layers.
+    Raises ManifestError for an altered table, EvaluationError if seeds of a model have different numbers of layers.
     """
     rows = read_frame(path, LAYERS, run=runs_by_name(runs), quantity=("probe_share",))
     return layer_contributions(rows.iter_rows(named=True))

@@ -1,16 +1,16 @@
-"""Fits to compute-optimal points: power laws y = C x^e, with intervals, and a break between two laws.
+"""Fits to compute-optimal points: power laws y = C x^e with bootstrap intervals, and the break between two laws.
 
-Laws are fitted as in the study: least squares of y itself, by Levenberg and Marquardt. The search starts from a line
-fitted to the logarithms, which would give small losses more weight. Sources: the reduced-vocabulary study, Section 5.1;
+As in the study, a law minimises the squared errors of y (Levenberg-Marquardt). The optimisation starts from a linear
+fit of the logarithms, which alone would overweight small losses. Sources: the reduced-vocabulary study, Section 5.1;
 docs/papers/reduced-vocabulary.md, "Power laws".
 
-For a break, the points in the order of x are split where two laws, each fitted by itself, leave the smallest sum of
-squared residuals. Two laws count as better than one if the Bayesian information criterion falls by more than 10 ("very
-strong" evidence in Kass and Raftery, 1995): n ln(residual / n) + k ln n, with k = 2 for one law and 5 for two laws and
-the place of the split. The paper names no criterion; its text gives the break as 2.2e15, 2e15 and "2^15" FLOPs.
+For a break, the points are sorted by x and split where two separately fitted laws have the smallest sum of squared
+residuals. Two laws are preferred if the Bayesian information criterion n ln(residual / n) + k ln n decreases by more
+than 10 ("very strong" evidence in Kass and Raftery, 1995). k is 2 for one law, and 5 for two laws and the position of
+the split. The paper names no criterion; its text gives the break as 2.2e15, 2e15 and "2^15" FLOPs.
 
-The bootstrap resamples whole groups, such as the points of one run: the points of a learning curve depend on each
-other, so resampling single points would give too narrow an interval.
+The bootstrap resamples groups of points, such as all points of a run. The points of a learning curve depend on each
+other, so resampling single points would give too narrow intervals.
 """
 
 import math
@@ -32,10 +32,9 @@ LEAST_POINTS = 3
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """y = `coefficient` x^`exponent`, and the quality of the fit to `points` points.
+    """The law y = `coefficient` x^`exponent`, fitted to `points` points.
 
-    `r_squared` is 1 - (sum of squared residuals) / (sum of squares about the mean), of y itself; `residual` is the sum
-    of squared residuals.
+    `residual` is the sum of squared residuals of y. `r_squared` is 1 - residual / (sum of squares about the mean).
     """
 
     coefficient: float
@@ -46,9 +45,9 @@ class PowerLaw:
 
 
 def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
-    """Fit a power law through positive points.
+    """Fit a power law to positive points.
 
-    Raises EvaluationError if there are too few points, if all have one x, and if the search does not converge.
+    Raises EvaluationError if there are too few points, if all x are equal, or if the optimisation does not converge.
     """
     x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
     if len(x) < LEAST_POINTS or len(np.unique(x)) < 2:
@@ -56,13 +55,13 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
             f"power law: got {len(x)} points, expected at least {LEAST_POINTS} points, with at least 2 different "
             "values of x"
         )
-    # x is scaled, because otherwise powers of 1e15 underflow in the first steps of the search.
+    # Scale x, because powers of values near 1e15 would underflow in the first steps of the optimisation.
     scale = float(np.exp(np.log(x).mean()))
     slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
     start = float(np.exp(constant)), float(slope)
     try:
         with warnings.catch_warnings():
-            # scipy warns that a perfect fit has no covariance, which is not used here.
+            # scipy warns if a perfect fit has no covariance, which is not needed here.
             warnings.simplefilter("ignore", OptimizeWarning)
             (coefficient, exponent), _ = curve_fit(lambda x, c, e: c * x**e, x / scale, y, p0=start, method="lm")
     except RuntimeError as error:
@@ -76,17 +75,15 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
 
 DECISIVE = 10.0
 LEAST_ON_A_SIDE = 4
-"""Minimum number of points on each side of a break, because three points leave only one degree of freedom for a law of
-two parameters."""
+"""Minimum number of points on each side of a break. Three points would leave one degree of freedom for the two
+parameters of a law."""
 
 
 @dataclass(frozen=True)
 class BreakPoint:
-    """The best split into two laws, between `below`, the last x of the lower law, and `above`, the first x of the upper
-    law.
+    """The best split into two laws. `below` is the last x of the lower law, `above` the first x of the upper law.
 
-    `gain` is the decrease of the information criterion by two laws; `decisive` is true if the gain is sufficient for a
-    break.
+    `gain` is the decrease of the information criterion from one law to two laws.
     """
 
     below: float
@@ -98,14 +95,14 @@ class BreakPoint:
 
     @property
     def decisive(self) -> bool:
-        """True if two laws are better than one."""
+        """True if the gain is large enough to prefer two laws."""
         return self.gain > DECISIVE
 
 
 def find_break(xs: Sequence[float], ys: Sequence[float]) -> BreakPoint:
     """Find the best split of positive points into two power laws.
 
-    Raises EvaluationError if there are too few points, or too few different x, for two laws.
+    Raises EvaluationError if there are too few points, or too few distinct x, for two laws.
     """
     points = sorted(zip(xs, ys, strict=True))
     single = fit_power_law(*_columns(points))
@@ -137,14 +134,15 @@ def _criterion(residual: float, points: int, parameters: int) -> float:
 
 
 LEAST_SHARE = 0.5
-"""Minimum share of bootstrap draws in which the quantity is defined; with fewer, the interval would represent only the
-easy draws."""
+"""Minimum share of bootstrap draws in which the quantity must be defined. Otherwise the draws with a defined quantity
+would not be representative."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The percentile interval of a quantity; `draws` is the number of bootstrap draws in which the quantity is
-    defined."""
+    """The percentile interval of a quantity. `draws` is the number of bootstrap draws in which the quantity
+    is defined.
+    """
 
     low: float
     high: float
@@ -159,10 +157,10 @@ def bootstrap_interval(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval | None:
-    """Return the bootstrap interval of a quantity of points; `groups` are the indices of points drawn together.
+    """Return the bootstrap interval of a quantity of points; each group contains the indices of points drawn together.
 
-    Each draw has `len(groups)` groups, with replacement. A draw for which `quantity` raises EvaluationError is ignored.
-    None if half of the draws or more are ignored, or if there is only one group.
+    Each draw consists of `len(groups)` groups, drawn with replacement. Draws for which `quantity` raises
+    EvaluationError are ignored. None if at least half of the draws are ignored, or if there is only one group.
     """
     if len(groups) < 2:
         return None
@@ -188,8 +186,9 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Law:
-    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region; `law` is None if there are
-    too few points."""
+    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region; `law` is None with too few
+    points.
+    """
 
     axis: Axis
     region: str
@@ -201,8 +200,9 @@ class Law:
 
 @dataclass(frozen=True)
 class Laws:
-    """All laws of a set of points. `optimal` are the indices of the compute-optimal points; `found_break` is None if
-    there are too few of these."""
+    """All laws of a set of points. `optimal` contains the indices of the compute-optimal points. `found_break` is None
+    if there are too few compute-optimal points.
+    """
 
     optimal: list[int]
     laws: list[Law]
@@ -210,10 +210,11 @@ class Laws:
 
 
 def scaling_laws(points: Sequence[ScalingPoint], settings: PowerLawsSettings) -> Laws:
-    """Return the frontier of `points`, its laws and its break point.
+    """Return the compute-optimal points among `points`, their laws and their break point.
 
-    FLOPs are fitted in every region and over the whole frontier, tokens and parameters over the whole frontier. For an
-    interval, models are resampled with all of their points, and their frontier is computed in the same bins.
+    The law of FLOPs is fitted in every region and over all compute-optimal points; the laws of tokens and parameters
+    are fitted over all compute-optimal points. Intervals resample models with all their points, and compute the
+    compute-optimal points of each draw in the same bins.
     """
     if not points:
         return Laws([], [], None)

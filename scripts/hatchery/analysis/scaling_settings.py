@@ -17,7 +17,7 @@ class RegionSettings(Settings):
     """Upper bound in FLOPs, included in the range; null sets no bound."""
 
     def holds(self, flops: float) -> bool:
-        """Return True if a point with this number of FLOPs is in the region."""
+        """Return True if this number of FLOPs is within the region."""
         return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
 
 

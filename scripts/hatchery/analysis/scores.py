@@ -1,5 +1,4 @@
-"""The numbers of an experiment by model and measure, for all views: available numbers, best numbers, headline
-numbers."""
+"""The numbers of an experiment by model and measure, for all views: which numbers exist, and which are best."""
 
 import math
 from collections import Counter
@@ -39,7 +38,7 @@ Key = tuple[str, str, str]
 class Measure:
     """A measure: one number per model, identified by `suite`, `task` and `metric`, and shown as `label`.
 
-    If `objective` is set, the measure is shown only for models trained for that objective.
+    If `objective` is set, the measure is only shown for models that were trained for this objective.
     """
 
     label: str
@@ -51,10 +50,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Scores:
-    """The rows of a summary, and the labels of its models.
+    """The rows of a summary, with the labels of its models.
 
-    `models` are in the order of display, `labels` their names for readers, `objectives` the tasks of models that were
-    not trained on masked text.
+    `models` are in the order of display, and `labels` their names for readers. `objectives` contains the objective of
+    each model that was not trained on masked text.
     """
 
     rows: Sequence[SummaryRow]
@@ -71,15 +70,15 @@ class Scores:
         return self.labels.get(model, model)
 
     def objective(self, model: str) -> str:
-        """Return the task that a model was trained for."""
+        """Return the objective that a model was trained for."""
         return self.objectives.get(model, DEFAULT_TASK)
 
     def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
-        """Return the summary row of one number; None if there is none."""
+        """Return the summary row of a number; None if the number does not exist."""
         return self.by_key.get((model, suite, task, metric))
 
     def row_for(self, measure: Measure, model: str) -> SummaryRow | None:
-        """Return the summary row of a model for a measure; None if there is none."""
+        """Return the summary row of a model for a measure; None if the number does not exist."""
         if measure.objective not in ("", self.objective(model)):
             return None
         return self.row(model, measure.suite, measure.task, measure.metric)
@@ -93,15 +92,16 @@ class Scores:
         return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:
-        """Return the models that have at least one of the measures; for example, only some models are scored on
-        translation."""
+        """Return the models with a number for at least one of the measures. For example, some models have no
+        translation scores.
+        """
         return [model for model in self.models if any(self.row_for(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
-        """Return the measures that any model has.
+        """Return the measures that at least one model has.
 
-        A measure whose meaning depends on the training objective becomes one measure per objective, if there are
-        several.
+        If models have different objectives, a measure whose meaning depends on the objective is split into one measure
+        per objective.
         """
         found = []
         for measure in measures:
@@ -112,13 +112,14 @@ class Scores:
         return found
 
     def best(self, measure: Measure) -> set[str]:
-        """Return the models with the best displayed number, and the models whose difference from it may be noise.
+        """Return the models with the best displayed number, and the models that may be equally good up to noise.
 
-        The noise of a difference is the root of the sum of squares of the noise of both numbers; if one model's noise
-        is unknown, the noise of the best is used. If runs failed, a number must be below the best with and without the
-        failed runs. The result is empty if the numbers are not comparable, if the noise of the best is unknown, if
-        noise could explain all differences, and if the best does not exceed a blind guess. Only a model with several
-        pretraining seeds can be best; the result is also empty if a model with one seed may be better within noise.
+        The noise of a difference is the root of the sum of squares of the noise of both numbers. If the noise of a
+        model is unknown, the noise of the best model is used. If runs failed, a number is worse only if it is worse
+        with and without the failed runs. Only a model with several pretraining seeds can be best. The result is empty
+        if the numbers are not comparable, if the noise of the best model is unknown, if noise could explain all
+        differences, if the best model does not exceed a blind guess, or if a model with one seed may be better within
+        noise.
         """
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
         rows = self.with_means(measure)
@@ -136,7 +137,7 @@ class Scores:
         return found if of_several and len(found) < len(shown) else set()
 
     def with_means(self, measure: Measure) -> dict[str, SummaryRow]:
-        """Return the rows of a measure that have a mean, by model."""
+        """Return the rows of a measure that contain a mean, by model."""
         rows = {model: self.row_for(measure, model) for model in self.models}
         return {model: row for model, row in rows.items() if row is not None and row.mean is not None}
 
@@ -155,12 +156,14 @@ class Scores:
         return list(dict.fromkeys(f"{guess:.{decimals_of(measure.metric)}f}" for guess in known))
 
     def verdicts(self) -> dict[str, int]:
-        """Return the number of rows by verdict on agreement with published values; empty without published values."""
+        """Return the number of rows for each result of the comparison with published values; empty without published
+        values.
+        """
         counts = Counter[str](row.verdict for row in self.rows)
         return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
     def compared(self) -> dict[str, list[SummaryRow]]:
-        """Return the rows with a verdict, by suite."""
+        """Return the rows that were compared with published values, by suite."""
         found: dict[str, list[SummaryRow]] = {}
         for row in self.rows:
             if row.verdict:
@@ -225,7 +228,7 @@ def direction(metric: str) -> int:
 
 
 def name_of(key: Key) -> str:
-    """Return the name of a number in the headline."""
+    """Return the name of a number in the headline measures."""
     suite, task, metric = key
     if suite in HELD_OUT:
         return f"{readable(task)} {readable(metric)}" + (" while training" if suite == PRETRAINING_SUITE else "")

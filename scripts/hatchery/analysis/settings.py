@@ -1,6 +1,6 @@
 """Settings of the tables, the summary and the figures.
 
-The order of the runs is the order of the configuration, and every table for people and every figure keeps it.
+Runs are in the order of the configuration, which all tables and figures for readers keep.
 """
 
 from collections import Counter
@@ -23,15 +23,15 @@ DRAWS = 1000
 """Bootstrap draws of a test of almost stochastic order."""
 
 OTHER = "other"
-"""Prefix of the objective of imported models, which predict tokens of their own tokenizers.
+"""Prefix of the objective of external models, which predict tokens of their own tokenizers.
 
-The kind of model follows the prefix, because models of different kinds predict different tokens, too.
+The kind of model follows the prefix, because models of different kinds also predict different tokens.
 """
 
 
 @dataclass(frozen=True)
 class PublishedChoice(Settings):
-    """The published models that ours repeat: `rows` maps our models to the rows of a paper's track."""
+    """A paper that our models replicate: `rows` maps our models to rows of the paper's `track`."""
 
     paper: str
     rows: dict[str, str]
@@ -39,19 +39,19 @@ class PublishedChoice(Settings):
 
 
 PublishedChoices = PublishedChoice | tuple[PublishedChoice, ...] | None
-"""The repeated paper of an experiment, or those of the experiments of a study."""
+"""The paper that an experiment replicates, or the papers that the experiments of a study replicate."""
 
 
 def published_choices(published: PublishedChoices) -> tuple[PublishedChoice, ...]:
-    """Return the choices as a tuple, for one or several."""
+    """Return `published` as a tuple, which is empty if no paper is replicated."""
     return published if isinstance(published, tuple) else () if published in (None, ABSENT) else (published,)
 
 
 @dataclass(frozen=True)
 class CollectSettings(Settings):
-    """Contents of an experiment's tidy tables: all of `runs`, including imported models and milestones.
+    """Settings of an experiment's tidy tables: all runs, including external models and milestones.
 
-    `alc_steps` is the span of the area under learning curves.
+    `alc_steps` is the number of steps in the area under the learning curve.
     """
 
     experiment: str
@@ -61,10 +61,10 @@ class CollectSettings(Settings):
 
 @dataclass(frozen=True)
 class SummarySettings(Settings):
-    """Contents of an experiment's summary: models, suites and tasks in the order of the configuration.
+    """Settings of an experiment's summary: models, suites and tasks in the order of the configuration.
 
-    `published` is the repeated paper, if there is one. `objectives` has the task of every model that was trained for
-    another objective than a masked one.
+    `published` is the replicated paper, if there is one. `objectives` contains the objective of each model that was not
+    trained on masked text.
     """
 
     experiment: str
@@ -78,9 +78,9 @@ class SummarySettings(Settings):
 
 @dataclass(frozen=True)
 class FigureSettings(Settings):
-    """Settings of every figure of an experiment; `figure` and `version` are those of the registry of figures.
+    """Settings of a figure of an experiment. `figure` and `version` are copied from the registry of figures.
 
-    Additional settings for figures of some results are in the records of these results (`views/figures/needs.py`).
+    Figures of some results have additional settings, which are declared with these results (`views/figures/needs.py`).
     """
 
     experiment: str
@@ -88,19 +88,20 @@ class FigureSettings(Settings):
     style: Style = field(default_factory=Style)
     figure: str = ""
     version: int = 1
-    # The paper whose values are marked; null, and not absent, in a figure that could mark some.
+    # Paper whose values the figure marks. null: no paper. The key is absent in figures that never mark published
+    # values.
     published: PublishedChoices = ABSENT
-    # Models of the experiment that are not drawn, because there are too many for one figure.
+    # Number of models that the figure omits, because too many models would be unreadable.
     left_out: int = 0
-    # Experiments of a study without data for the figure.
+    # Experiments of the study that have no data for the figure.
     without: tuple[str, ...] = ()
-    # The set (group) of each model of a grid, for figures of many models.
+    # Grid set of each model, for figures with many models.
     sets: dict[str, str] = field(default_factory=dict)
-    # All models of a study, if some are not drawn.
+    # All models of the study, if the figure omits some of them.
     all_models: tuple[str, ...] = ()
 
     def looks(self, models: Sequence[str]) -> dict[str, ModelStyle]:
-        """Return the style of each model, equal in all figures of an experiment or a study."""
+        """Return the style of each model, which is the same in all figures of an experiment or a study."""
         styles = model_styles(list(dict.fromkeys((*self.all_models, *models))), self.style)
         return {model: styles[model] for model in models}
 
@@ -111,12 +112,12 @@ def models_in_order(runs: Iterable[SeededRun]) -> list[str]:
 
 
 def labels_of(runs: Iterable[SeededRun]) -> dict[str, str]:
-    """Return the label of each model for people, in the order of the configuration."""
+    """Return the label of each model for readers, in the order of the configuration."""
     return {run.model: run.label or run.model for run in runs}
 
 
 def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
-    """Return legend entries: every model with its number of pretraining seeds, except for imported models."""
+    """Return legend entries: each model with its number of pretraining seeds, except for external models."""
     labels, others = labels_of(runs), {run.model for run in runs if run.is_baseline}
     counts = Counter(run.model for run in runs)
     return {
@@ -126,7 +127,9 @@ def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
 
 
 def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
-    """Return the runs by name. Raises ConfigError if there are none, or two share a name or a model and a seed."""
+    """Return the runs by name. Raises ConfigError if there are no runs, or if a name, or a model and seed,
+    is repeated.
+    """
     named: dict[str, SeededRun] = {}
     seeds: set[tuple[str, int]] = set()
     for run in runs:
@@ -140,7 +143,7 @@ def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
 
 
 def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[SeededRun, ...]:
-    """Return the baselines as models with one run each. Raises ConfigError if a name is already used."""
+    """Return the baselines as models with one run each. Raises ConfigError if a model has the same name."""
     taken = {name for run in runs for name in (run.name, run.model)}
     made: list[SeededRun] = []
     for name in baselines:
@@ -156,21 +159,21 @@ MOST_BY_NAME = 12
 
 
 def asked_tasks(experiment: "experiment_file.Experiment") -> dict[str, str]:
-    """Return the objective by which held-out text is scored, for each run."""
+    """Return the objective with which each run is scored on held-out text."""
     return {run: entry.pretraining.objective.asked_as for run, entry in experiment.runs.items()}
 
 
 def published_of(
     project: "Project", experiment: str
 ) -> "experiment_file.Published | list[experiment_file.Published] | None":
-    """Return the published rows that an experiment repeats, or those of each experiment of a study."""
+    """Return the published rows that an experiment replicates, or a list of them for the experiments of a study."""
     if not project.is_study(experiment):
         return project.experiment(experiment).published
     return under_names_of_study({part: project.experiment(part).published for part in project.members(experiment)})
 
 
 def under_names_of_study(chosen: Mapping[str, "experiment_file.Published | None"]) -> list["experiment_file.Published"]:
-    """Return the repeated papers of experiments, with their models by the names in a study."""
+    """Return the replicated papers of several experiments; models have the names that they have in a study."""
     return [
         replace(block, rows={f"{part}/{model}": row for model, row in block.rows.items()})
         for part, block in chosen.items()
@@ -179,7 +182,10 @@ def under_names_of_study(chosen: Mapping[str, "experiment_file.Published | None"
 
 
 def sets_of_many(project: "Project", experiment: str, models: Sequence[str]) -> dict[str, str]:
-    """Return the set of each model for people; empty if the models are few, or some are in no set of a grid."""
+    """Return the grid set of each model, for figures with many models.
+
+    Empty if there are at most MOST_BY_NAME models, or if some models are in no grid set.
+    """
     if len(models) <= MOST_BY_NAME:
         return {}
     study = project.is_study(experiment)

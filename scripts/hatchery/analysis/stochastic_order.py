@@ -1,12 +1,12 @@
-"""Almost stochastic order: the violation of one sample of scores dominating another, with a confidence bound.
+"""Almost stochastic order: to which degree one sample of scores fails to dominate another, with a confidence bound.
 
-The measure is from del Barrio et al. (2018); Dror et al. (2019) and Ulmer et al. (2022) use it to compare trained
-models, and ELC-BERT, Appendix E, prints it. The quantile functions of samples are step functions, so their integrals
-are computed exactly, for all bootstrap draws at once.
+The measure is from del Barrio et al. (2018). Dror et al. (2019) and Ulmer et al. (2022) use it to compare trained
+models, and ELC-BERT, Appendix E, reports it. Quantile functions of samples are step functions, so their integrals are
+computed exactly, for all bootstrap draws at once.
 
-Each cell of a matrix of models is one of many tests, so each needs a higher confidence for the matrix as a whole to
-have the requested one. Every pair of models draws from its own random stream, so more models change other cells by the
-correction for multiple tests only.
+Each cell of a matrix of models is one test, so the confidence of a cell must exceed the requested confidence of the
+whole matrix (correction for multiple tests). Every pair of models has its own random stream. Therefore an additional
+model changes the other cells only by this correction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,10 +28,10 @@ UNDECIDED = 0.5
 
 @dataclass(frozen=True)
 class QuantileSteps:
-    """Intervals on which two quantile functions are compared, and the weight of each.
+    """Intervals of (0, 1) on which two quantile functions are compared, with weights.
 
-    `first` and `second`, int64 [S], are positions in the sorted samples; `weights`, float64 [S], are proportional to
-    the share of (0, 1) over which both functions keep these values.
+    `first` and `second`, int64 [S], are positions in the sorted samples. `weights`, float64 [S], are proportional to
+    the lengths of the intervals.
     """
 
     first: np.ndarray
@@ -40,15 +40,14 @@ class QuantileSteps:
 
 
 def exact_steps(n: int, m: int) -> QuantileSteps:
-    """Return all intervals on which the quantile functions of samples of n and m scores are both constant."""
-    # Edges are integers in units of 1 / (n m), because equal fractions i/n and j/m could differ by rounding.
+    """Return all intervals on which the quantile functions of samples of n and m scores are constant."""
+    # Edges are integers in units of 1 / (n m), because fractions i/n and j/m that are equal could differ by rounding.
     edges = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
     return QuantileSteps(edges[:-1] // m, edges[:-1] // n, np.diff(edges).astype(np.float64))
 
 
 def grid_steps(n: int, m: int, intervals: int = 200) -> QuantileSteps:
-    """Return the steps that evaluate both quantile functions at 1/intervals, 2/intervals, ... below 1, with equal
-    weights."""
+    """Return steps of equal weight that evaluate both quantile functions at 1/intervals, 2/intervals, ... below 1."""
     points = np.arange(1, intervals)
     first, second = (-(-points * size // intervals) - 1 for size in (n, m))
     return QuantileSteps(first, second, np.ones(len(points)))
@@ -56,8 +55,7 @@ def grid_steps(n: int, m: int, intervals: int = 200) -> QuantileSteps:
 
 @dataclass(frozen=True)
 class OrderEstimate:
-    """The violation ratio of "a dominates b" on two samples of scores, and its standard deviation over bootstrap
-    draws."""
+    """The violation ratio of "a dominates b" (`violation_ratios`), and its standard deviation over bootstrap draws."""
 
     violation: float
     deviation: float
@@ -65,22 +63,23 @@ class OrderEstimate:
     def bound(self, confidence: float) -> float:
         """Return the upper confidence bound epsilon_min, in [0, 1], of the violation ratio.
 
-        Below 0.5, a is better than b (the threshold of ELC-BERT, Tables 11 and 12); 0 is dominance. The bound is
-        unreliable for few runs. It assumes that the ratio is normal around its estimate; for equal models it is not,
-        and 15 to 25 % of these pairs fall below 0.5 at a confidence of 0.95, 2 to 8 % below 0.2 (normal scores, 50 to
-        5 runs). If the samples do not overlap, every draw has ratio 0 and no confidence raises the bound: for equal
-        models with five runs each, this happens to one pair in 126. Raises ConfigError for a confidence not in [0.5,
-        1).
+        Below 0.5, a is better than b (the threshold of ELC-BERT, Tables 11 and 12); at 0, a dominates b. Raises
+        ConfigError for a confidence not in [0.5, 1).
 
-        Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence) with c = sqrt(n m / (n + m)) and sigma
-        the deviation of c (epsilon* - epsilon): c cancels, which leaves the bound from the draws' deviation.
+        The bound is unreliable for few runs, because it assumes a normal distribution of the ratio. In simulations of
+        equal models (normal scores, 5 to 50 runs), 15 to 25 % of the pairs are below 0.5 at a confidence of 0.95, and 2
+        to 8 % below 0.2. If the samples do not overlap, the ratio is 0 in every draw, and no confidence raises the
+        bound; for equal models with five runs each, this happens in one of 126 pairs.
+
+        Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence), with c = sqrt(n m / (n + m)) and sigma
+        the deviation of c (epsilon* - epsilon). The factor c cancels, which leaves the deviation over the draws.
         """
         if not 0.5 <= confidence < 1:
             raise ConfigError(f"confidence: got {confidence}, expected at least 0.5 and below 1")
         return float(np.clip(self.violation + self.deviation * NormalDist().inv_cdf(confidence), 0.0, 1.0))
 
     def reversed(self) -> "OrderEstimate":
-        """Return the estimate for "b dominates a" from the same draws."""
+        """Return the estimate of "b dominates a" from the same draws."""
         return OrderEstimate(1.0 - self.violation, self.deviation)
 
 
@@ -92,8 +91,7 @@ def estimate_order(
     random: np.random.Generator,
     steps: QuantileSteps | None = None,
 ) -> OrderEstimate:
-    """Return the violation ratio and its bootstrap deviation; each draw resamples both samples with replacement, at
-    their sizes.
+    """Return the violation ratio and its bootstrap deviation; each draw resamples both samples with replacement.
 
     `steps` replaces the exact integration. Raises EvaluationError for invalid samples or a single score, ConfigError
     for fewer than two draws.
@@ -104,7 +102,8 @@ def estimate_order(
             "is undefined"
         )
     first, second = sorted_scores(a), sorted_scores(b)
-    # Resampling a single score never changes it, and the resulting deviation of 0 would look like certainty.
+    # Resampling a single score always gives the same score, and the resulting deviation of 0 would be misread as
+    # certainty.
     if min(len(first), len(second)) < 2:
         raise EvaluationError(
             "stochastic order: got one score of a model, expected at least two scores of each model for a confidence"
@@ -115,8 +114,9 @@ def estimate_order(
 
 
 def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Return the scores as float64, ascending. Raises EvaluationError if there are no scores or a score is not
-    finite."""
+    """Return the scores as float64 in ascending order. Raises EvaluationError if there are no scores, or if one is not
+    finite.
+    """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise EvaluationError(
@@ -129,19 +129,18 @@ def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _redraw(values: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
-    # The sample is sorted, so sorting the drawn positions sorts the draws, and integers sort faster than floats.
+    # Because the sample is sorted, sorting the drawn positions sorts the draws. Integers sort faster than floats.
     positions = random.integers(len(values), size=(draws, len(values)), dtype=np.int32)
     positions.sort(axis=1)
     return values[positions]
 
 
 def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps) -> np.ndarray:
-    """Return the share of the squared distance of sorted samples that contradicts "first dominates second".
+    """Return the violation ratio of "first dominates second", for sorted samples [..., n] and [..., m]; shape [...].
 
-    Higher scores are better. Samples [..., n] and [..., m] give shape [...]. With quantile functions F and G of the two
-    samples, the ratio is the integral of (F - G)^2 over {F < G}, divided by its integral over (0, 1). 0: the first
-    dominates; 1: the second dominates; exchanged, the ratio is 1 minus this one. Samples with equal quantile functions
-    give 0/0, which is defined as 0.5: no evidence for either.
+    Higher scores are better. With quantile functions F and G of the two samples, the ratio is the integral of (F - G)^2
+    over {F < G}, divided by the integral over (0, 1). At 0 the first sample dominates, at 1 the second. Exchanging the
+    samples gives 1 minus the ratio. For equal quantile functions (0/0), the ratio is defined as 0.5.
     """
     differences = first[..., steps.first] - second[..., steps.second]
     distances = differences**2 * steps.weights
@@ -151,15 +150,16 @@ def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps
 
 
 THRESHOLD = 0.5
-"""Below this epsilon_min the row is better than the column; the published tables print such cells in bold."""
+"""If epsilon_min is below this threshold, the row is better than the column. The published tables print such cells in
+bold."""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderMatrix:
-    """epsilon_min of "row better than column" for k models; lower is better, 1 is no evidence.
+    """epsilon_min of "row better than column" for k models. Lower is better; 1 is no evidence.
 
     `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` is the confidence of the whole matrix,
-    `cell_confidence` the confidence of each of the `comparisons`. `runs` is the number of scores of each model.
+    `cell_confidence` the confidence of each of the `comparisons`. `runs` contains the number of scores of each model.
     """
 
     names: tuple[str, ...]
@@ -190,18 +190,18 @@ def order_matrix(
     reading: ReadingName = "corrected",
     comparisons: int | None = None,
 ) -> OrderMatrix:
-    """Compare all models, given one score per run; higher is better (see `run_scores`).
+    """Compare all models, given one score per run; higher scores are better (see `run_scores`).
 
-    "corrected" integrates exactly and corrects by Bonferroni over the k (k - 1) cells, each of which gets a confidence
-    of 1 - (1 - confidence) / comparisons. "as_published" is the computation of the package used for ELC-BERT: quantiles
-    on a grid of 0.005 and, for the k (k - 1) / 2 pairs, a confidence of confidence + (1 - confidence) / pairs, which
-    rises less with more comparisons (docs/papers/elc-bert.md, "Significance"); a single pair is not corrected.
-    `comparisons` replaces the number of comparisons, for example by the number in a family of matrices.
+    "corrected" integrates exactly and applies Bonferroni's correction over the k (k - 1) cells: the confidence of a
+    cell is 1 - (1 - confidence) / comparisons. "as_published" reproduces the package used for ELC-BERT: quantiles on a
+    grid of 0.005, and for the k (k - 1) / 2 pairs a confidence of confidence + (1 - confidence) / pairs, which grows
+    less with more comparisons (docs/papers/elc-bert.md, "Significance"). A single pair is not corrected. `comparisons`
+    replaces the number of comparisons, for example by the number in several matrices.
 
-    The correction is as good as the single bounds, which are too low for few runs (see `OrderEstimate.bound`): among
-    five equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and
-    below 0.2 in 2 of 10 (4 of 10). Raises EvaluationError for invalid scores, naming the pair, and ConfigError for
-    invalid settings.
+    The bounds are too low for few runs (see `OrderEstimate.bound`), which the correction does not change. Among five
+    equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and below
+    0.2 in 2 of 10 (4 of 10). Raises EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid
+    settings.
     """
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")
@@ -213,7 +213,7 @@ def order_matrix(
         comparisons = cells if reading == "corrected" else cells // 2
     cell_confidence = corrected_confidence(confidence, comparisons, reading)
     epsilon = np.full((len(names), len(names)), np.nan)
-    # The two directions of a pair share their draws, so that no two models can each be better than the other.
+    # Both directions of a pair use the same draws, so that two models cannot each be better than the other.
     for first, second in combinations(sorted(names), 2):
         steps = grid_steps(len(scores[first]), len(scores[second])) if reading == "as_published" else None
         random = generator(seed, PURPOSE, first, second)

@@ -1,4 +1,4 @@
-"""The analyses of a study or an experiment: their settings, checked against the experiments and other files."""
+"""The analyses of a study or an experiment: their settings, checked against experiments and published tables."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -22,10 +22,10 @@ PUBLISHED = "published"
 
 @lru_cache(maxsize=64)
 def analyses_of(project: "Project", name: str) -> dict[str, AnalysisSettings]:
-    """Return by entry the settings of the analyses of a study, or of the analyses that a single experiment has without
-    a study.
+    """Return the settings of all analyses of a study, by entry.
 
-    Raises ConfigError with a line for each problem.
+    For a single experiment, return the analyses that it has without a study. Raises ConfigError with a line for each
+    problem.
     """
     if not project.is_study(name):
         return _own_analyses(project.experiment(name))
@@ -97,7 +97,9 @@ def _check_tables(names: Iterable[str], where: str, folder: Path) -> None:
 
 
 def check_published(project: "Project", experiment: str) -> None:
-    """Raise ConfigError for a paper, a track or rows that no table of published numbers has, one line each."""
+    """Raise ConfigError, one line per problem, for a paper, track or row that no table of published numbers
+    contains.
+    """
     chosen, folder = project.experiment(experiment).published, project.folder / VALUES
     if chosen is None:
         return

@@ -1,6 +1,6 @@
-"""The summary of an experiment: one tidy row per model, suite, task and metric, with the published value.
+"""The summary of an experiment: one row for each model, suite, task and metric, with the published value.
 
-The rows are computed here, without files; `summary_rows`, `summary_markdown` and `summary_text` write them.
+This module computes the rows. `summary_rows`, `summary_markdown` and `summary_text` write them to files.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """A task on which fine-tuned models were scored: its suite, and its main metric.
+    """A task on which fine-tuned models were scored: its suite and its main metric.
 
-    `main` is true if models were fine-tuned on the task itself, and not only scored on it.
+    `main` is false for a task on which models were only scored, after fine-tuning on another task.
     """
 
     suite: str
@@ -49,14 +49,14 @@ class FinetunedTask:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Scores):
-    """The rows sorted by model, suite, task and metric, and further values for the tables for readers.
+    """The rows of a summary, sorted by model, suite, task and metric, and further values for tables.
 
-    `kinds` has the kind of evaluation of every suite. `models`, `pair_suites` (of minimal pairs) and `finetuned` keep
-    the order of the configuration; baselines come after the experiment's own models. `failures` are the rows of
-    measurements of runs that failed or have no number, with the `title` of the run; `incomplete` are the averages
-    without a number, with the tasks that lack numbers. `unmatched` are the published values for which we have no row,
-    `published_notes` the remarks in the published table, and `settings` describe the measurement of each suite.
-    `trained_otherwise` are the models that were not trained with the masks of the perplexity, with their own masks.
+    `kinds` maps each suite to its kind of evaluation. `models`, `pair_suites` (suites of minimal pairs) and `finetuned`
+    are in the order of the configuration; baselines come last. `failures` are the measurements of runs that failed or
+    have no number, with the run's `title`. `incomplete` are averages without a number, with the tasks that lack
+    numbers. `unmatched` are published values without a row of ours. `published_notes` are the notes of the published
+    table. `settings` describes how each suite was measured. `trained_otherwise` contains the models whose training
+    masks differ from the masks of the perplexity, with their masks.
     """
 
     experiment: str
@@ -72,10 +72,10 @@ class Summary(Scores):
 
 
 def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
-    """Compute the summary of the tidy table of measurements; the order of its rows does not matter."""
+    """Compute the summary of the tidy table of measurements. The order of the table's rows has no effect."""
     measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-    # The experiment of each model; in a study, models are from several experiments.
+    # Experiment of each model; a study has models of several experiments.
     experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
         key: _row(experiments[key[0]], key, aggregate, manifests, published)
@@ -113,9 +113,9 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
 
 
 def _settings(measured: pl.DataFrame) -> dict[str, str]:
-    """Return for each suite a description of how it was measured.
+    """Return a description, by suite, of how the suite was measured.
 
-    If descriptions differ between tasks, each is a sentence that names its tasks.
+    If tasks have different descriptions, each description begins with the names of its tasks.
     """
     found: dict[str, dict[str, list[str]]] = {}
     described = measured.filter(pl.col("settings") != "").select("suite", "settings", "task").unique().sort("task")
@@ -130,11 +130,11 @@ def _settings(measured: pl.DataFrame) -> dict[str, str]:
 
 
 def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
-    """Select the rows of minimal pairs for a summary: phenomena and averages; other measurements are kept.
+    """Select the rows of minimal pairs for the summary: phenomena and averages. Other kinds of measurements stay
+    unchanged.
 
-    The accuracy in which ties count as correct, as BabyLM's pipelines count identical sentences, is shown for the two
-    averages of a suite if any model has a tie: then for every model, so that the numbers of a column are comparable.
-    Without ties it would equal the other accuracy.
+    BabyLM's pipelines count ties between identical sentences as correct. This second accuracy is shown for both
+    averages of a suite, and for all models, if any model has a tie; otherwise it would equal the first accuracy.
     """
     averages = measured.filter(pl.col("kind") == "minimal_pairs", pl.col("level") == "average")
     strict, generous = (
@@ -155,16 +155,17 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
-    """Yield every number, aggregated over the runs of its model: its key, mean and deviations, and the digests of the
-    manifests."""
+    """Yield each number, aggregated over the runs of a model: key, mean and deviations, and digests of its
+    manifests.
+    """
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
-        # Means are computed by `fsum`, which is exact, so they do not depend on polars.
+        # `fsum` computes exact means, so the result does not depend on polars.
         "value",
         "failed",
         "sampling_deviation",
         pl.col("blind_guess").first(),
         pl.col("manifest").str.head(DIGEST_LENGTH).unique(),
-        # Baselines have no seed; each counts as one training.
+        # Baselines have no seed, and count as one training each.
         pl.col("seed").n_unique(),
         pl.col("basis").fill_null("").unique(),
     )
@@ -180,9 +181,9 @@ def _joined(manifests: Iterable[str]) -> str:
 
 
 def _finetuned(tasks: Sequence[str], tuned: pl.DataFrame) -> list[FinetunedTask]:
-    """Return the tasks in the order of the configuration.
+    """Return the fine-tuning tasks in the order of the configuration.
 
-    Each task is followed by the other tasks on which models fine-tuned on it were scored.
+    A task is followed by the other tasks on which the models fine-tuned on it were scored.
     """
     found: dict[tuple[int, bool, str, str], FinetunedTask] = {}
     columns = ("suite", "task", "metric", "main", "origin")
@@ -231,5 +232,5 @@ def _row(
 
 
 def _rounded(value: float | None) -> float | None:
-    # Adding 0.0 turns a negative zero, which would be printed as -0.0000, into zero.
+    # Adding 0.0 turns a negative zero, which would be printed as -0.0000, into 0.
     return None if value is None else round(value, DECIMALS) + 0.0

@@ -1,7 +1,7 @@
-"""A row of an experiment's summary: a number of a model, its texts for readers, and its anchor on a page.
+"""A row of an experiment's summary: a number of a model, with texts for readers and a link to its provenance.
 
-`summary.csv` and `summary.parquet` contain no time, host or duration, and numbers have four decimals, so that repeating
-the work gives identical bytes.
+`summary.csv` and `summary.parquet` contain no time, host or duration, and numbers have four decimals, so that a
+repeated computation gives identical bytes.
 """
 
 import math
@@ -24,21 +24,21 @@ DECIMALS = 4
 """Decimals of all numbers of a summary."""
 
 PROVENANCE_ROWS = 3000
-"""Maximum number of rows of a summary on its page of provenance; `make trace` follows all rows."""
+"""Maximum number of summary rows on the page of provenance; `make trace` shows all rows."""
 SELECTORS = ("model", "suite", "task", "metric")
 
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One row of `summary.csv`; the fields are its columns, in order, and None is an empty field.
+    """One row of `summary.csv`. The fields are the columns, in order; None is an empty field.
 
-    `mean` and `std` are over the `n` runs with a number. `n_failed` of these runs failed (`aggregates`), and
-    `mean_without_failed` is the mean of the runs that did not fail; `n_without_number` further runs have no number.
-    `sampling_deviation` is the deviation of a single run over the choice of test items; `blind_guess` is the score of a
-    guess that does not see the items. `seeds` is the number of pretraining seeds among the runs, and `basis` describes
-    the conditions that comparable numbers share (`evaluation.basis`). `difference` is `mean` minus published, in the
-    unit of the metric. `manifests` holds the first 12 hexadecimal digits of the SHA-256 of every manifest that the row
-    was computed from, sorted and joined by semicolons.
+    `mean` and `std` are computed over the `n` runs that have a number, of which `n_failed` failed.
+    `mean_without_failed` is the mean of the runs that did not fail. `n_without_number` further runs have no number.
+    `sampling_deviation` is the standard deviation of a single run due to the choice of test items. `blind_guess` is the
+    score of a guess that does not see the items. `seeds` is the number of pretraining seeds, and `basis` the comparison
+    basis (`evaluation.basis`). `difference` is `mean` minus the published value, in the unit of the metric. `manifests`
+    contains the first 12 hexadecimal digits of the SHA-256 of all manifests from which the row was computed, sorted and
+    joined by semicolons.
     """
 
     experiment: str
@@ -65,7 +65,7 @@ class SummaryRow:
 
     @property
     def digests(self) -> list[str]:
-        """First digits of the SHA-256 of the manifests that the row was computed from."""
+        """First digits of the SHA-256 of the manifests from which the row was computed."""
         return [digest for digest in self.manifests.split(";") if digest]
 
     @property
@@ -75,7 +75,7 @@ class SummaryRow:
 
     @property
     def anchor(self) -> str:
-        """Name of the row on the page of provenance."""
+        """Anchor of the row on the page of provenance."""
         return row_anchor(*self.selectors)
 
     def printed(self, column: str) -> str:
@@ -84,8 +84,7 @@ class SummaryRow:
         return "" if value is None else f"{value:.{DECIMALS}f}" if isinstance(value, float) else str(value)
 
     def whole(self) -> str:
-        """Return a text with mean, deviation, number of runs and the comparison with the published value, as far as
-        known."""
+        """Return mean, deviation, number of runs and, if known, the published value and the comparison, as text."""
         parts = [self.printed("mean") or "no value"]
         parts += [f"± {self.printed('std')}"] if self.std is not None else []
         parts.append(f"(n = {self.runs()})")
@@ -130,10 +129,10 @@ class SummaryRow:
 
     @property
     def noise(self) -> float:
-        """Return the noise of the number: infinity for a single run with unknown noise.
+        """Return the noise of the number, infinity if it is unknown.
 
-        The noise is the standard deviation over several runs or, for a single run, half the width of its 95 % interval
-        over the choice of test items.
+        For several runs, the noise is their standard deviation. For a single run, it is half the width of the 95 %
+        interval over the choice of test items.
         """
         if self.std is not None:
             return self.std
@@ -141,7 +140,7 @@ class SummaryRow:
 
     @property
     def readings(self) -> tuple[float, ...]:
-        """Return the mean and, if runs failed, also the mean of the runs that did not fail; empty without a number."""
+        """Return the mean and, if runs failed, the mean of the runs that did not fail; empty without a number."""
         failed = self.mean_without_failed if self.n_failed else None
         return tuple(mean for mean in (self.mean, failed) if mean is not None)
 
@@ -150,9 +149,9 @@ COLUMNS = tuple(column.name for column in fields(SummaryRow))
 
 
 def summarised_text(value: float, decimals: int = 1) -> str:
-    """Return the number as in tables: rounded to the four decimals of `summary.csv`, then to `decimals`.
+    """Return a number as in tables: rounded to the four decimals of `summary.csv`, and then to `decimals`.
 
-    Figures use this function to match the tables, because 50.74999 rounds directly to 50.7, but in two steps to 50.8.
+    Figures use this function to match the tables: 50.74999 is 50.7 if rounded once, but 50.8 if rounded twice.
     """
     return f"{round(value, DECIMALS):.{decimals}f}"
 
@@ -163,12 +162,12 @@ def decimals_of(metric: str) -> int:
 
 
 def row_anchor(model: str, suite: str, task: str, metric: str) -> str:
-    """Return the anchor on `provenance.html` to which a number of another page can link."""
+    """Return the anchor of a row on `provenance.html`, to which other pages link."""
     return "-".join(("row", model, suite, task, metric))
 
 
 def read_summary(path: str | Path) -> list[SummaryRow]:
-    """Read all rows of a `summary.parquet`. Raises ManifestError if it is missing, was altered, or is no summary."""
+    """Read all rows of a `summary.parquet`. Raises ManifestError if it is missing, altered, or no summary."""
     table = read_table(verified_view(path))
     if table.column_names != list(COLUMNS):
         raise ManifestError(
@@ -182,7 +181,7 @@ _ARROW = {float: pa.float64(), float | None: pa.float64(), int: pa.int32()}
 
 
 def write_csv(path: str | Path, rows: Sequence[SummaryRow]) -> None:
-    """Write the rows as CSV with a header; floats with four decimals, None as an empty field."""
+    """Write the rows as CSV with a header. Floats have four decimals, and None is an empty field."""
     write_text(path, csv_text(COLUMNS, ([row.printed(column) for column in COLUMNS] for row in rows)))
 
 

@@ -1,13 +1,12 @@
-"""The averages over fine-tuned tasks in a summary: within one suite, never across suites.
+"""Averages over the fine-tuning tasks of a suite, for the summary.
 
-If a suite has all tasks of a published average, `average` is computed like the published average: over eleven tasks of
-BabyLM's GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks (the metrics of a task are averaged first), or
-its five probes. If tasks are missing, `average_of_<n>_tasks` is the unweighted mean over the existing tasks; suites
-that no paper averages have the unweighted mean as `average`. Each average comes with two kinds of deviation
-(`aggregates`). A suite whose name contains the name of a paper's suite is averaged like the paper's suite: `my_msgs`
-with the tasks `my_msgs_...`.
+If a suite has all tasks of a published average, `average` is computed in the same way: over eleven tasks of BabyLM's
+GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks (after averaging the metrics of each task), or its five
+probes. If tasks are missing, `average_of_<n>_tasks` is the unweighted mean over the existing tasks. For suites without
+a published average, `average` is the unweighted mean. Each average has two kinds of deviation (`aggregates`). A prefix
+of the suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`.
 
-The choice of tasks, units and joined metrics changes an average more than the models do (docs/papers/elc-bert.md,
+The choice of tasks, units and combined metrics changes an average more than the model does (docs/papers/elc-bert.md,
 "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
 """
 
@@ -23,7 +22,7 @@ from hatchery.evaluation.basis import joined
 if TYPE_CHECKING:
     import polars as pl
 
-# Phenomena of BLiMP with the number of their paradigms, 67 in all (docs/papers/babylm-evaluation.md, "Phenomena of
+# BLiMP's phenomena with their numbers of paradigms, 67 in total (docs/papers/babylm-evaluation.md, "Phenomena of
 # BLiMP").
 PARADIGMS_OF_PHENOMENON = {
     "anaphor_agreement": 2,
@@ -59,8 +58,7 @@ MSGS_AMBIGUOUS_TASKS = (
     "msgs_syntactic_category_relative_position",
 )
 EDGE_PROBING_TASKS = ("probe_pos", "probe_dp", "probe_srl", "probe_ner", "probe_coref")
-# LTG-BERT Table 6: for each task, the metrics that are averaged before the average over tasks; HANS is not in the
-# average.
+# LTG-BERT Table 6: for each task, the metrics that are averaged before averaging over tasks. HANS is not included.
 LTG_GLUE_METRICS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("superglue_boolq", "accuracy"),),
     (("superglue_cb", "accuracy"), ("superglue_cb", "macro_f1")),
@@ -77,25 +75,26 @@ LTG_GLUE_METRICS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("glue_rte", "accuracy"),),
     (("superglue_wic", "accuracy"),),
 )
-# LTG-BERT Table 3, "GLUE": four accuracies.
+# The four accuracies that LTG-BERT Table 3 averages as "GLUE".
 LTG_GLUE_SUBSET = (
     ("glue_mnli", "accuracy"),
     ("glue_mrpc", "accuracy"),
     ("glue_qnli", "accuracy"),
     ("glue_sst2", "accuracy"),
 )
-# A fit to the ten printed rows of the leaderboard (docs/papers/babylm-evaluation.md, "Leaderboard"); the weights are
-# not published.
+# Fitted to the ten printed rows of the leaderboard (docs/papers/babylm-evaluation.md, "Leaderboard"), because the
+# weights are not published.
 DYNABENCH_WEIGHTS = {"blimp": 0.5, "glue": 0.3, "msgs": 0.2}
 
 
 def dynabench_score(averages: Mapping[str, float]) -> float:
-    """Return the leaderboard's total of `blimp` (17 files), `glue` and `msgs` in percent, weighted 0.5, 0.3 and 0.2."""
+    """Return the leaderboard's total score: the mean of `blimp` (17 files), `glue` and `msgs` in percent, weighted 0.5,
+    0.3 and 0.2.
+    """
     return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
 
 
-# Features of MSGS in the order of ELC-BERT's Figure 3: linguistic features are its rows from top to bottom, surface
-# features its columns from left to right.
+# Features of MSGS in the order of ELC-BERT's Figure 3: linguistic features are its rows, surface features its columns.
 LINGUISTIC_FEATURES = {
     "main_verb": "main verb",
     "syntactic_category": "syntactic category",
@@ -114,12 +113,10 @@ _SURFACE_ENDINGS = {
 
 
 def bias_features(task: str) -> tuple[str, str] | None:
-    """Return (linguistic feature, surface feature) of an ambiguous task of MSGS, as keys of the tables above.
+    """Return (linguistic feature, surface feature) of an ambiguous MSGS task; None for any other task.
 
-    None for any other task.
-
-    The features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are derived from the names, which are
-    irregular: `relative_token_position` twice, `relative_position` once. Other prefixes of the suite are allowed:
+    The features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are derived from the task's name. Names
+    are irregular: `relative_token_position` occurs twice, `relative_position` once. Names may have a prefix, as in
     `demo_msgs_main_verb_lexical_content_the`.
     """
     found = _TASK.search(task)
@@ -136,8 +133,8 @@ RUN_AVERAGE_METRIC = "run_score_percent"
 WITHOUT_WSC = "average_without_wsc"
 LTG_TABLE_3 = "average_of_ltg_bert_table_3"
 
-# A member of an average: one or more pairs (task, metric) whose values are averaged first; the metric "" is the first
-# metric of the task.
+# One term of an average: pairs (task, metric) whose values are averaged first. The metric "" is the task's first
+# metric.
 Member = tuple[tuple[str, str], ...]
 
 
@@ -156,18 +153,17 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
         AVERAGE: LTG_GLUE_METRICS,
         LTG_TABLE_3: tuple((key,) for key in LTG_GLUE_SUBSET),
     },
-    # Its paper does not name the metrics of its average (MNLI-mm is not stated), so the plain mean is taken.
+    # The paper does not name the metrics of its average (MNLI-mm is not mentioned), so the plain mean is used.
     "rv_glue": {},
 }
 
 
 @dataclass(frozen=True)
 class TaskAverage:
-    """One average over tasks: its name in the column `task`, its metric (one for each kind of deviation), and its
-    value.
+    """One average over tasks: its name (column `task`), its metric (one for each kind of deviation), and its value.
 
-    `manifests` are the manifests from which the average was computed. `without_number` lists the tasks for which no run
-    has a number, so that there is no average.
+    `manifests` are the manifests from which the average was computed. `without_number` lists tasks for which no run has
+    a number; the average is then missing.
     """
 
     task: str
@@ -178,7 +174,7 @@ class TaskAverage:
 
 
 def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
-    """Return the averages of one model over its fine-tuned tasks of one suite, from the rows of their measurements.
+    """Return the averages of one model over its fine-tuning tasks of one suite, given the rows of their measurements.
 
     There is no average over fewer than two tasks.
     """
@@ -203,16 +199,16 @@ def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
 
 
 def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFrame":
-    """Return one row for each member and run, with the member's index as `task` and the mean of the member's values.
+    """Return one row for each term of an average and each run: the term's index as `task`, and the mean of its values.
 
-    The row counts as failed if any of the member's tasks failed, and has no value if any of them has no value.
+    A row is failed if any task of the term failed, and has no value if any of the term's values is missing.
     """
     import polars as pl
 
     parts = [(place, len(member), *key) for place, member in enumerate(members) for key in member]
     wanted = pl.DataFrame(parts, ["member", "parts", "task", "metric"], orient="row")
     rows = wanted.join(numbers, on=["task", "metric"], maintain_order="left_right")
-    # Polars may compute these means, because a mean of at most two values has no rounding that depends on the order.
+    # Polars may compute these means, because the mean of at most two values does not depend on the order of summation.
     means = [
         pl.when(pl.col(column).count() == pl.col("parts").first()).then(pl.col(column).mean()).alias(column)
         for column in ("value", "blind_guess")
@@ -226,7 +222,7 @@ def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFram
 def _averages(
     suite: str, measured: "pl.DataFrame", present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
-    """Return the members of every average that can be computed, by name."""
+    """Return the terms of every average that can be computed, by the name of the average."""
     original = original_suite(suite)
     prefix = suite.removesuffix(original)
     published = {
@@ -241,7 +237,7 @@ def _averages(
         return complete
     tasks = sorted(measured.filter("main")["task"].unique())
     if original == "msgs":
-        # Control tasks measure generalisation and ambiguous tasks measure bias, so a mean over both would be
+        # Control tasks measure generalisation and ambiguous tasks measure bias, so their common mean would be
         # meaningless.
         tasks = [task for task in tasks if task.removeprefix(prefix) in MSGS_AMBIGUOUS_TASKS]
     if len(tasks) < 2:
@@ -250,6 +246,6 @@ def _averages(
 
 
 def original_suite(suite: str) -> str:
-    """Return the paper's suite whose name is contained in `suite`; `suite` itself if there is none."""
+    """Return the paper's suite with whose name `suite` ends, or `suite` itself if there is none."""
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

@@ -1,8 +1,8 @@
-"""The tidy tables of an experiment: their columns, and functions to write and read them.
+"""The tidy tables of an experiment: their columns, and functions that write and read them.
 
-`collect_measurements` joins the outputs of single runs into four Parquet files of fixed schemas; summaries, tables,
-figures and pages are views of these files. Each row names its experiment, so the tables of several experiments can be
-concatenated. `docs/tables.md` lists the columns; a test compares it with this file.
+`collect_measurements` joins the outputs of single runs into four Parquet files with fixed schemas. Summaries, tables,
+figures and pages are computed from these files. Each row names its experiment, so tables of several experiments can be
+concatenated. `docs/tables.md` lists the columns; a test compares the list with this file.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -25,10 +25,9 @@ _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "t
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `unit` is empty if `meaning` or another column names it. Missing values are null.
+    """One column. `unit` is empty if `meaning` or another column contains the unit. Missing values are null.
 
-    `measured_anew` is true of times and speeds, which differ each time; all other columns are equal if a configuration
-    runs again.
+    `measured_anew` is true for times and speeds, which differ between repetitions. All other columns are reproducible.
     """
 
     name: str
@@ -40,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TidyTable:
-    """One table; no two rows agree in all columns of `key`."""
+    """One table. The columns of `key` identify a row."""
 
     name: str
     rows: str
@@ -48,7 +47,7 @@ class TidyTable:
     columns: tuple[Column, ...]
 
     def in_folder_of(self, other: str | Path) -> Path:
-        """Return the path of this table, given the path of another table of the experiment."""
+        """Return the path of this table, given the path of another table of the same experiment."""
         return Path(other).with_name(f"{self.name}.parquet")
 
     @property
@@ -179,7 +178,7 @@ DIVERGENCES = {
     "reverse_kl_unigram": "KL(model, unigram)",
     "reverse_kl_uniform": "KL(model, uniform)",
 }
-"""Columns of divergences of the output in `metrics.jsonl`, with their names for readers."""
+"""Divergences of the model's output, as columns of `metrics.jsonl`, with their names for readers."""
 
 BIAS_DRIFT = {
     "bias_kl_unigram": "KL(unigram, softmax of the output bias)",
@@ -189,7 +188,7 @@ BIAS_DRIFT = {
     "bias_change": "L2 distance of the output bias from its initial value",
     "largest_bias_change": "largest change of an entry of the output bias",
 }
-"""Columns of the drift of the output layer's bias in `metrics.jsonl`, with their names for readers."""
+"""Changes of the output layer's bias during training, as columns of `metrics.jsonl`, with their names for readers."""
 
 CURVES = TidyTable(
     "curves",
@@ -259,7 +258,7 @@ TABLES = (MEASUREMENTS, RUNS, CURVES, LAYERS)
 
 
 def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as a table, and its checksum next to it; a column that a row lacks is null.
+    """Write rows as a table, with a file of its checksum. A column that a row lacks is null.
 
     Raises KeyError for a row with an unknown column, which is a programming error.
     """
@@ -271,7 +270,7 @@ def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, A
 def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
     """Yield a `RowGroups` that writes a table in parts, of which only one is in memory.
 
-    The file appears, with its checksum, when the `with` block ends.
+    At the end of the `with` block, the file gets its final name and a checksum.
     """
     with atomic_path(path) as partial, TableWriter(partial, table.schema) as writer:
         yield RowGroups(table, writer)
@@ -279,7 +278,7 @@ def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
 
 
 class RowGroups:
-    """A table that is written in parts; each call of `add` writes one part, which `read_parts` yields again."""
+    """A table that is written in parts: one part per call of `add`. `read_parts` yields the same parts."""
 
     def __init__(self, table: TidyTable, writer: TableWriter) -> None:
         """Initialise with an open `writer`."""
@@ -304,7 +303,7 @@ def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
-    """Yield a table in the parts in which it was written. Raises the ManifestError of `read_frame`."""
+    """Yield the parts of a table as they were written. Raises the ManifestError of `read_frame`."""
     try:
         with pq.ParquetFile(verified_view(path)) as file:
             if file.schema_arrow.names != table.names:
@@ -322,10 +321,10 @@ def _other_columns(path: str | Path, table: TidyTable) -> ManifestError:
 def read_frame(
     path: str | Path, table: TidyTable, columns: Sequence[str] | None = None, **among: Collection[str] | None
 ) -> pl.DataFrame:
-    """Read the rows of a table, in its order, with all columns or with some.
+    """Read the rows of a table, in their order, with all columns or only some columns.
 
-    `among` maps string columns to the values of the rows to keep; None keeps all rows. Raises ManifestError for a file
-    that was altered, has no checksum, or lacks these columns.
+    `among` maps string columns to the values of the rows to read; None reads all rows. Raises ManifestError for a file
+    that was altered, lacks a checksum, or lacks a column.
     """
     try:
         rows = pl.scan_parquet(verified_view(path))

@@ -1,5 +1,6 @@
-"""The stage `analyse`: compute one analysis of a study, and write its numbers for programs and its tables for the
-study's page."""
+"""The stage `analyse`: computes one analysis of a study, and writes numbers for programs and tables for the study's
+page.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyseSettings(Settings):
-    """One entry under the `analyses` of a study: `analysis` and `version` are those of the registry.
+    """Settings of one analysis of a study. `analysis` and `version` are those of the analysis's declaration.
 
-    `settings` are the entry's own, `runs` and `published` those of all experiments of the study.
+    `settings` are the keys of the entry under `analyses`. `runs` and `published` are those of all experiments of the
+    study.
     """
 
     experiment: str
@@ -51,21 +53,22 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
         "title": entry.title or declared.title,
         "settings": entry,
         "runs": project.shown_runs(experiment),
-        # The analyses of single experiments, without a study, need neither sets nor published rows.
+        # Without a study, an analysis of a single experiment needs neither grid sets nor published rows.
         "sets": project.sets_of(project.members(experiment)) if project.is_study(experiment) else {},
         "published": _repeated(project, experiment) if project.is_study(experiment) else [],
     }
 
 
 def _repeated(project: "Project", study: str) -> list["Published"]:
-    """Return the published rows that models replicate; the rows of a miniature experiment replace those of its
-    original."""
+    """Return the published rows that models replicate. A miniature experiment uses the rows of its original
+    experiment.
+    """
     chosen = {part: paper_tables(project, part) for part in project.members(study)}
     return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
 
 
 def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> dict[str, Paths]:
-    """Return the inputs of an analysis by name, and published tables by their path below `config/published/`.
+    """Return the inputs of an analysis by name, and its published tables by their path below `config/published/`.
 
     Raises ConfigError for an analysis that the study or experiment does not have.
     """
@@ -77,7 +80,7 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
 
 
 @Stage(
-    # Version of the code that all analyses share; each analysis also has its own version, in its file.
+    # Version of the code that all analyses share. Each analysis also has a version of its own.
     version=1,
     settings=analyse_settings,
     inputs=analyse_inputs,
@@ -88,10 +91,10 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
     minutes=60,
 )
 def analyse(settings: AnalyseSettings, tables: Mapping[str, Path], files: Mapping[str, Path], run: StageRun) -> None:
-    """Run an analysis on the tables of a study and published `files`, and write its findings.
+    """Run an analysis on the tables of a study and on the published tables `files`, and write its findings.
 
-    Tables of an earlier run that are not written again are removed. Raises ConfigError, ManifestError or
-    EvaluationError naming the faulty input; then nothing is written.
+    Tables of an earlier call that no longer exist are removed. Raises ConfigError, ManifestError or EvaluationError,
+    naming the faulty input, before anything is written.
     """
     from hatchery.analysis.analyses.analysis import (
         FINDINGS_FILE,

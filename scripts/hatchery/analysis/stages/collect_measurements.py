@@ -21,7 +21,7 @@ TIDY_OUTPUTS = {
 
 
 def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the stage's settings: the models in the tidy tables of an experiment. The evaluations are inputs."""
+    """Return the stage's settings: the models whose results the tidy tables contain."""
     block, runs = project.experiment(experiment), project.seeded_runs(experiment)
     milestones = project.milestones(experiment).values()
     return {
@@ -32,7 +32,7 @@ def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return manifests of the models, of all their evaluations, and of their training text."""
+    """Return the manifests of the models, of all their evaluations, and of their training text."""
     return {
         "model": results.models(experiment),
         "evaluation": {result.key: path for result, path in results.evaluations(experiment).items()},
@@ -60,12 +60,13 @@ def collect_measurements(
     corpus: Path | None,
     output: Path,
 ) -> None:
-    """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others next to it.
+    """Write the tidy tables of an experiment: the table of measurements to `output`, the other tables into the same
+    folder.
 
     All inputs are manifests: `model` of every run and baseline, `evaluation` of their evaluations (keys: `Result.key`),
-    `tokens` of the runs' token shards, `corpus` of their documents. Raises ManifestError if a file differs from its
-    manifest or an evaluation belongs to another model, EvaluationError if a table is invalid. Nothing is written until
-    all inputs except the learning curves were read.
+    `tokens` of the token shards, `corpus` of the documents. All inputs except learning curves are read before anything
+    is written. Raises ManifestError if a file differs from its manifest or an evaluation belongs to another model, and
+    EvaluationError if a table is invalid.
     """
     from hatchery.analysis.collect_measurements import collect
 

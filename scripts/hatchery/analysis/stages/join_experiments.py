@@ -1,8 +1,8 @@
-"""The stage `join_experiments`: concatenate the tidy tables of several experiments to the tables of a study.
+"""The stage `join_experiments`: concatenates the tidy tables of several experiments to the tables of a study.
 
-In the study's tables, `model` and `run` begin with the experiment (`demo/elc_bert`), because several experiments may
-have models of one name. The columns do not change, so all code that reads the tables of an experiment can read the
-tables of a study.
+In the tables of a study, `model` and `run` begin with the name of the experiment (`demo/elc_bert`), because experiments
+may have models of the same name. The columns are the same, so code for an experiment's tables can also read the tables
+of a study.
 """
 
 from collections.abc import Iterator, Mapping
@@ -58,10 +58,11 @@ def join_experiments(
     layers: Mapping[str, Path],
     output: Path,
 ) -> None:
-    """Write the tables of a study next to `output`; arguments are the paths of each table, by experiment.
+    """Write the tables of a study into the folder of `output`. Each argument contains the paths of one table, by
+    experiment.
 
-    One part of one table is in memory at a time. Raises ConfigError if the experiments are not those of the settings,
-    ManifestError for a table that was altered or has rows of another experiment.
+    Only one part of one table is in memory at a time. Raises ConfigError if the experiments are not those of the
+    settings, and ManifestError for a table that was altered or contains rows of another experiment.
     """
     from hatchery.analysis.tidy_tables import TABLES, growing
 
@@ -75,7 +76,7 @@ def join_experiments(
 
 
 def _parts(path: Path, table: "TidyTable", experiment: str) -> Iterator["pa.Table"]:
-    """Yield the parts of an experiment's table, with the experiment's name as prefix of `model` and `run`."""
+    """Yield the parts of an experiment's table, with the experiment's name prepended to `model` and `run`."""
     import pyarrow.compute as pc
 
     from hatchery.analysis.tidy_tables import read_parts

@@ -1,5 +1,4 @@
-"""The stage `join_surprisals`: write one table of the surprisals of all words of all texts under all models of an
-experiment."""
+"""The stage `join_surprisals`: writes one table with the surprisals of all words under all models of an experiment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def joined_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the stage's settings: the models in the table. The texts of each model are inputs."""
+    """Return the stage's settings: the models whose surprisals the table contains."""
     settings = collect_settings(project, experiment)
     return {key: settings[key] for key in ("experiment", "runs")}
 
@@ -40,11 +39,12 @@ def joined_settings(project: "Project", experiment: str) -> dict[str, object]:
 def join_surprisals(
     settings: CollectSettings, model: Mapping[str, Path], words: Mapping[str, Path], output: Path
 ) -> None:
-    """Write `surprisals.parquet` to `output`, and `surprisals.csv` next to it: a row for each word and model.
+    """Write `surprisals.parquet` to `output`, and `surprisals.csv` into the same folder, with a row for each word and
+    model.
 
-    `model` has the manifest of every model, `words` the manifests of the outputs of `measure_surprisal` (keys:
-    `Result.key`). One batch of rows is in memory at a time. Raises ManifestError for a file that differs from its
-    manifest, and for words of another model.
+    `model` contains the manifest of every model, `words` the manifests of the outputs of `measure_surprisal` (keys:
+    `Result.key`). Only one batch of rows is in memory at a time. Raises ManifestError for a file that differs from its
+    manifest, and for surprisals of another model.
     """
     from hatchery.analysis.joined_surprisals import join_words
 
