@@ -1,4 +1,4 @@
-"""The configuration language of Hatchery: YAML files, validated, with messages that name the allowed values.
+"""The configuration language of Hatchery: YAML files and their validation, with messages that name the allowed values.
 
 The package is callable: `hatchery.experiment(path)` calls the function of the same name in `hatchery.public`.
 """

@@ -1,7 +1,8 @@
-"""Checks of a block (the settings of one corpus, tokenizer, experiment and so on) against the blocks that it names and
-the files of this machine, beyond the checks of its settings class.
+"""Checks of a configuration block against the blocks that it names, and against the files of this machine.
 
-The encodings, the sources and the possible splits of a corpus are known before the corpus is made.
+A configuration block is the settings of one corpus, tokenizer, experiment and so on. Its own keys were already
+validated by its settings class. The encodings, the sources and the possible splits of a corpus are known before the
+corpus is made.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 
 def check_block(kind: str, name: str, project: "Project") -> None:
-    """Check a block against the blocks that it names and the files of this machine. Raises ConfigError with every
-    problem.
+    """Check a configuration block against the blocks that it names and the files of this machine.
+
+    Raises ConfigError with a line for each problem.
     """
     block, where, problems = project.block(kind, name), project.place(kind, name), Problems()
     if kind in ("experiment", "study"):
@@ -33,7 +35,7 @@ def check_block(kind: str, name: str, project: "Project") -> None:
     for named in references(block):
         with problems.collecting():
             _require(named, f"{where}: {named.key}", project)
-    # The checks below read the named blocks, so all of them must exist.
+    # The checks below read the named configuration blocks, so all of these blocks must exist.
     problems.raise_any()
     for inline in INLINE if kind == "experiment" else ():
         if project.written.is_inline(inline, name):
@@ -46,7 +48,9 @@ def check_block(kind: str, name: str, project: "Project") -> None:
 
 
 def _check_name(kind: str, name: str, where: str, project: "Project") -> None:
-    """Check the name of an experiment or a study, because both store their results in `results/<name>/`."""
+    """Raise ConfigError if a name is reserved, or if an experiment and a study have the same name: both would write to
+    `results/<name>/`.
+    """
     if name in reserved_names():
         word = "an experiment" if kind == "experiment" else "a study"
         raise ConfigError(f"{where}: {name!r} cannot be the name of {word}, because results/{name}/ is reserved")
@@ -69,7 +73,9 @@ def _require(named: Named, where: str, project: "Project") -> None:
 
 
 def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a corpus that is made from itself, or whose keys do not fit the blocks that it names."""
+    """Raise ConfigError for a corpus that depends on itself, or whose keys do not fit the configuration blocks that it
+    names.
+    """
     check_circle(name, project, where)
     if corpus.made_from == "sources":
         check_encodings(corpus, where)
@@ -80,7 +86,7 @@ def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") 
 
 
 def _check_languages(sample: Sample, where: str, project: "Project") -> None:
-    """Raise ConfigError if a language of a mixture names a source that the sampled corpus does not have."""
+    """Raise ConfigError if a language of the sample names a source that the sampled corpus does not have."""
     other = project.corpus(sample.corpus)
     there = [source.name for source in other.sources] if other.made_from == "sources" else []
     for name, part in sample.languages.items():
@@ -106,7 +112,7 @@ def check_encodings(corpus: CorpusFile, where: str) -> None:
 
 
 def check_circle(name: str, project: "Project", where: str) -> None:
-    """Raise ConfigError if a corpus is made from itself, directly or through other corpora."""
+    """Raise ConfigError if a corpus depends on itself, directly or through other corpora."""
     paths, seen = [[name]], {name}
     while paths:
         path = paths.pop()
@@ -120,7 +126,7 @@ def check_circle(name: str, project: "Project", where: str) -> None:
 
 
 def _corpora_in(kind: str, name: str, project: "Project") -> Iterator[str]:
-    """Yield the corpora that a corpus or a selection names, directly or through its selections."""
+    """Yield the names of the corpora that a corpus or a selection uses, directly or through its selections."""
     for reference in references(project.block(kind, name)) if project.has(kind, name) else ():
         if reference.kind == "corpus":
             yield reference.name
@@ -129,7 +135,7 @@ def _corpora_in(kind: str, name: str, project: "Project") -> Iterator[str]:
 
 
 def check_tokenizer(name: str, tokenizer: TokenizerFile, where: str, project: "Project") -> None:
-    """Raise ConfigError if the file of a tokenizer is missing."""
+    """Raise ConfigError if the file of a pretrained tokenizer does not exist."""
     if tokenizer.path is not ABSENT and not Path(tokenizer.path).expanduser().is_file():
         raise ConfigError(
             f"{where}: path: got {tokenizer.path!r}, expected the path of a tokenizer.json, but there is no such file"

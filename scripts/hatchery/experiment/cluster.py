@@ -1,12 +1,12 @@
 """The section `cluster` of config.yaml: resources that jobs may request, and the device for which costs are estimated.
 
-A mistake is reported before the first job is submitted, and not by sbatch, one job at a time. Source of the refused
-options: the Slurm executor of Snakemake.
+Invalid settings are reported before the first job is submitted. Otherwise sbatch would report them one job at a time.
+Source of the refused options: the Slurm executor of Snakemake.
 
-If the section names no device for the estimate, the device of the jobs is used: a GPU if the cluster has GPUs or this
-machine has one that jobs would use; otherwise this machine's processor. Only costs may depend on the machine, because
-no table of results contains them. The peak speeds of devices come from `training.speed`, so that planning and telemetry
-use one table; the peak speed of a CPU is an assumption that is printed with every estimate.
+If the section does not name a device for the estimate, the device of the jobs is used: a GPU if the cluster has GPUs,
+or if jobs would use a GPU of this machine, and otherwise the processor of this machine. Only estimated costs depend on
+the machine; no table of results contains them. The peak speeds of devices are those in `training.speed`, which is also
+used for telemetry. The peak speed of a CPU is an assumption, which is printed with every estimate.
 """
 
 import os
@@ -25,7 +25,7 @@ from hatchery.training.speed import mfu, peak_flops
 
 PlannedDevice = Literal["a100", "cpu", "h100", "h200", "l40s", "mi250x", "v100"]
 
-# The name that the device's driver reports; `training.speed` stores the peak speed under this name.
+# Name that the device's driver reports, and under which `training.speed` stores the peak speed.
 DEVICES: Mapping[PlannedDevice, str] = {
     "a100": "NVIDIA A100-SXM4-80GB",
     "cpu": "cpu",
@@ -43,13 +43,13 @@ CPU_THREAD_PEAK = 1e11
 
 @dataclass(frozen=True)
 class PlanSettings(Settings):
-    """Devices for which an experiment's cost is estimated, and the checkpoints that a run keeps on disk."""
+    """Settings of a cost estimate: the devices of a run, and the checkpoints that the run keeps on disk."""
 
     device: PlannedDevice
     devices: Count
-    # CPU threads per device; used only if the device is "cpu".
+    # CPU threads per device, if the device is "cpu".
     threads: Count
-    # Share of the device's peak speed that training is assumed to reach.
+    # Assumed share of the device's peak speed in training.
     mfu: ShareAboveZero
     keep_checkpoints: int
     milestones: tuple[float, ...]
@@ -68,14 +68,14 @@ class PublishedRun:
 
     @property
     def flops(self) -> float:
-        """Training operations as 6 N D, where N counts all parameters, including embeddings; attention scores are
-        excluded.
+        """Training operations by the formula 6 N D, where N counts all parameters including embeddings, without
+        attention scores.
         """
         return kaplan_flops(self.parameters, self.tokens)
 
     @property
     def mfu(self) -> float:
-        """The share of the devices' peak speed that the run reached, from `flops` and `seconds`."""
+        """Share of the devices' peak speed that the run reached, computed from `flops` and `seconds`."""
         share = mfu(self.flops, self.seconds, self.devices, peak_flops(DEVICES[self.device], self.precision))
         assert share is not None, "the peak of the device is in the table"
         return share
@@ -85,8 +85,8 @@ LTG_BERT_RUN = PublishedRun(
     parameters=98_229_760,
     tokens=31_250 * 32_768 * 128,
     device="mi250x",
-    # The paper reports 128 MI250X on 16 nodes; its script starts 8 processes per node, so one device is one of the two
-    # dies of an MI250X.
+    # The paper reports 128 MI250X on 16 nodes, but its script starts 8 processes per node. So one device here is one of
+    # the two dies of an MI250X.
     devices=128,
     precision="fp16",
     seconds=8 * 3600 + 13 * 60,
@@ -95,8 +95,7 @@ LTG_BERT_RUN = PublishedRun(
 
 
 def precision_and_peak(requested: str, plan: PlanSettings) -> tuple[str, float]:
-    """Return a run's precision on the planned device, and the peak speed of all planned devices together, in operations
-    per second.
+    """Return the precision of a run on the planned devices, and their total peak speed in operations per second.
 
     `requested` is "auto", "fp32", "bf16" or "fp16". Raises ConfigError for a precision that the device does not
     support.
@@ -121,7 +120,7 @@ Word = Annotated[str, Text(r"^\S+$", "text without spaces")]
 Minutes = Annotated[int, Range(ge=5)]
 Megabytes = Annotated[int, Range(ge=256)]
 
-# Options of sbatch that the executor sets itself, with the key of `cluster` that determines them.
+# Options of sbatch that Snakemake's executor sets, with the key of `cluster` that determines each option.
 MANAGED = {
     ("--account", "-A"): "account",
     ("--partition", "-p"): "partition",
@@ -134,7 +133,7 @@ MANAGED = {
     ("--cpus-per-task", "-c", "--cpus-per-gpu"): "cpus_per_gpu",
     ("--requeue", "--no-requeue"): "requeue",
 }
-# Options that the executor sets, and that no key of `cluster` determines.
+# Options of sbatch that Snakemake's executor sets, and that no key of `cluster` determines.
 WITHOUT_KEY = frozenset(
     [
         "--ntasks",
@@ -164,13 +163,13 @@ WITHOUT_KEY = frozenset(
 
 @dataclass(frozen=True)
 class JobTarget:
-    """The partition for jobs of one kind, and the limits of one job."""
+    """The partition to which jobs are submitted, and the limits of a job, for jobs with or without a model."""
 
     account: str | None
     partition: str | None
     qos: str | None
     constraint: str | None
-    # Further options of sbatch in one string; "" for no options.
+    # Additional options of sbatch in one string; "" for no options.
     extra: str
     max_minutes: int
     memory_mb_per_node: int | None
@@ -179,8 +178,9 @@ class JobTarget:
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
     """Machines to which jobs are submitted; ignored if jobs run on this machine. A key that begins with `gpu_` applies
-    to jobs that compute with models; if it is null, the key without `gpu_` applies. No result depends on these keys;
-    only estimated costs do, and the page and cards that show the costs."""
+    to jobs that compute with models; if it is null, the key without `gpu_` applies. No result depends on these keys,
+    except for estimated costs, and the page and cards that show these costs.
+    """
 
     account: Word | None = None
     """Account that is charged (sbatch -A); null uses Slurm's default."""
@@ -214,14 +214,15 @@ class ClusterSettings(Settings):
     nodes: Count = 1
     """Number of nodes of one pretraining."""
     gpus_per_node: Natural = 0
-    """Number of GPUs of one pretraining on each node; 0 uses processors only. Every other GPU job uses one GPU."""
+    """Number of GPUs per node for one pretraining; 0 uses processors only. All other jobs with a model use one GPU
+    each."""
     jobs_per_gpu: Count = 1
-    """Number of evaluations that share a GPU if Slurm does not allocate the GPUs; a pretraining never shares its GPU.
-    Several models below 200 million parameters fit into 80 GB."""
+    """Number of evaluations that share a GPU, on clusters where Slurm does not allocate GPUs. A pretraining never
+    shares its GPU. Several models below 200 million parameters fit into 80 GB."""
     gpu_type: Annotated[str, Text("^[A-Za-z0-9_.]+$", "letters, digits, _ and full stops")] | None = None
     """GPU type in Slurm's generic resources, as printed by `sinfo -o %G`; null accepts any type."""
     cpus_per_gpu: Count | None = None
-    """Number of processors for each GPU, and for each process of a pretraining; null uses the thread counts under
+    """Number of processors per GPU, and so per process of a pretraining. null uses the thread counts under
     `compute`."""
     requeue: bool = True
     """Allow Slurm to restart a job after preemption or a node failure."""
@@ -231,8 +232,8 @@ class ClusterSettings(Settings):
     """Requested duration of one attempt of a pretraining, in minutes; null uses the estimated duration."""
     planned_device: PlannedDevice | None = None
     """Device for the cost estimate of an experiment (results/<experiment>/cost.md); mi250x means one of the two dies of
-    an MI250X. null uses the device that gpu_type names; without gpu_type, h100 if jobs compute on GPUs (gpus_per_node
-    above 0, or a GPU in this machine), otherwise the processor of this machine."""
+    an MI250X. null uses the device that gpu_type names. Without gpu_type, null means h100 if jobs compute on GPUs
+    (gpus_per_node above 0, or a GPU in this machine), and otherwise the processor of this machine."""
     planned_mfu: ShareAboveZero = 0.3
     """Share of the device's peak speed that the cost estimate assumes for training."""
 
@@ -262,7 +263,7 @@ class ClusterSettings(Settings):
 
     @property
     def processes_per_node(self) -> int:
-        """Number of processes of a pretraining on each node: one per GPU, or one."""
+        """Number of processes of a pretraining on each node: one per GPU, or one without GPUs."""
         return max(1, self.gpus_per_node)
 
     @property
@@ -272,7 +273,9 @@ class ClusterSettings(Settings):
 
 
 def _check_extra(key: str, extra: str) -> None:
-    """Refuse options that a key of `cluster` or the executor itself sets."""
+    """Raise RefusedError for options of sbatch that Snakemake's executor sets, or that a key of `cluster`
+    determines.
+    """
     try:
         arguments = shlex.split(extra)
     except ValueError as error:
@@ -295,12 +298,11 @@ CPU = "cpu"
 
 
 def planned_device(cluster: ClusterSettings, device: DeviceName) -> str:
-    """Return `cluster.planned_device`, or its default if models compute on `device`."""
+    """Return `cluster.planned_device`, or its default value if models compute on `device`."""
     if cluster.planned_device is not None:
         return cluster.planned_device
     if cluster.gpus_per_node:
-        # Clusters name GPU types `a100`, `nvidia_a100_80gb` or `mi250`, so the device's name is searched for in the
-        # type.
+        # Clusters call a GPU type `a100`, `nvidia_a100_80gb` or `mi250`, so the type is searched for the device's name.
         named = (cluster.gpu_type or "").lower()
         return next((device for device in DEVICES if device != CPU and device.removesuffix("x") in named), GPU)
     match device:

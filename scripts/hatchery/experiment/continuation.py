@@ -1,8 +1,8 @@
-"""The initial model of a run: `initialise_from` is resolved to a model, and impossible values are reported at planning
+"""The initial model of a run: `initialise_from` is resolved to a model, and invalid values are reported at planning
 time.
 
-A run starts from a run of the same or of another experiment, or from a folder with the manifest of a model. Runs may
-start from each other in a chain, but not in a circle.
+The initial model is a run of the same or of another experiment, or a folder with the manifest of a model. Runs may form
+a chain of initial models, but not a circle.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ KEY = "initialise_from"
 
 @dataclass(frozen=True)
 class Origin:
-    """A pretrained model that other runs read, identified by experiment, run and pretraining seed."""
+    """A pretrained model that another run reads, identified by experiment, run and pretraining seed."""
 
     experiment: str
     run: str
@@ -43,7 +43,7 @@ class Origin:
 def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
     """Return the manifest of the model that `initialise_from.path` names; None without this key.
 
-    The path is a folder, the manifest itself, or the name of an entry under `data` of config.yaml that has a path.
+    The path is a folder, a manifest, or the name of an entry under `data` of config.yaml that has a path.
     """
     return None if pretraining.initialise_from is None else manifest_of(project, pretraining.initialise_from)
 
@@ -59,7 +59,7 @@ def manifest_of(project: "Project", chosen: ModelChoice) -> str | None:
 
 
 def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
-    """Return the run that a run starts from; None if it starts from random weights or from a path.
+    """Return the run whose model initialises a run; None if the run starts from random weights or from a path.
 
     Raises ConfigError for an unknown experiment, run or seed.
     """
@@ -71,10 +71,9 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
 
 
 def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: int, where: str) -> Origin:
-    """Return the run that `chosen` names as the initial model of a run of `experiment` with this seed; `where` is the
-    file and key of `chosen`, for messages.
+    """Return the run that `chosen` names, for a run of `experiment` with this seed.
 
-    Raises ConfigError for an unknown experiment, run or seed.
+    `where` is the file and key of `chosen`, for messages. Raises ConfigError for an unknown experiment, run or seed.
     """
     other = chosen.experiment or experiment
     project.require("experiment", other, f"{where}.experiment")
@@ -92,9 +91,10 @@ def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: i
 
 
 def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
-    """Return the runs that a run starts from, directly or through other runs, the nearest first.
+    """Return the initial model of a run, the initial model of that run, and so on: the nearest run first.
 
-    A circle ends the list; `check_continuation` reports it. Raises the ConfigError of `origin_of`.
+    If runs start from each other in a circle, the list ends where it would repeat; `check_continuation` reports the
+    circle. Raises the ConfigError of `origin_of`.
     """
     found: list[Origin] = []
     current = origin_of(project, experiment, run, seed)
@@ -105,9 +105,7 @@ def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[
 
 
 def trained_before(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
-    """Return the nearest of the `ancestors` that trains: a run of 0 steps has seen the same words as its initial
-    model.
-    """
+    """Return the nearest of the `ancestors` that has training steps. A run without steps has seen no further words."""
     chain = ancestors(project, experiment, run, seed)
     return next((one for one in chain if trains(pretraining_of(project, one))), None)
 
@@ -118,7 +116,7 @@ def pretraining_of(project: "Project", origin: Origin) -> PretrainingSettings:
 
 
 def trains(pretraining: PretrainingSettings) -> bool:
-    """Return True if a run has any steps; a budget may replace `steps`."""
+    """Return True if a run has training steps. A budget may replace `steps`."""
     return pretraining.steps != 0
 
 
@@ -139,9 +137,9 @@ def check_continuation(name: str, experiment: "Experiment", where: str, project:
 
 
 def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
-    """Return the number of a run's steps that its initial model has already trained; 0 if unknown when planning.
+    """Return the number of a run's steps that its initial model has already done; 0 if it is unknown at planning time.
 
-    For a budget of words, the number is estimated from the word budget of the earlier runs.
+    For a budget of words, the number is estimated from the word budget of the initial model's run.
     """
     origin = trained_before(project, experiment, run, seed)
     if origin is None:
@@ -151,7 +149,7 @@ def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
         return replace(ours, budget=earlier.budget, checkpoints_at=()).planned().steps
     if _take(project, experiment, run) != "training":
         return 0
-    # 0 for a run with early stopping, because its last step is unknown.
+    # The last step of a run with early stopping is unknown, so the result is 0.
     return 0 if earlier.early_stopping else earlier.planned().steps
 
 
@@ -161,7 +159,7 @@ def _take(project: "Project", experiment: str, run: str) -> str | None:
 
 
 def check_choice(project: "Project", chosen: ModelChoice, place: str) -> None:
-    """Raise ConfigError unless `chosen` names either a run or the folder of a model, and this folder has a manifest."""
+    """Raise ConfigError unless `chosen` names either a run, or a folder with the manifest of a model."""
     if (chosen.run is ABSENT) == (chosen.path is ABSENT):
         given = "neither" if chosen.run is ABSENT else "both"
         raise ConfigError(f"{place}: got {given}, expected either `run` or `path`")
@@ -227,8 +225,10 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
 
 
 def _check_budget(project: "Project", experiment: str, run: str, seed: int, place: str) -> None:
-    """Check that a budget of words exceeds the budget of the earlier runs, and that this budget is known if
-    `checkpoints_at` saves checkpoints, because earlier runs may have reached some of these word counts.
+    """Raise ConfigError if a budget of words does not exceed the word budget of the initial model's run.
+
+    With `checkpoints_at`, the budget of the initial model's run must be known, because that run may have passed some of
+    the word counts.
     """
     ours = project.experiment(experiment).runs[run].pretraining
     if ours.budget is None or ours.steps == 0:
@@ -287,7 +287,7 @@ def _check_training(
 
 
 def _built(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings that determine the tensors of a run's model and how they are used."""
+    """Return the settings that determine the tensors of a run's model and their use."""
     pretraining = project.experiment(experiment).runs[run].pretraining
     objective = pretraining.objective
     return {

@@ -1,9 +1,8 @@
-"""Finished models that a run reads: teachers, members of an ensemble, or the model whose loss determines the data
-order.
+"""Finished models that a run reads: teachers, ensemble members, or the model whose loss determines the data order.
 
-Each model is a run of the same or of another experiment, or a folder with the manifest of a model. It is an input of
-the job, as an initial model is, so the run is pretrained again when the model changes. No run has both teachers and
-members. Impossible models are refused at planning time.
+Each of these models is a run of the same or of another experiment, or a folder with the manifest of a model. Like an
+initial model, it is an input of the job, so the run is pretrained again when the model changes. A run cannot have both
+teachers and members. Invalid models are reported at planning time.
 """
 
 import json
@@ -25,12 +24,10 @@ if TYPE_CHECKING:
 
 
 def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
-    """Return the teachers of a run, or the members of an ensemble, in the order of the file: each is a run, or the path
-    of a folder's manifest.
+    """Return the teachers of a run, or the members of an ensemble, in the order of the file.
 
-    A run whose distillation has weight 0 has no teachers.
-
-    Raises ConfigError for an unknown experiment, run or seed.
+    A teacher is a run, or the path of a manifest. A run whose distillation has weight 0 has no teachers. Raises
+    ConfigError for an unknown experiment, run or seed.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining
     if not (pretraining.learns_from_teachers or pretraining.ensemble):
@@ -44,27 +41,26 @@ def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> lis
 
 
 def _chosen(pretraining: "PretrainingSettings") -> "tuple[str, Sequence[ModelChoice]]":
-    """Return the configuration key of the teachers or members, and the models chosen there."""
+    """Return the configuration key for teachers or ensemble members, and its value."""
     if pretraining.ensemble:
         return "ensemble", pretraining.ensemble
     return "distillation.teachers", () if pretraining.distillation is None else pretraining.distillation.teachers
 
 
 def teacher_runs(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
-    """Return the teachers or members of a run that are runs of experiments, not folders."""
+    """Return the teachers or ensemble members of a run that are runs, not folders."""
     return [one for one in teachers_of(project, experiment, run, seed) if isinstance(one, Origin)]
 
 
 def order_place(project: "Project", experiment: str, run: str) -> str:
-    """Return the file and key of the model whose loss determines the data order, for messages."""
+    """Return, for messages, the file and key that name the model whose loss determines the data order."""
     return f"{project.place('experiment', experiment)}: runs.{run}.pretraining.order.model"
 
 
 def order_model_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
-    """Return a list with the model whose loss determines the data order, a run or the path of a folder's manifest;
-    empty without such a model.
+    """Return a list with the model whose loss determines the data order: a run or the path of a manifest.
 
-    Raises ConfigError for an unknown experiment, run or seed.
+    Empty if the data order does not depend on a model. Raises ConfigError for an unknown experiment, run or seed.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining
     if pretraining.order is None or pretraining.order.model is None or pretraining.steps == 0:
@@ -75,7 +71,7 @@ def order_model_of(project: "Project", experiment: str, run: str, seed: int) -> 
 
 
 def _other_models(project: "Project", one: Origin) -> list[Origin]:
-    """Return all runs that a run reads: its initial model, its teachers or members, and the model that determines its
+    """Return all runs that a run reads: its initial model, its teachers or members, and the model that determines the
     data order.
     """
     of = project, one.experiment, one.run, one.seed
@@ -95,9 +91,9 @@ def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> 
 
 
 def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
-    """Return all runs on which the weights of a run depend, directly or through other runs, each once.
+    """Return all runs on which the weights of a run depend, directly or through other runs, without duplicates.
 
-    The run itself is among them if the runs depend on each other in a circle.
+    The result contains the run itself if runs depend on each other in a circle.
     """
     found: dict[Origin, None] = {}
     waiting = [run]
@@ -111,8 +107,9 @@ def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
 
 
 def check_distillation(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Check that every run of the experiment `name` can learn from its teachers, or be an ensemble of its members.
-    Raises ConfigError."""
+    """Raise ConfigError if a run of the experiment `name` cannot learn from its teachers, or be an ensemble of its
+    members.
+    """
     for run, entry in experiment.runs.items():
         _check_order(name, run, project)
         key, choices = _chosen(entry.pretraining)
@@ -136,7 +133,7 @@ def check_distillation(name: str, experiment: "Experiment", where: str, project:
 
 
 def _check_order(name: str, run: str, project: "Project") -> None:
-    """Check that the model that determines the data order does not depend on the run, and can predict the run's
+    """Raise ConfigError if the model that determines the data order depends on the run, or cannot predict the run's
     labels.
     """
     place = order_place(project, name, run)
@@ -173,7 +170,7 @@ def _check_teacher(project: "Project", own: Origin, teacher: Origin, place: str)
     if reason := unable_teacher(pretraining.objective, pretraining_of(project, teacher).objective):
         raise ConfigError(f"{place}: {named} {reason}")
     limit = project.model_of(teacher.experiment, teacher.run).position_limit
-    # Planning imports this module, and needs NumPy only for a run with teachers.
+    # Import here, because planning imports this module, but NumPy is only needed for runs with teachers.
     from hatchery.training.step_plan import StepPlan
 
     longest = max(StepPlan(pretraining.planned()).lengths, default=pretraining.sequence_length)
@@ -185,7 +182,9 @@ def _check_teacher(project: "Project", own: Origin, teacher: Origin, place: str)
 
 
 def _values_in(manifest: Path) -> dict[str, object]:
-    """Return the model settings, by key, in the folder of a manifest. Raises ConfigError naming an unreadable file."""
+    """Return the model settings, by key, from config.json next to a manifest. Raises ConfigError for an unreadable
+    file.
+    """
     path = manifest.parent / "config.json"
     try:
         values: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))

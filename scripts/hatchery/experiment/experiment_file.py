@@ -40,11 +40,11 @@ from hatchery.training.settings import PretrainingSettings
 PartOfPretraining = Annotated[dict[str, Any], PartOf(PretrainingSettings), Sweepable()]
 PartOfProtocol = Annotated[dict[str, Any], PartOf(ProtocolChoice)]
 NAME_OR_KEYS = Text("", "text or keys with values")
-"""Type of a name that may be replaced by keys; the keys are taken out before validation."""
+"""Annotation of a name that a file may replace by keys. The keys are replaced by a name before validation."""
 
 
 ModelFile: Any = ChosenBy("family", DEFAULT_FAMILY).among(family.file for family in FAMILIES.values())
-"""Type of a file of config/models/, by its family."""
+"""Type of a file in config/models/. The key `family` selects the settings class."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,31 +54,32 @@ class ProtocolFile(Settings):
     description: str = ""
     """Description for readers."""
     settings: PartOfProtocol
-    """Keys that differ from the protocol named by `base`, or from the defaults."""
+    """Keys that differ from the protocol named by `base`, or, without `base`, from the defaults."""
     tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
     """Tasks by name, each with the keys that differ from `settings`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Settings):
-    """Model of an experiment."""
+    """A model of an experiment."""
 
     model: Annotated[ModelName | ModelFile, NameOr()]
-    """Architecture: the name of a file in config/models/, or its keys directly."""
+    """Architecture: the name of a file in config/models/, or the keys of such a file."""
     model_changes: Annotated[dict[str, Any], Sweepable()] = field(default_factory=dict)
-    """Keys of the model's file with other values."""
+    """Keys that override the keys of the model's file."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (42,)
     """Random seeds; each seed is a separate pretraining."""
     pretraining: PartOfPretraining = field(default_factory=dict)
-    """Keys of the experiment's pretraining with other values."""
+    """Keys that override the experiment's `pretraining`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WholeRun(Run):
-    """A model of an experiment with all inherited keys written out."""
+    """A model of an experiment with all inherited keys."""
 
     model: Annotated[ModelName, NAME_OR_KEYS]
-    """A file of config/models/, or a model whose keys the run contains: `<experiment>.<run>`."""
+    """The name of a file in config/models/, or `<experiment>.<run>` for a model whose keys are written
+    inside the run."""
     pretraining: PretrainingSettings  # type: ignore[assignment]
     """Settings of the pretraining."""
 
@@ -91,7 +92,7 @@ Columns = Annotated[dict[NotEmpty, Annotated[tuple[Cell, ...], MinLen(1), Unique
 
 @dataclass(frozen=True, kw_only=True)
 class Draw(Settings):
-    """Rows drawn at random without repetition, excluding the rows of earlier parts."""
+    """Rows drawn at random without repetition, from all combinations except the rows of earlier entries of the set."""
 
     count: Count
     """Number of rows to draw."""
@@ -103,7 +104,7 @@ class Draw(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class GridRows(OneOfKeys):
-    """Rows of a set: listed, changed one column at a time, all combinations, or drawn at random."""
+    """Rows of a grid set: listed, changed one column at a time, all combinations, or drawn at random."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("rows",): "rows: [[16, 64]]",
@@ -113,20 +114,20 @@ class GridRows(OneOfKeys):
     }
 
     rows: Annotated[tuple[GridRow, ...], MinLen(1)] = ABSENT
-    """List of values for each model, in the order of the columns."""
+    """Values of each model, in the order of the columns."""
     around: GridRow = ABSENT
-    """Row whose columns `vary` changes. The row itself is also a model, unless an earlier part of the set contains
-    it."""
+    """Row that `vary` changes in one column at a time. The row itself is also a model, unless an earlier entry of the
+    set contains it."""
     vary: Columns = ABSENT
-    """Other values of each column; every value gives one row that differs from `around` in this column only."""
+    """Alternative values of columns. Each value gives one row, which differs from `around` in this column only."""
     all: Columns = ABSENT
-    """Values of each column; all combinations become rows."""
+    """Values of each column. All combinations become rows."""
     draw: Draw = ABSENT
     """Random draw from all combinations."""
     columns: dict[NotEmpty, NotEmpty | None] = field(default_factory=dict)
-    """Keys of the grid's `columns` with other values."""
+    """Keys that override the grid's `columns`."""
     run: PartOfRun = field(default_factory=dict)
-    """Keys of the grid's `run` with other values."""
+    """Keys that override the grid's `run`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,34 +135,35 @@ class Grid(Settings):
     """Models with different sizes. Every row is a run; every variant adds one run per row."""
 
     name: BlockName
-    """Beginning of the run names; the values of the row follow, as in `rv_256_256_1024_8_8`."""
+    """First part of the run names. The values of the row follow, as in `rv_256_256_1024_8_8`."""
     columns: Annotated[dict[NotEmpty, NotEmpty | None], MinLen(1)]
-    """Columns by name, each with the model key that its values set; null only adds the value to the run's name."""
+    """Columns by name, each with the model key that its values set. null: the values are only added to the
+    run's name."""
     run: PartOfRun
-    """Keys shared by all runs, such as the model whose sizes change."""
+    """Keys that all runs share, such as the model whose sizes change."""
     sets: Annotated[dict[BlockName, tuple[GridRows, ...] | None], MinLen(1)]
-    """Sets of models by name. The cost estimate adds up each set, and studies can select sets; null removes an
+    """Sets of models by name. The cost estimate has a sum for each set, and studies can select sets. null removes an
     inherited set."""
     variants: dict[BlockName, PartOfRun | None] = field(default_factory=dict)
-    """Additional runs of every row, by the ending of their names, each with the keys that differ; null removes an
-    inherited variant. `initialise_from: {step: 1000}` starts from a milestone of the row's own run."""
+    """Additional runs for every row, by the suffix of their names, each with the keys that differ from the row's run.
+    null removes an inherited variant. `initialise_from: {step: 1000}` starts from a milestone of the row's run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finetuning(Settings):
-    """Labelled tasks of an experiment, and their fine-tuning protocol."""
+    """Fine-tuning of an experiment: labelled tasks and the protocol."""
 
     protocol: PartOfProtocol = field(default_factory=dict)
-    """Keys that differ from the protocol named by `base`, or from the defaults."""
+    """Keys that differ from the protocol named by `base`, or, without `base`, from the defaults."""
     tasks_per_job: Count | None = None
-    """Number of tasks that one job fine-tunes in turn. A value above 1 saves time if starting a process takes longer
-    than the work. null uses 1, or the smallest number that keeps the jobs of all models within 4,000. Results do not
-    depend on it."""
+    """Number of tasks that one job fine-tunes one after another. A value above 1 saves time if starting a process takes
+    longer than fine-tuning. null uses 1, or the smallest number with which all models need at most 4,000 jobs. Results
+    do not depend on this number."""
     head_options: dict[str, Any] = field(default_factory=dict)
-    """Options of heads with one vector per sequence (pooling, transform); they replace the options of the tasks."""
+    """Options (pooling, transform) of heads with one vector per sequence. These options override the options of the
+    tasks."""
     tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
-    """Tasks by name, each with the keys that differ from the protocol. A task with its own `base` ignores the protocol
-    above."""
+    """Tasks by name, each with the keys that differ from `protocol`. A task with its own `base` ignores `protocol`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,21 +188,21 @@ class Submission(Settings):
     """Submission file for BabyLM's leaderboard, results/<experiment>/submission.json, and a table of scores."""
 
     track: Track = "strict_small"
-    """Track: strict_small has 19 checkpoints in the file, strict has 28. The table also shows the published rows of the
-    track."""
+    """Track of the submission: strict_small has 19 checkpoints in the file, strict has 28. The table of scores also
+    shows the published rows of the track."""
     edition: Edition = 2026
-    """Edition of BabyLM whose rules average the parts of a score."""
+    """Year of the BabyLM challenge whose rules average the parts of a score."""
     suites: NotEmpty = "babylm_2026"
     """Prefix of the suites' names: <suites>_blimp, <suites>_fast_blimp."""
     tasks: NotEmpty = "babylm_2026"
     """Prefix of the names of the GLUE tasks: <tasks>_boolq."""
     run: BlockName | None = None
-    """Run to submit; null uses the first run with a budget of words, or else the first run."""
+    """Run to submit. null uses the first run with a budget of words, or, without budgets, the first run."""
     seed: Natural | None = None
-    """Pretraining seed of the submitted run; null uses its first seed."""
+    """Pretraining seed of the submitted run. null uses the run's first seed."""
     age_of_acquisition: Literal["as_measured", "zero"] = "as_measured"
-    """Value of the age-of-acquisition part of the score in the file: the measured correlation or zero. The server uses
-    the value unchanged, so a negative correlation lowers the mean."""
+    """Number in the file for the age of acquisition: the measured correlation (as_measured) or zero. The server
+    includes the number unchanged, so a negative correlation lowers the mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,31 +216,35 @@ class MultilingualSubmission(Settings):
     reading: NotEmpty = "meco"
     """Prefix of the names of reading-time tables: <reading>_l1_eng."""
     run: BlockName | None = None
-    """Run to submit; null uses the first run with a budget of words, or else the first run."""
+    """Run to submit. null uses the first run with a budget of words, or, without budgets, the first run."""
     seed: Natural | None = None
-    """Pretraining seed of the submitted run; null uses its first seed."""
+    """Pretraining seed of the submitted run. null uses the run's first seed."""
     model: BlockName | None = None
     """Beginning of the file name <model>_submission.json; null uses the run's name and seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTables(Settings):
-    """Experiment whose rows in a paper's tables this miniature fills."""
+    """Settings of a miniature experiment: the original experiment, whose rows in a paper's tables the
+    miniature fills.
+    """
 
     of: Annotated[str, Reference("experiment", inherited=True)]
-    """Experiment with `published`. Runs of the same name fill the same rows."""
+    """Original experiment, which has the key `published`. A run of the miniature fills the rows of the original's run
+    of the same name."""
     prefix: str = ""
-    """Prefix of this experiment's suites and tasks before the names in the other experiment."""
+    """Prefix that this experiment's suites and tasks have before the names in the original experiment."""
     suites: dict[str, str] = field(default_factory=dict)
-    """Suites whose names differ in the other experiment."""
+    """Names of suites in the original experiment, by this experiment's names, for suites whose names differ."""
     caveat: NotEmpty
     """Reason why the scores are not comparable with the printed scores; shown below every table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentFile(OneOfKeys):
-    """Corpus, tokenizer, models and evaluations of an experiment. Creating the file makes the target
-    `results/<name>/summary.csv` available."""
+    """Corpus, tokenizer, models and evaluations of an experiment. The file makes `results/<name>/summary.csv` a target
+    of Snakemake.
+    """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("runs",): "runs: {my_model: {model: ltg_small}}",
@@ -247,7 +253,7 @@ class ExperimentFile(OneOfKeys):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """Settings classes of other files that may have an unknown key, by the files' names for messages."""
+        """Settings classes of other files, by file name, in which a message may locate a key that is unknown here."""
         from hatchery.experiment.kinds import MainFile
 
         return {"config/config.yaml": MainFile}
@@ -257,14 +263,14 @@ class ExperimentFile(OneOfKeys):
     base: Annotated[str, Reference("experiment", inherited=True)] | None = None
     """Experiment from which this file inherits every key that it leaves out; null inherits from no experiment."""
     corpus: Annotated[CorpusName | CorpusFile, NameOr()]
-    """Training corpus: the name of a file in config/corpora/, or its keys directly. A corpus given by keys has the name
-    of the experiment."""
+    """Training corpus: the name of a file in config/corpora/, or the keys of such a file. A corpus given by keys has
+    the name of the experiment."""
     tokenizer: Annotated[TokenizerName | TokenizerFile, NameOr()]
-    """Tokenizer of the models: the name of a file in config/tokenizers/, or its keys directly, without `corpus` if the
-    tokenizer is trained on the experiment's corpus. A tokenizer given by keys has the name of the experiment."""
+    """Tokenizer of the models: the name of a file in config/tokenizers/, or the keys of such a file. A tokenizer given
+    by keys has the name of the experiment; without `corpus`, it is trained on the experiment's corpus."""
     track: TrackName | None = None
-    """Track of the BabyLM challenge whose rules all runs must keep; null checks no rules. Broken rules are reported
-    before any job starts; the words of the text are counted before the first step."""
+    """Track of the BabyLM challenge whose rules all runs must follow. null checks no rules. Broken rules are reported
+    before any job starts. The words of the training text are counted when the training starts."""
     pretraining: Annotated[PretrainingSettings, Sweepable()]
     """Pretraining of all runs; a run can override each key."""
     runs: Annotated[dict[BlockName, Run | None], MinLen(1)] = ABSENT
@@ -277,33 +283,33 @@ class ExperimentFile(OneOfKeys):
     """Minimal-pair suites on which every model is scored, by the names of files in config/suites/."""
     suites_per_job: Count = 1
     """Number of suites that one job scores with the model loaded once. A value above 1 saves time if starting a process
-    takes longer than the scoring. Results do not depend on it."""
+    takes longer than scoring. Results do not depend on this number."""
     surprisal: dict[BlockName, SurprisalTexts] = field(default_factory=dict)
-    """Texts by names of your choice, for which the surprisal of every word is computed, in bits. Output:
+    """Texts by names of your choice. The surprisal of every word of a text is computed, in bits. Output:
     results/<experiment>/surprisal/<model>/<name>/surprisal.parquet and surprisal.csv."""
     reading: ReadingTimes | None = None
     """Reading times of BabyLM that are predicted from the surprisal of words; null skips this evaluation."""
     reading_times: Annotated[tuple[ReadingTableName, ...], Unique()] = ()
-    """Tables of reading times, by the names of files in config/reading_tables/. Each model's score is the improvement
-    of regressions of the times by its surprisals."""
+    """Tables of reading times, by the names of files in config/reading_tables/. Reading times are predicted by
+    regressions; a model's score is the improvement by its surprisals."""
     acquisition: AgeOfAcquisition | None = None
-    """Comparison of the age at which children say words with the training step at which models learn them, from the
-    checkpoints of runs with `checkpoints_at`; null skips this evaluation."""
+    """Comparison of the age at which children learn words with the training step at which models learn them. The steps
+    are the checkpoints of runs with `checkpoints_at`. null skips this evaluation."""
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
-    """Pretrained models of others that are scored on the same suites, by the names of files in config/baselines/."""
+    """External models that are scored on the same suites, by the names of files in config/baselines/."""
     evaluate_milestones: Annotated[tuple[NotEmpty, ...], Unique()] = ()
-    """Evaluations that are also run on the `milestones` of every run: a kind of evaluation (perplexity), or the name of
-    one evaluation of the experiment (minimal_pairs/blimp)."""
+    """Evaluations that are also applied to the milestones of every run: a kind of evaluation (perplexity), or one
+    evaluation of the experiment (minimal_pairs/blimp)."""
     perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
     """Held-out text and masking of the perplexity."""
     translation: TranslationChoice = field(default_factory=TranslationChoice)
     """Test sets for models with the objective `translation`."""
     finetuning: Finetuning = field(default_factory=Finetuning)
-    """Tasks with labels on which the models are fine-tuned, and the protocol."""
+    """Labelled tasks on which the models are fine-tuned, and the protocol."""
     tests_against: str | None = None
-    """Run or baseline with which all others are compared in significance tests on minimal pairs and tasks. null
-    compares every pair of models; with more than four models, it compares all others with the first untrained run, or
-    without one with the first baseline, or else with the first run."""
+    """Run or baseline with which all other models are compared in significance tests on minimal pairs and tasks. null
+    compares every pair of models. With more than four models, null compares all models with one reference: the first
+    untrained run, or, without untrained runs, the first baseline, or else the first run."""
     published: Published | None = None
     """Published models that the runs replicate; their scores are in config/published/values/<paper>.csv. null
     replicates no published model."""
@@ -312,10 +318,10 @@ class ExperimentFile(OneOfKeys):
     multilingual_submission: MultilingualSubmission | None = None
     """Both submission files for BabyLM's multilingual track; null writes no files."""
     paper_tables: PaperTables | None = None
-    """For a miniature experiment: the experiment whose rows of a paper's tables it fills; null uses the rows of
-    `published`."""
+    """For a miniature experiment: the original experiment, whose rows in a paper's tables the miniature fills. null
+    uses the rows of `published`."""
     hub: HubRepository | None = None
-    """Repository to which `scripts/upload_model.py` uploads exported models; null uploads nowhere."""
+    """Repository to which `scripts/upload_model.py` uploads exported models. null: exported models are not uploaded."""
     figures: Style = field(default_factory=Style)
     """Style of the figures."""
 
@@ -329,13 +335,12 @@ class Experiment(ExperimentFile):
     tokenizer: Annotated[TokenizerName, NAME_OR_KEYS]
     """The tokenizer of the models."""
     runs: Annotated[dict[BlockName, WholeRun], MinLen(1)] = ABSENT  # type: ignore[assignment]
-    """The models of the experiment by the names that the tables show."""
+    """The models of the experiment, by the names shown in tables."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile(Settings):
-    """Joint analysis of several experiments. Creating the file makes the target `results/<name>/summary.csv`
-    available."""
+    """Joint analysis of several experiments. The file makes `results/<name>/summary.csv` a target of Snakemake."""
 
     base: Annotated[str, Reference("study", inherited=True)] | None = None
     """Study from which this file inherits every key that it leaves out, analyses included; null inherits from no
@@ -345,7 +350,7 @@ class StudyFile(Settings):
     experiments: Annotated[tuple[Annotated[str, Reference("experiment")], ...], MinLen(1), Unique()]
     """Experiments in the order of tables and pages, by the names of files in config/experiments/."""
     analyses: dict[BlockName, dict[str, Any]] = field(default_factory=dict)
-    """Analyses of the results: settings by names of your choice. `analysis` names the analysis if the entry has another
-    name."""
+    """Analyses of the results: settings by names of your choice. If the name is not that of an analysis, the key
+    `analysis` names the analysis."""
     figures: Style = field(default_factory=Style)
     """Style of the figures."""

@@ -1,9 +1,9 @@
 """Fine-tuning of an experiment on a task: the protocol, the head, and the assignment of tasks to jobs.
 
-A protocol is merged from a named protocol, the experiment's changes and the task's changes; later values override
-earlier values, key by key. A task with its own base uses only that base, without the experiment's changes.
-`finetuning.tasks_per_job` sets the number of tasks per job; by default, jobs have several tasks only if there would be
-thousands of jobs. Jobs are numbered in the order of the tasks, and a task's results do not depend on its job.
+A protocol is merged, key by key, from a named protocol, the experiment's changes and the task's changes; later values
+override earlier values. A task with its own `base` ignores the experiment's changes. `finetuning.tasks_per_job` sets
+the number of tasks per job; by default, a job has several tasks only if there would be thousands of jobs. Jobs are
+numbered in the order of the tasks. A task's results do not depend on its job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 SEQUENCE_HEADS = ("sequence_classification", "regression", "multiple_choice")
-"""Heads with one vector per sequence; `finetuning.head_options` of an experiment applies to these heads."""
+"""Heads with one vector per sequence. `finetuning.head_options` of an experiment applies to these heads."""
 
 
 def resolve_protocol(
@@ -28,8 +28,8 @@ def resolve_protocol(
 ) -> ProtocolChoice:
     """Return all protocol settings of `task`; `where` is the experiment's file.
 
-    `metrics` are the metrics of a task that the project does not contain. Raises ConfigError for an unknown base and
-    for contradictory values.
+    `metrics` are the task's metrics; None reads them from the project. Raises ConfigError for an unknown base and for
+    contradictory values.
     """
     own, of_task = finetuning.protocol, finetuning.tasks[task]
     place = f"{where}: finetuning.tasks.{task}"
@@ -42,7 +42,7 @@ def resolve_protocol(
         settings = merged(settings, layer, ProtocolChoice)
     resolved = validated(ProtocolChoice, settings, place)
     if resolved.selection != "held_out":
-        # Without held-out rows, `development_fraction` of the merged protocols has no effect.
+        # If no rows are held out, `development_fraction` has no effect, so its value is normalised.
         resolved = replace(resolved, development_fraction=0.0)
     elif resolved.development_fraction == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")
@@ -63,7 +63,9 @@ def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
 
 
 def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
-    """Return the settings that are merged to a named protocol, in order: the settings of its base come first."""
+    """Return the settings that define a named protocol for `task`, in the order of merging: the settings of `base`
+    first.
+    """
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []
     while base is not None:
@@ -78,14 +80,13 @@ def _named(base: str | None, task: str, project: "Project", where: str) -> list[
 
 
 MOST_JOBS = 4000
-"""Maximum number of fine-tuning jobs if `tasks_per_job` is null, because planning takes 2 ms per job."""
+"""Maximum number of fine-tuning jobs if `tasks_per_job` is null, because Snakemake needs 2 ms to plan a job."""
 
 
 def task_batches(finetuning: Finetuning, models: int) -> dict[str, list[str]]:
-    """Return the tasks of each job by the job's name, for the section `finetuning` of an experiment with `models`
-    models.
+    """Return the tasks of each job by the job's name; empty if each job has one task.
 
-    Empty if each job has one task.
+    `finetuning` is the experiment's section, `models` the number of models.
     """
     tasks = list(finetuning.tasks)
     size = finetuning.tasks_per_job or max(1, -(-models * len(tasks) // MOST_JOBS))

@@ -1,8 +1,8 @@
-"""Values that override config.yaml: from `--configfile`, and then from `--config` of Snakemake's command line.
+"""Values that override config.yaml: from the files of `--configfile`, and then from `--config` of Snakemake's command
+line.
 
-Snakemake reads both with its own YAML rules: a number in `--config 'compute={corpus_threads: 2}'` becomes text, and so
-does `1e-3` in a file. Therefore files and arguments are read again by the rules of config.yaml, with the source of each
-value.
+Snakemake reads both by its own YAML rules: a number in `--config 'compute={corpus_threads: 2}'` becomes text, and so
+does `1e-3` in a file. Therefore both are read again by the rules of config.yaml, with the source of each value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from hatchery.experiment.written_blocks import Document, merged
 COMMAND_LINE = "the command line (--config)"
 
 Given = Sequence[tuple[str, Mapping[str, Any]]]
-"""Sources with their values; later values override earlier ones."""
+"""Pairs of a source (a file or the command line) and its values. Later values override earlier values."""
 
 
 def given_settings(files: Iterable[Path], arguments: Iterable[str]) -> Given:
@@ -29,7 +29,9 @@ def given_settings(files: Iterable[Path], arguments: Iterable[str]) -> Given:
 
 
 def place_of(key: str, given: Given) -> str:
-    """Return the source of a key (`compute.device`); for a missing key, the source of the nearest key above it."""
+    """Return the source of a key such as `compute.device`. For a missing key, return the source of the nearest
+    enclosing key.
+    """
     parts = tuple(key.split("."))
     for length in range(len(parts), 0, -1):
         for place, values in reversed(given):

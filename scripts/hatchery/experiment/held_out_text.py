@@ -1,6 +1,6 @@
-"""Checks of evaluations on held-out text: the possible splits of a corpus, and the models for translation.
+"""Checks of evaluations on held-out text: whether a corpus can have the requested splits, and checks of translation.
 
-The possible splits of a corpus, and whether its documents are sentence pairs, are known before the corpus is made.
+The configuration determines, before a corpus is made, its possible splits and whether its documents are sentence pairs.
 """
 
 import fnmatch
@@ -24,7 +24,7 @@ TRANSLATION, TRANSLATING_FAMILY = "translation", "encoder_decoder"
 def held_out_splits(project: "Project", name: str) -> set[str]:
     """Return the held-out splits (`dev`, `test`) that a corpus may have according to its configuration.
 
-    Raises ConfigError for an impossible corpus, such as one that is made from itself.
+    Raises ConfigError for an invalid corpus, such as a corpus that depends on itself.
     """
     project.check("corpus", name)
     corpus = project.corpus(name)
@@ -44,8 +44,9 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
 
 
 def _of_source(source: Any, drawn: set[str]) -> set[str]:
-    """Return the held-out splits that a source may have: `drawn`, which the corpus draws from its documents, or the
-    splits named by its files."""
+    """Return the held-out splits that a source may have: the splits named by its files, or else `drawn`, the splits
+    that the corpus draws at random.
+    """
     if source.reader == "babylm":
         return _of_release(source)
     if source.reader == "parallel_text":
@@ -55,8 +56,7 @@ def _of_source(source: Any, drawn: set[str]) -> set[str]:
 
 
 def _of_release(source: Any) -> set[str]:
-    """Return the held-out splits of a source in BabyLM's layout, from its file names; generated demo text has no test
-    files."""
+    """Return the held-out splits of a source in BabyLM's file layout. Generated demo text has no test split."""
     track = source.options.track
     if track in ("dev", "test"):
         return {track}
@@ -89,9 +89,10 @@ def check_perplexity_splits(experiment: Experiment, where: str, project: "Projec
 
 
 def check_translation(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError if models, evaluations and corpora of translation do not fit, with one line for each problem.
+    """Raise ConfigError, one line per problem, if the models, evaluations and corpora of a translation experiment do
+    not fit.
 
-    A translating model has an encoder and a decoder, learns from pairs, and is scored only on test sets of pairs.
+    A translation model has an encoder and a decoder, learns from sentence pairs, and is scored only on translation.
     """
     tests, problems = experiment.translation.tests, Problems()
     tasks = {run: entry.pretraining.objective.task for run, entry in experiment.runs.items()}
@@ -148,12 +149,12 @@ def _check_translating_model(experiment: str, run: str, task: str, where: str, p
 
 
 def _check_special_tokens(name: str, project: "Project") -> None:
-    """Raise ConfigError for a tokenizer with a paragraph token, which would end every text, and so every
+    """Raise ConfigError for a tokenizer with a paragraph token, which would be added to every text and so to every
     translation.
     """
     tokenizer = project.tokenizer(name)
     if tokenizer.path is not ABSENT:
-        # Import only here, because the library takes long to import, and nearly all tokenizers have no `path`.
+        # Import only here, because the library takes long to import, and is only needed for tokenizers with a `path`.
         from hatchery.tokenization.tokenizer_file import load_tokenizer
 
         path = Path(tokenizer.path).expanduser()
@@ -168,7 +169,7 @@ def _check_special_tokens(name: str, project: "Project") -> None:
 
 
 def _other_evaluations(experiment: Experiment) -> Iterator[tuple[str, list[str]]]:
-    """Yield the keys of evaluations that translation models do not support, with their values."""
+    """Yield the keys and values of evaluations that translation models do not support."""
     asked = {
         "minimal_pairs": experiment.minimal_pairs,
         "finetuning.tasks": experiment.finetuning.tasks,
@@ -177,7 +178,7 @@ def _other_evaluations(experiment: Experiment) -> Iterator[tuple[str, list[str]]
 
 
 def _holds_pairs(project: "Project", name: str) -> bool:
-    """Return True if every document of a corpus is a pair of sentences. Raises ConfigError for an impossible corpus."""
+    """Return True if every document of a corpus is a sentence pair. Raises ConfigError for an invalid corpus."""
     project.check("corpus", name)
     corpus = project.corpus(name)
     if corpus.made_from == "sample":

@@ -1,4 +1,4 @@
-"""Repository on the Hugging Face hub for the exported models of an experiment, if somebody uploads them."""
+"""Settings of the repository on the Hugging Face hub to which an experiment's exported models can be uploaded."""
 
 import re
 from dataclasses import dataclass

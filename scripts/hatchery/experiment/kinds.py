@@ -1,7 +1,7 @@
-"""The kinds of files below config/: the folder of each kind, and its settings class.
+"""The kinds of configuration files below config/: folder and settings class of each kind.
 
-The classes of suites, baselines and labelled tasks, and of config.yaml itself, are here; the classes of text and of
-experiments are in `text_files.py` and `experiment_file.py`.
+This module also defines the classes of suites, baselines, labelled tasks and config.yaml. Other classes are in
+`text_files.py` and `experiment_file.py`.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from hatchery.typed import keys_of
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteVariant(SuiteSettings, OneOfKeys):
-    """A suite that differs from that of its file, or from another base."""
+    """A variant of a suite: the keys that differ from the suite of the same file, or from `base`."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_pairs",
@@ -47,12 +47,10 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["minimal_pairs", "filter_data", "babylm_evaluation", "multilingual"] = ABSENT
-    """Folder of the generated demo data, instead of `data`."""
+    """Folder of the generated demo data."""
 
     def scored(self, name: str) -> dict[str, object]:
-        """Return the settings for scoring the suite `name` (`ScoringSettings`): its name and the keys of
-        `SuiteSettings`.
-        """
+        """Return the settings for scoring the suite `name` (`ScoringSettings`)."""
         return {"suite": name, **keys_of(self, only=SuiteSettings)}
 
 
@@ -66,7 +64,7 @@ class SuiteFile(SuiteVariant):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingTableFile(ReadingTableSettings, OneOfKeys):
-    """Reading times of people: table, columns, and regressions of the times."""
+    """A table of human reading times: its columns, and the regressions that predict the reading times."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_reading_times",
@@ -80,17 +78,17 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["reading_times", "meco"] = ABSENT
-    """Folder of the generated demo data, instead of `data`."""
+    """Folder of the generated demo data."""
 
     def measured(self, name: str) -> dict[str, object]:
-        """Return the settings of the stage for the table `name`."""
+        """Return the settings for evaluating models on the table `name`."""
         return {"name": name, **keys_of(self, only=ReadingTableSettings)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineFile(BaselineSettings):
-    """Pretrained model of others for comparison: a folder in the format of the transformers library; code in the folder
-    is not run.
+    """External model for comparison: a folder in the format of the transformers library. Code in the folder is not
+    executed.
     """
 
     description: str = ""
@@ -101,7 +99,7 @@ class BaselineFile(BaselineSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Variant(TaskKeys, OneOfKeys):
-    """A task that differs from that of its file, or from another base."""
+    """A variant of a task: the keys that differ from the task of the same file, or from `base`."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_task", ("embedded",): "embedded: glue"}
 
@@ -114,15 +112,15 @@ class Variant(TaskKeys, OneOfKeys):
     embedded: Literal[
         "glue", "superglue", "filter_data", "hans", "edge_probing", "babylm_evaluation", "multilingual"
     ] = ABSENT
-    """Folder of the generated demo data, instead of `data`."""
+    """Folder of the generated demo data."""
     otherwise: Annotated[str, Reference("task", inherited=True)] | None = None
-    """Task with the same data in other files. If those files are set in config.yaml and the files of this task are not,
-    its `data`, `format`, `files` and `label_field` are used. null names no such task."""
+    """Another task with the same rows in other files. If config.yaml contains a source of those files but not of this
+    task's `data`, this task uses the other task's `data`, `format`, `files` and `label_field`. null: no other task."""
     vocabulary: NamedVocabularyFilter | None = None
-    """Vocabulary that the words of a row must be in; other rows are dropped (the reduced-vocabulary study). null keeps
-    all rows."""
+    """Vocabulary that must contain all words of a row; all other rows are dropped (the reduced-vocabulary study). null
+    keeps all rows."""
     transfer_tasks: Annotated[tuple[TaskName, ...], Unique()] = ()
-    """Tasks that are scored with this task's models."""
+    """Tasks on which the models fine-tuned on this task are also scored."""
 
     def settings(self, name: str) -> TaskSettings:
         """Return the settings for fine-tuning on the task `name`."""
@@ -133,7 +131,7 @@ class Variant(TaskKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFile(Variant):
-    """Rows, inputs, head and metrics of a task."""
+    """A labelled task: its rows, inputs, head and metrics."""
 
     variants: dict[BlockName, Annotated[dict[str, Any], PartOf(Variant)]] = field(default_factory=dict)
     """Additional tasks by name, each with the keys that differ from this task, or from the `base` that it names."""
@@ -141,8 +139,9 @@ class TaskFile(Variant):
 
 @dataclass(frozen=True, kw_only=True)
 class Compute(TrainingRuntime):
-    """Settings of the computation. No result contains them, so a changed value repeats no computation; only estimated
-    costs, and the page and cards that show the costs, are written again, in seconds."""
+    """Settings of the computation. No result depends on them, so changing a value repeats no computation. Only
+    estimated costs, and the page and cards that show these costs, are written again, in seconds.
+    """
 
     corpus_threads: Count = 2
     """Number of processes of one conversion or selection."""
@@ -162,23 +161,25 @@ class MainFile(Settings):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """Settings classes of other files that may have an unknown key, by the files' names for messages."""
+        """Settings classes of other files, by file name, in which a message may locate a key that is unknown here."""
         return {"the experiment's file": ExperimentFile}
 
     experiments: tuple[Annotated[str, Reference("experiment")], ...] = ("demo",)
-    """Experiments that `snakemake` runs if no target is given. Every other file in config/experiments/ runs if its
+    """Experiments that `snakemake` runs without a target. All other experiments in config/experiments/ run if their
     target is given."""
     storage_root: str | None = None
-    """Folder on large or fast storage for results/, resources/ and logs/; a run creates links to it. Its parent folder
-    must exist. null keeps the three folders in the checkout. A changed value changes the links and moves no files."""
+    """Folder on large or fast storage for the three folders results/, resources/ and logs/, to which a run creates
+    links. Its parent folder must exist. null keeps the three folders in the checkout. Changing the value changes the
+    links, but moves no files."""
     data: dict[BlockName, SourceKeys] = field(default_factory=dict)
     """Raw inputs by name. Corpora, suites and tasks refer to the name, never to a path."""
     leave_out_baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
-    """Pretrained models of others that are not evaluated, by the names of their files in config/baselines/."""
+    """External models that are not evaluated, by the names of files in config/baselines/."""
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     """Sizes of the generated miniature language of the demo."""
     compute: Compute = field(default_factory=Compute)
-    """Devices, threads and checkpoints of the computation; no result depends on them, up to rounding."""
+    """Devices, threads and checkpoints of the computation. Results do not depend on these settings, except for
+    rounding."""
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     """Resources of cluster jobs; ignored if jobs run on this machine."""
 

@@ -1,4 +1,6 @@
-"""Selection of the intermediate checkpoints that an experiment evaluates, and of their suites and tasks."""
+"""The intermediate checkpoints (milestones) that an experiment evaluates, and the evaluations that apply to
+milestones.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -18,8 +20,8 @@ KEY = "evaluate_milestones"
 
 
 def milestones_of(project: "Project", experiment: str, run: SeededRun) -> list[SeededRun]:
-    """Return the intermediate checkpoints of a run in their order: after the steps in `milestones`, or after the word
-    counts in `checkpoints_at`.
+    """Return the milestones of a run: checkpoints after the steps in `milestones`, then after the word counts in
+    `checkpoints_at`.
     """
     pretraining = project.experiment(experiment).runs[run.model].pretraining
     marks = own_marks(project, experiment, run.model, run.seed)
@@ -27,7 +29,7 @@ def milestones_of(project: "Project", experiment: str, run: SeededRun) -> list[S
 
 
 def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple[int, ...]:
-    """Return the word counts after which a run saves checkpoints, without the word counts that an earlier run has
+    """Return the word counts at which a run saves checkpoints, without word counts that its initial model has already
     passed.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining
@@ -43,10 +45,11 @@ def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple
 
 
 def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[tuple[str, SeededRun]]:
-    """Return (experiment, checkpoint) for all checkpoints that a run and the runs before it save after word counts;
-    checkpoints of earlier runs come first.
+    """Return (experiment, checkpoint) for all checkpoints that a run and its chain of initial models save at word
+    counts.
 
-    Each word count appears once. Checkpoints in a folder outside of the experiments are not included.
+    Checkpoints of earlier runs come first, and each word count occurs once. Checkpoints in a folder outside of the
+    experiments are not included.
     """
     origin = origin_of(project, experiment, run.model, run.seed)
     before: list[tuple[str, SeededRun]] = []
@@ -58,15 +61,14 @@ def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[
 
 
 def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
-    """Return True if an evaluation is applied to milestones: `evaluate_milestones` lists its kind, or its kind and
-    name.
-    """
+    """Return True if `evaluate_milestones` contains the kind of an evaluation, or its kind and name."""
     return bool({kind, f"{kind}/{name}"} & set(experiment.evaluate_milestones))
 
 
 def suite_batches(experiment: Experiment, of_milestone: bool) -> dict[str, list[str]]:
-    """Return the suites of each job by the job's name, for finished models or for milestones; empty if each suite has
-    its own job.
+    """Return the suites of each scoring job by the job's name, for finished models or for milestones.
+
+    Empty if each suite has its own job.
     """
     kind, size = "minimal_pairs", experiment.suites_per_job
     suites = [one for one in experiment.minimal_pairs if not of_milestone or is_asked(experiment, kind, one)]
@@ -77,7 +79,7 @@ def suite_batches(experiment: Experiment, of_milestone: bool) -> dict[str, list[
 
 
 def check_acquisition(experiment: Experiment, where: str) -> None:
-    """Raise ConfigError if ages of acquisition are requested, but no run saves checkpoints after numbers of words."""
+    """Raise ConfigError if ages of acquisition are requested, but no run saves checkpoints at word counts."""
     marked = any(run.pretraining.marks for run in experiment.runs.values())
     if experiment.acquisition is not None and not marked:
         raise ConfigError(
@@ -87,7 +89,7 @@ def check_acquisition(experiment: Experiment, where: str) -> None:
 
 
 def check_milestones(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError if milestones are evaluated by an unknown evaluation, or if no run saves milestones."""
+    """Raise ConfigError if `evaluate_milestones` names an unknown evaluation, or if no run saves milestones."""
     runs = project.evaluated_runs(name)
     allowed: dict[str, None] = {}
     for kind, evaluation in evaluations().items():

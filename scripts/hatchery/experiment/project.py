@@ -1,7 +1,8 @@
-"""The configuration of a project: every file is read at its first request, and is an immutable object afterwards.
+"""The configuration of a project. Every file is read when it is first requested, and becomes an immutable object.
 
-A broken experiment affects only its own targets, because files are read on request. Errors within one file are reported
-when it is read; `check` compares the file with other files and with the data on this machine, once.
+An invalid experiment affects only its own targets, because files are read on request. Errors within one file are
+reported when the file is read. `check` compares a file with other files and with the data on this machine, once per
+file.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,8 +43,9 @@ Number = TypeVar("Number", int, float)
 
 
 def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
-    """Return a method that returns the block of this kind and a given name as an object of its settings class; the
-    class of a model depends on its family.
+    """Return a method that returns the configuration block of the kind `kind` with a given name.
+
+    `cls` is the settings class of the kind; for models, the class depends on the family.
     """
 
     def read(project: "Project", name: str) -> File:
@@ -56,8 +58,8 @@ def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
 class Project:
     """All configuration below a folder (`config/`).
 
-    Missing files are read from the folder `shipped`, if there is one; both config.yaml are merged. Values from
-    Snakemake's command line (`given`) are merged into config.yaml, and then `overrides`. An unknown name raises
+    Missing files are read from the folder `shipped`, if it is given; both config.yaml are merged. Later values override
+    config.yaml: first values from Snakemake's command line (`given`), then `overrides`. An unknown name raises
     ConfigError with the file, the key, the value, the allowed values and the nearest match.
     """
 
@@ -73,7 +75,8 @@ class Project:
         self._given: Given = [*given, *([("what the program says", overrides)] if overrides else [])]
         self.written = WrittenBlocks(self.folder, shipped)
         self.checked: dict[tuple[str, str], None] = {}
-        """Kinds and names of the blocks that were already checked against other blocks, in order of the checks."""
+        """Kind and name of each configuration block that was already checked against other blocks, in the order of the
+        checks."""
         self._blocks: dict[tuple[str, str], Any] = {}
         self._raw_inputs: dict[str, SourceKeys] = {}
         self._expansions: dict[str, Expansion] = {}
@@ -118,15 +121,16 @@ class Project:
     baseline = _named("baseline", BaselineFile)
 
     def block(self, kind: str, name: str) -> Any:
-        """Return the block of this kind and name, an object of its settings class; `check` compares it with other
-        files.
+        """Return the configuration block of this kind and name, as an object of its settings class. It is not yet
+        checked against other files (`check`).
         """
         found = self._as_written(kind, name)
         return self._with_rows_that_are_here(found) if kind == "task" else found
 
     def readable(self, kind: str, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        """Yield name and block of the readable blocks of these names; errors in other blocks are reported by their own
-        check.
+        """Yield name and content of those of the named configuration blocks that can be read.
+
+        Errors in other blocks are reported when those blocks are checked.
         """
         for name in names:
             with suppress(ConfigError):
@@ -138,9 +142,7 @@ class Project:
         return self._blocks[kind, name]
 
     def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
-        """Return the task; it reads the files of its `otherwise` task if config.yaml has a source of those files
-        only.
-        """
+        """Return the task, with the files of its `otherwise` task if config.yaml only has a source of those files."""
         if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
             return task
         other: TaskFile = self._as_written("task", task.otherwise)
@@ -159,10 +161,10 @@ class Project:
         place = self.place(kind, name)
         refuse_sweeps(raw, place)
         if stem := self.written.file_of_variant(kind, name):
-            # Errors in the file are reported once, for the file itself.
+            # Read the file's own block first, so that errors in the file are reported once.
             self._as_written(kind, stem)
-        # The place of a block in another block's file already ends in a key, so its keys follow a full stop in
-        # messages.
+        # In messages, keys follow a file after a colon. A variant's place already ends in a key, so keys follow after a
+        # full stop.
         made = (build if ": " in place else validated)(FILES[kind], raw, place)
         return self._take_raw_input(name, made, place) if kind == "corpus" else made
 
@@ -182,7 +184,7 @@ class Project:
         return self._expansions[experiment]
 
     def _take_raw_input(self, corpus: str, block: CorpusFile, where: str) -> CorpusFile:
-        """Store the inline raw input of a corpus under the corpus's name, and replace it by this name in the
+        """Register the raw input that a corpus defines inline, under the corpus's name, and use this name in its
         sources.
         """
         sources = () if block.sources is ABSENT else block.sources
@@ -206,20 +208,22 @@ class Project:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def names(self, kind: str) -> list[str]:
-        """Return the sorted names of all blocks of a kind: files, and variants in them."""
+        """Return the sorted names of all configuration blocks of a kind, including variants."""
         return self.written.names(kind)
 
     def has_inline_model(self, name: str) -> bool:
-        """Return True if a model is an inline model of an experiment's run: `<experiment>.<run>`."""
+        """Return True if `name` is `<experiment>.<run>` for a run that contains the keys of its model."""
         experiment, dot, run = name.partition(".")
         return bool(dot) and self.written.has("experiment", experiment) and run in self.expansion(experiment).models
 
     def has(self, kind: str, name: str) -> bool:
-        """Return True if there is a block of this kind and name."""
+        """Return True if there is a configuration block of this kind and name."""
         return self.written.has(kind, name) or (kind == "model" and self.has_inline_model(name))
 
     def place(self, kind: str, name: str) -> str:
-        """Return the place of a block for messages: a file, and the key in it if it is another block's file."""
+        """Return the file of a configuration block for messages, with the key if the block is inside another block's
+        file.
+        """
         if kind == "model" and self.has_inline_model(name):
             experiment, run = name.split(".")
             made = self.expansion(experiment).runs[run].place
@@ -227,13 +231,13 @@ class Project:
         return self.written.place(kind, name)
 
     def require(self, kind: str, name: str, where: str) -> None:
-        """Raise ConfigError with the nearest match unless a block of this kind and name exists."""
+        """Raise ConfigError with the nearest match unless a configuration block of this kind and name exists."""
         if not (kind == "model" and self.has_inline_model(name)):
             self.written.require(kind, name, where)
 
     def raw_input(self, name: str) -> SourceKeys | None:
-        """Return the raw input `name` of config.yaml, or the inline raw input of the corpus of this name; None without
-        either.
+        """Return the raw input `name` of config.yaml, or the inline raw input of the corpus `name`; None if neither
+        exists.
         """
         if name not in self.config.data and name not in self._raw_inputs and self.written.has_raw_input(name):
             self.corpus(name)
@@ -243,7 +247,7 @@ class Project:
     # Experiments and studies -----------------------------------------------------------------------------------------
 
     def sets_of(self, experiments: Iterable[str]) -> dict[str, str]:
-        """Return the grid's set of each run of several experiments, by the run's name in a study."""
+        """Return the grid set of each run of several experiments. Keys are `<experiment>/<run>`."""
         return {f"{part}/{run}": name for part in experiments for run, name in self.expansion(part).sets().items()}
 
     def protocol_of(self, experiment: str, task: str) -> ProtocolChoice:
@@ -272,15 +276,16 @@ class Project:
         return list(self.study(name).experiments) if self.is_study(name) else [name]
 
     def for_members(self, name: str, values_of: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
-        """Return `values_of` an experiment, or the merged values of a study's experiments with the experiment in each
-        key.
+        """Return `values_of(name)` for an experiment, and the merged values of all experiments for a study.
+
+        For a study, keys have the prefix `<experiment>/`.
         """
         if not self.is_study(name):
             return dict(values_of(name))
         return {f"{part}/{key}": value for part in self.members(name) for key, value in values_of(part).items()}
 
     def cards(self, name: str) -> list[str]:
-        """Return the corpora whose cards an experiment or a study has: its own corpora first, then the corpora under
+        """Return the corpora that an experiment or a study describes: its training corpora, then the corpora under
         `cards`.
         """
         blocks = [self.experiment(part) for part in self.members(name)]
@@ -349,8 +354,9 @@ class Project:
         return self._milestones[experiment]
 
     def within_track(self, experiment: str, budget: BudgetSettings) -> BudgetSettings:
-        """Return a budget with the smaller of its limits and the limits of the experiment's track, if the experiment
-        names a track."""
+        """Return a budget whose limits do not exceed those of the experiment's track. Without a track, the budget is
+        unchanged.
+        """
         name = self.experiment(experiment).track
         if name is None:
             return budget
@@ -362,8 +368,8 @@ class Project:
         )
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
-        """Return the word counts after which a run saves checkpoints, without the word counts that an earlier run has
-        passed.
+        """Return the word counts at which a run saves checkpoints, without word counts that its initial model has
+        already passed.
         """
         return own_marks(self, experiment, run.model, run.seed)
 
@@ -376,7 +382,7 @@ class Project:
         return batches[batch]
 
     def checkpoints(self, experiment: str, run: str) -> list[tuple[str, SeededRun]]:
-        """Return (experiment, checkpoint) for all checkpoints that a run and the runs before it save after word
+        """Return (experiment, checkpoint) for all checkpoints that a run and its chain of initial models save at word
         counts.
         """
         return chain_of_marks(self, experiment, self.seeded_run(experiment, run))
@@ -396,8 +402,10 @@ class Project:
         return known[name]
 
     def check(self, kind: str, name: str) -> None:
-        """Check a block against the blocks that it names and the data on this machine. Raises ConfigError with every
-        problem."""
+        """Check a configuration block against the blocks that it names and the data on this machine.
+
+        Raises ConfigError with a line for each problem.
+        """
         if (kind, name) in self.checked:
             return
         try:

@@ -1,8 +1,8 @@
-"""A check whether the selections of a corpus can fill its quotas and its numbers of held-out sequences.
+"""Check that the selections of a corpus have enough text for its quotas and its held-out sequences.
 
-The configuration bounds the number of texts: by the windows that a selection draws per text, and by the number of
-documents that are downloaded from a data set of the Hugging Face hub. The exact numbers are only known to the job that
-groups sequences, after hours of downloads and selection.
+The configuration limits the number of texts: by the windows drawn per text, and by the documents downloaded from a data
+set of the Hugging Face hub. The exact number of texts is only known to the job that groups sequences, after hours of
+downloading and selecting.
 """
 
 import fnmatch
@@ -20,15 +20,15 @@ _HELD_OUT = ("development", "test", "set_aside")
 
 
 class QuotaLimit(NamedTuple):
-    """The maximum number of texts of a selection, and advice to raise it."""
+    """The maximum number of texts of a selection, and advice on raising it."""
 
     number: int
     advice: str
 
 
 def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError if the text cannot fill a quota or a number of held-out sequences, with one line for each
-    problem.
+    """Raise ConfigError, one line per problem, if there is too little text for a quota or a number of held-out
+    sequences.
     """
     problems = Problems()
     for index, group in enumerate(corpus.sequences.groups):
@@ -51,7 +51,9 @@ def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
 
 
 def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None:
-    """Return the maximum number of texts of a selection, of which `wanted` are to be drawn; None if unknown."""
+    """Return the maximum number of texts that a selection can contain; None if unknown. `wanted` texts are
+    requested.
+    """
     selection = project.selection(name)
     if selection.level != "windows":
         return None
@@ -76,7 +78,9 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
 
 
 def _most_sequences(group: Group, project: "Project") -> int | None:
-    """Return the maximum number of sequences of a group, which have at least one text each; None if unknown."""
+    """Return the maximum number of sequences of a group, given that each contains at least one text; None
+    if unknown.
+    """
     limits = [] if group.maximum_sequences is None else [group.maximum_sequences]
     texts = []
     for name in group.selections:

@@ -82,7 +82,7 @@ def check_scoring(experiment: Experiment, where: str, project: "Project") -> Non
 
 
 def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str, Edition]]:
-    """Yield (key, scoring method, edition of BabyLM's rules) for all suites and texts of an experiment."""
+    """Yield (key, scoring method, year of BabyLM's rules) for all suites and texts of an experiment."""
     for name in experiment.minimal_pairs:
         suite = project.suite(name)
         yield f"minimal_pairs: {name!r}", suite.scoring, suite.edition
@@ -96,8 +96,11 @@ def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str
 
 
 def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """Yield a warning for each suite or text whose scoring needs predictions or shares of masked tokens that the models
-    were not trained for."""
+    """Yield a warning for each suite or text whose scoring method does not fit the models' training.
+
+    The method may need predictions that a model never learned, or a share of masked tokens that never occurred in
+    training.
+    """
     for name in experiments:
         experiment = project.experiment(name)
         objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
@@ -122,8 +125,8 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
     compute = project.config.compute
     require_zero_stage(f"{place}: compute.zero_stage", compute.zero_stage, pretraining)
     micro = compute.micro_batch_size
-    # A translation batch need not be a multiple of micro-batches, because its number of pairs depends on the pairs'
-    # tokens.
+    # A translation batch need not be a multiple of micro-batches, because its number of sentence pairs depends on their
+    # lengths.
     counts_sequences = pretraining.objective.task != "translation"
     if micro is not None and counts_sequences and pretraining.batch_size % micro:
         raise ConfigError(
@@ -136,8 +139,8 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
     """Raise ConfigError for a warm-up longer than its training, or an evaluation interval longer than all trainings
     that use it.
 
-    Each problem is reported once, at its place in the file (`written` has the keys that runs set themselves). Runs that
-    save their training state are not checked, because they may be the beginning of a longer training.
+    Each problem is reported once, at its key in the file. `written` maps runs to the pretraining keys that they contain
+    in the file. Runs that save their training state are not checked, because a longer training may continue them.
     """
     problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
     counted = {run: one for run, one in trainings.items() if one.steps is not ABSENT}

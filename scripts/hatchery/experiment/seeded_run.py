@@ -9,11 +9,11 @@ from hatchery.training.milestones import mark_name, step_name
 
 @dataclass(frozen=True)
 class SeededRun(Settings):
-    """One pretrained model: `model` is its name in files, `seed` the pretraining seed, and `name` consists of model and
-    seed.
+    """One pretrained model: a run of an experiment with one pretraining seed.
 
-    `label` is shown to readers instead of `model` if a sweep or a grid made the run: `ltg_bert, learning_rate 0.005`.
-    An intermediate checkpoint, after `step` steps or after `words` words of a budget, names its run in `milestone_of`.
+    `model` is the run's name in files, and `name` consists of model and seed. If a sweep or a grid generated the run,
+    readers see `label` instead of `model`: `ltg_bert, learning_rate 0.005`. An intermediate checkpoint, after a number
+    of steps or words, names its training run in `milestone_of`.
     """
 
     name: str
@@ -27,12 +27,12 @@ class SeededRun(Settings):
 
     @classmethod
     def from_seed(cls, model: str, seed: int, label: str = "") -> "SeededRun":
-        """Return the run of a model's name and a seed, with the name used in files."""
+        """Return the run of a model with a seed, with the name used in files."""
         return cls(f"{model}-s{seed}", model, seed, label)
 
     @classmethod
     def of_baseline(cls, name: str) -> "SeededRun":
-        """Return an imported model: one run, without a pretraining seed."""
+        """Return an external model as a single run, without a pretraining seed."""
         return cls(name, name, 0, is_baseline=True)
 
     def after(self, step: int) -> "SeededRun":
@@ -54,17 +54,17 @@ class SeededRun(Settings):
 
     @property
     def title(self) -> str:
-        """The name shown to readers: `ltg_bert, learning_rate 0.005, seed 42`."""
+        """Name for readers: `ltg_bert, learning_rate 0.005, seed 42`."""
         return f"{self.label or self.model}, seed {self.seed}"
 
 
 def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str]) -> list[SeededRun]:
-    """Return the runs of each model with each of its seeds, in the order of `seeds`."""
+    """Return a run for each model and each of its seeds, in the order of `seeds`."""
     return [SeededRun.from_seed(model, seed, labels.get(model, "")) for model, each in seeds.items() for seed in each]
 
 
 def of_member(experiment: str, run: SeededRun) -> SeededRun:
-    """Return a run with its name in a study, where several experiments may have models of the same name."""
+    """Return a run with the names that it has in a study: with the experiment as prefix."""
     label = f"{experiment}/{run.label}" if run.label else ""
     training = f"{experiment}/{run.milestone_of}" if run.milestone_of else ""
     name, model = f"{experiment}/{run.name}", f"{experiment}/{run.model}"

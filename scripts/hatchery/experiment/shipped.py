@@ -1,8 +1,8 @@
-"""The configuration that Hatchery ships, for a project in another folder.
+"""The configuration files that Hatchery ships, for a project in another folder.
 
-Blocks of the project come first; missing blocks are read from the checkout. Tables and layouts of papers are inputs of
-jobs. Their paths must not contain the checkout, or results would change when the checkout is moved: for missing files,
-the project's `config/` gets links to the checkout.
+The project's own files take precedence; missing files are read from Hatchery's checkout. Tables and layouts of papers
+are inputs of jobs. Results would change with the location of the checkout if the paths of these inputs contained it.
+Therefore the project's `config/` gets links to these files.
 """
 
 import os
@@ -15,24 +15,28 @@ from hatchery.shipped import shipped_config
 
 SHIPPED = shipped_config()
 COPY = "shipped"
-"""Folder in a frozen configuration with a copy of the shipped configuration."""
+"""Name of the folder with the copy of the shipped configuration, inside a frozen configuration."""
 LINKED = ("published", "paper_tables")
 
 
 def shipped_for(folder: Path) -> Path | None:
-    """Return the shipped configuration for a project's `config/`; None for the checkout's own configuration."""
+    """Return the folder of the shipped configuration for a project's `config/`; None for the checkout's own
+    configuration.
+    """
     if (copy := folder / COPY).is_dir():
         return copy
     return SHIPPED if SHIPPED.is_dir() and SHIPPED.resolve() != folder.resolve() else None
 
 
 def open_project(folder: str | Path = "config", given: Given = ()) -> Project:
-    """Return the project with the configuration in `folder`, completed by shipped blocks."""
+    """Return the project with the configuration in `folder`; missing files are read from the shipped configuration."""
     return Project(folder, given=given, shipped=shipped_for(Path(folder)))
 
 
 def link_tables(folder: Path) -> None:
-    """Link tables and layouts of papers into a project's `config/`, except for names of the project's own files."""
+    """Create links to the shipped tables and layouts of papers in a project's `config/`, unless a file of that name
+    exists.
+    """
     if (shipped := shipped_for(folder)) is not None and shipped.name != COPY:
         for name in LINKED:
             _link(folder / name, shipped.absolute() / name)
@@ -48,15 +52,13 @@ def _link(place: Path, target: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_name(f".{place.name}.{os.getpid()}.partial")
     new.symlink_to(target)
-    # The link gets the time of its target, because Snakemake reads the time of the link itself. On systems where Python
-    # cannot set it, the link has the present time, and Snakemake may rerun jobs that read the link.
+    # Snakemake compares the modification time of the link itself, so the link gets the time of its target. On systems
+    # where Python cannot set this time, Snakemake may rerun jobs that read the link.
     with suppress(NotImplementedError):
         os.utime(new, (target.stat().st_atime, target.stat().st_mtime), follow_symlinks=False)
     new.replace(place)
 
 
 def _is_of_a_checkout(link: Path) -> bool:
-    """Return True if a link leads into the configuration of a checkout, even if this checkout does not exist any
-    more.
-    """
+    """Return True if a link points into the configuration of a checkout, even if that checkout no longer exists."""
     return any((folder.parent / "scripts/hatchery").is_dir() for folder in link.readlink().parents)

@@ -1,7 +1,7 @@
-"""Sweeps: several values of a key in one entry of an experiment; each value becomes a run with its own name.
+"""Sweeps: several values for one key of an experiment. Each value becomes a run with its own name.
 
-`{sweep: [...]}` is allowed under `pretraining` or under a run's `model_changes`. Several sweeps make all combinations,
-in the order of the file. A sweep at any other key is refused with advice.
+`{sweep: [...]}` is allowed under `pretraining` and under a run's `model_changes`. Several sweeps generate all
+combinations, in the order of the file. A sweep at any other key is reported, with advice.
 """
 
 import copy
@@ -24,9 +24,9 @@ from hatchery.training.settings import PretrainingSettings
 MODEL_CHANGES = "model_changes"
 PRETRAINING = "pretraining"
 SWEEP = "sweep"
-# Longer values are truncated in names and made unique by a digest.
+# Values with more characters are truncated in run names, and made unique by a digest.
 VALUE_LENGTH = 40
-# Keys whose value is a list.
+# Keys whose values are lists.
 LISTS = frozenset(
     key.name for of in (PretrainingSettings, DistillationChoice) for key in fields(of) if key.default == ()
 )
@@ -37,23 +37,23 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class MadeRun:
-    """The place of a run in the file, and the sweeps or grid that made it."""
+    """The origin of a run: its place in the file, and the sweeps or the grid that generated it."""
 
     place: str
     base: str
-    """Name of the run in the file that has the sweeps."""
+    """Name of the run that contains the sweeps in the file."""
     label: str = ""
-    """Label for readers: `rv, H 256 L 8, untrained`; empty for a run of the file."""
+    """Label for readers: `rv, H 256 L 8, untrained`; empty for a run that was not generated."""
     set: str = ""
     variant: str = ""
-    """Names of the grid's set with the run's row, and of the run's variant."""
+    """`set` is the grid set that contains the run's row, `variant` the grid variant."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """Values of the sweeps, by key as in the label."""
+    """Swept values of the run; keys are shortened as in the label."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The values of one key; `scope` is the key above it, `pretraining` or `model_changes`."""
+    """The values of one swept key, and its path below `scope` (`pretraining` or `model_changes`)."""
 
     scope: str
     path: Path
@@ -61,7 +61,7 @@ class Sweep:
 
     @property
     def place(self) -> str:
-        """The full key in the run or in the experiment, such as `pretraining.optimizer.learning_rate`."""
+        """The full key, such as `pretraining.optimizer.learning_rate`."""
         return ".".join((self.scope, *self.path))
 
 
@@ -70,8 +70,8 @@ def swept_runs(
 ) -> dict[str, tuple[Any, MadeRun]]:
     """Return the runs of an experiment by name, with one run for each combination of the values of its sweeps.
 
-    `shared` are the sweeps of the experiment, for all runs that do not set the key; `made` are the runs of a grid.
-    Raises ConfigError if two runs would have the same name.
+    `shared` are the experiment's sweeps, which apply to all runs that do not set the same key. `made` are the runs of a
+    grid. Raises ConfigError if two runs would have the same name.
     """
     runs, found = experiment["runs"], dict[str, tuple[Any, MadeRun]]()
     first_runs = list(experiment).index("runs") < list(experiment).index(PRETRAINING) if shared else False
@@ -98,11 +98,11 @@ def swept_runs(
 
 
 def _with_values(run: Any, made: MadeRun, sweeps: Sequence[Sweep], chosen: Sequence[Any]) -> tuple[str, Any, MadeRun]:
-    """Return the run with the values `chosen` for its sweeps: its name, its settings, and its origin in the file."""
+    """Return name, settings and origin of the run with the values `chosen` for its sweeps."""
     changed = copy.deepcopy(run)
     name, label, values = made.base, made.label or made.base, Document()
     for sweep, value in zip(sweeps, chosen, strict=True):
-        # An empty `pretraining:` is null in YAML, so the mapping is created here.
+        # An empty `pretraining:` is null in YAML, so an empty mapping replaces it.
         if changed.get(sweep.scope) is None:
             changed[sweep.scope] = {}
         set_value(changed[sweep.scope], sweep.path, value)
@@ -114,7 +114,7 @@ def _with_values(run: Any, made: MadeRun, sweeps: Sequence[Sweep], chosen: Seque
 
 
 def set_value(tree: Document, path: Path, value: Any) -> None:
-    """Set a value at a path of keys; create missing keys."""
+    """Set a value at a path of keys, and create missing keys."""
     for key in path[:-1]:
         if not isinstance(tree.get(key), dict):
             tree[key] = {}
@@ -123,7 +123,7 @@ def set_value(tree: Document, path: Path, value: Any) -> None:
 
 
 def refuse_sweeps(document: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError for a sweep in a file that is not an experiment's."""
+    """Raise ConfigError if a file contains a sweep; only files of experiments may contain sweeps."""
     for path in _places(document):
         raise ConfigError(
             f"{where}: {'.'.join(path)}: a sweep is not possible here; sweeps are allowed in an experiment, under "
@@ -154,8 +154,7 @@ def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
 
 
 def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of `sweep: [...]` in a mapping; entries called `sweep` with other values are runs or tasks of
-    this name."""
+    """Yield the paths of all `sweep: [...]` in a mapping. Entries called `sweep` without a list are ordinary names."""
     if isinstance(tree, Mapping):
         if isinstance(tree.get(SWEEP), list) and path:
             yield path
@@ -165,8 +164,9 @@ def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def sweeps_below(tree: Any, scope: str, above: str) -> list[Sweep]:
-    """Return the sweeps in `tree`, the value of the key `scope`, in the order of the file; messages put `above` before
-    the key."""
+    """Return the sweeps in `tree`, the value of the key `scope`, in the order of the file; `above` precedes keys in
+    messages.
+    """
     found = []
     for path, value in _leaves(tree):
         place = f"{above}{'.'.join((scope, *path))}"
@@ -214,7 +214,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
-    """Return True if a run sets the key of a sweep of the experiment, which then does not apply to the run."""
+    """Return True if a run sets the key of an experiment's sweep. The sweep then does not apply to the run."""
     value = run.get(sweep.scope)
     for key in sweep.path:
         if not isinstance(value, Mapping):
@@ -228,7 +228,7 @@ def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
 
 
 def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
-    """Return the shortest end of a key's path that is unique among all keys: `learning_rate`, but `optimizer.name`."""
+    """Return the shortest unique end of a key's path: `learning_rate`, but `optimizer.name`."""
     others = {*_known_paths(), *((other.scope, *other.path) for other in sweeps)} - {(sweep.scope, *sweep.path)}
     for start in range(len(sweep.path) - 1, -1, -1):
         tail = sweep.path[start:]
@@ -239,7 +239,9 @@ def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
 
 @cache
 def _known_paths() -> frozenset[Path]:
-    """Return the paths of all keys of `pretraining`, so that names do not depend on the keys in a file."""
+    """Return the paths of all keys of `pretraining`. Shortened keys must be unique among all of them, so that run names
+    do not depend on which keys a file contains.
+    """
     return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
 
 

@@ -1,4 +1,4 @@
-"""Settings classes of the files of corpora, vocabularies, selections, tokenizers and sweeps of tokenizers."""
+"""Settings classes for files of corpora, vocabularies, selections, tokenizers and tokenizer sweeps."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a
 
 @dataclass(frozen=True, kw_only=True)
 class LanguagePart(Settings):
-    """Amount of a language in a mixture."""
+    """Amount of text of one language in a multilingual sample."""
 
     sources: Annotated[tuple[BlockName, ...], MinLen(1), Unique()]
     """Sources of the corpus that are in this language."""
@@ -62,13 +62,13 @@ class LanguagePart(Settings):
 
     @property
     def bytes(self) -> int:
-        """The maximum number of bytes (UTF-8) of text."""
+        """Maximum number of UTF-8 bytes of text."""
         return int(self.adjusted_words * bytes_per_word(premium_of(self.byte_premium)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample(SampleKeys, OneOfKeys):
-    """Random sample of another corpus, of a given number of characters or with a given amount of each language."""
+    """Random sample of another corpus, with a given number of characters or a given amount of text per language."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("size_of",): "size_of: bnc",
@@ -79,14 +79,14 @@ class Sample(SampleKeys, OneOfKeys):
     corpus: CorpusName
     """Corpus from which documents are drawn."""
     size_of: CorpusName = ABSENT
-    """Corpus whose number of characters is the size of the sample."""
+    """Corpus with the number of characters that the sample should have."""
     characters: Count = ABSENT
-    """Number of characters in the sample, instead of `size_of`."""
+    """Number of characters in the sample."""
     languages: Annotated[dict[BlockName, LanguagePart], MinLen(1)] = ABSENT
-    """Mixture of languages by name, instead of `size_of`; the amount of each language is set by its adjusted words."""
+    """Amounts of text by language, as adjusted words. The names of the languages are free."""
 
     def __post_init__(self) -> None:
-        """Refuse a source that two languages name."""
+        """Raise RefusedError if two languages name the same source."""
         parts = {} if self.languages is ABSENT else self.languages
         for name, count in Counter(source for part in parts.values() for source in part.sources).items():
             if count > 1:
@@ -94,7 +94,7 @@ class Sample(SampleKeys, OneOfKeys):
 
     @property
     def adjusted_words(self) -> int | None:
-        """Number of English words with the same content as a mixture of languages; None for other samples."""
+        """Number of English words with the same content as a multilingual sample; None for other samples."""
         return None if self.languages is ABSENT else sum(part.adjusted_words for part in self.languages.values())
 
 
@@ -103,22 +103,22 @@ class Group(SequenceGroup):
     """Selections that are grouped together."""
 
     selections: Annotated[tuple[SelectionName, ...], MinLen(1), Unique()]
-    """Selections in grouping order, by the names of files in config/selections/."""
+    """Selections, by the names of files in config/selections/, in the order in which their texts are grouped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sequences(SequenceKeys):
-    """Selections of text, grouped into sequences of a model's input length."""
+    """Selected texts, grouped into sequences of a model's input length."""
 
     groups: Annotated[tuple[Group, ...], MinLen(1)]
     """Groups of selections, in the order of the sequences."""
     held_out_from: CorpusName | None = None
-    """Corpus of sequences whose development and test sequences are reused; null holds out new sequences."""
+    """Another corpus of sequences whose development and test sequences are reused. null holds out new sequences."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFile(ConversionKeys, OneOfKeys):
-    """Raw sources, readers and splits of a corpus."""
+    """Sources, readers and splits of a corpus."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("sources",): "sources: [{name: letters, data: my_text, reader: plain_text}]",
@@ -132,28 +132,28 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     """Languages of the text, as two- or three-letter codes (ISO 639); recorded in exported models. If the list contains
     only en, paragraphs of plain text are split into sentences. An empty list means unknown."""
     byte_premium: BytePremium | dict[BlockName, BytePremium] | None = None
-    """Number of UTF-8 bytes of this language that correspond to one byte of English: a number, the name of a language
-    and script (eng_latn, nld_latn, zho_hans, zho_hant), or one of these for each source. A mixture uses the premiums
-    under its `languages`. Required by `word_count: adjusted`."""
+    """Number of UTF-8 bytes of this language that correspond to one byte of English. The value is a number, the name of
+    a language and script (eng_latn, nld_latn, zho_hans, zho_hant), or a mapping from sources to such values. A
+    multilingual sample has its byte premiums under `languages`. Required by `word_count: adjusted`."""
     word_count: WordCountName = "white_space"
-    """Definition of a word for budgets, checkpoints and tracks. white_space: pieces between white space. adjusted:
-    UTF-8 bytes divided by 5.43 times `byte_premium` (BabyLM's multilingual track). jieba: words of jieba (Chinese
-    BabyLM)."""
+    """Definition of a word for budgets, checkpoints and tracks. white_space: text between white space. adjusted: the
+    number of UTF-8 bytes divided by 5.43 times `byte_premium` (BabyLM's multilingual track). jieba: words found by
+    jieba (Chinese BabyLM)."""
     sources: Annotated[tuple[CorpusSource, ...], MinLen(1)] = ABSENT
     """Raw sources of the corpus, each with its reader."""
     sample: Sample = ABSENT
     """Random sample of the documents of another corpus."""
     sequences: Sequences = ABSENT
-    """Selections of text that are grouped into sequences of a model's input length."""
+    """Selected texts that are grouped into sequences of a model's input length."""
     sentence_model: DataName | None = None
-    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for the splitting into sentences; null uses this
-    project's model."""
+    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for splitting text into sentences. null uses the
+    parameters that Hatchery ships."""
     card_tokenizer: TokenizerName | None = None
     """Tokenizer whose subwords are also counted on the corpus card; null counts only words."""
 
     @property
     def made_from(self) -> Literal["sources", "sample", "sequences"]:
-        """The key that defines the corpus: sources, a sample of another corpus, or sequences of selections."""
+        """The key that defines the corpus: `sources`, `sample` or `sequences`."""
         return "sources" if self.sources is not ABSENT else "sample" if self.sample is not ABSENT else "sequences"
 
     @property
@@ -173,8 +173,8 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         return WordCounting(word_count="adjusted", byte_premium=single, byte_premiums=premiums)
 
     def _check_premiums(self) -> None:
-        """Refuse a byte premium next to the premiums of a mixture's languages, premiums of unknown sources, and a
-        missing premium.
+        """Raise RefusedError for a byte premium of a multilingual sample, premiums of unknown sources, or a missing
+        premium.
         """
         mixed = self.sample is not ABSENT and self.sample.languages is not ABSENT
         if mixed and self.byte_premium is not None:
@@ -211,7 +211,7 @@ class CorpusFile(ConversionKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyFile(VocabularySettings, OneOfKeys):
-    """Words of a vocabulary for reduced-vocabulary text, from child-directed transcripts or a released list."""
+    """A vocabulary for reduced-vocabulary text: words of child-directed transcripts, or a released word list."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_transcripts",
@@ -223,18 +223,20 @@ class VocabularyFile(VocabularySettings, OneOfKeys):
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["childes"] = ABSENT
-    """Folder of the generated demo data, instead of `data`."""
+    """Folder of the generated demo data."""
     dictionary: DataName | None = None
-    """Raw input with one word per line. A transcribed word is included if it is in the dictionary or ends in ion, ing,
-    est, er, ed or s; null includes every word. No effect on a word list."""
+    """Raw input with one word per line. A transcribed word is included if it is in this dictionary or ends in ion, ing,
+    est, er, ed or s. null includes every word. The key has no effect on word lists."""
     released: DataName | None = None
-    """Raw input with a CSV list (word, frequency) for comparison with the result; null compares nothing."""
+    """Raw input with a released vocabulary, a CSV list (word, frequency), with which the result is compared. null: no
+    comparison."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionFile(SelectionKeys, OneOfKeys):
-    """Sentences or spans within a vocabulary, or randomly drawn windows, from raw texts or another corpus's
-    documents."""
+    """Selected text: sentences or spans within a vocabulary, or randomly drawn windows, from raw text or another
+    corpus.
+    """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data", "options"): "data: my_text, options: {format: text}",
@@ -247,16 +249,17 @@ class SelectionFile(SelectionKeys, OneOfKeys):
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["bookcorpus", "c4", "cbt", "text", "wikipedia"] = ABSENT
-    """Folder of the generated demo data, instead of `data`."""
+    """Folder of the generated demo data."""
     options: RawTextOptions = ABSENT
     """Format and names of the raw files."""
     corpus: CorpusName = ABSENT
-    """Corpus whose documents of all splits are used, instead of raw texts; its readers have cleaned them."""
+    """Corpus whose documents, of all splits and after cleaning, are the text."""
     vocabulary: VocabularyName
-    """Vocabulary, by the name of a file in config/vocabularies/. Drawn windows are only counted against it."""
+    """Vocabulary, by the name of a file in config/vocabularies/. For windows, words outside of the vocabulary are only
+    counted."""
     sentence_model: DataName | None = None
-    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for the splitting into sentences; null uses this
-    project's model."""
+    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for splitting text into sentences. null uses the
+    parameters that Hatchery ships."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -270,7 +273,7 @@ class SelectionFile(SelectionKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerFile(TokenizerSettings, OneOfKeys):
-    """Training of a tokenizer, and its corpus."""
+    """Training of a tokenizer, and the corpus for its training."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("corpus", "kind"): "corpus: my_text, kind: wordpiece",
@@ -287,30 +290,29 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     corpus: CorpusName = ABSENT
     """Corpus on whose training documents the tokenizer is trained."""
     corpora: Annotated[tuple[CorpusName, ...], MinLen(1), Unique()] = ABSENT
-    """Corpora on which one tokenizer is trained together, instead of `corpus`; for example the sides of translation
-    pairs."""
+    """Corpora on which one tokenizer is trained, for example both sides of translation pairs."""
     path: NotEmpty = ABSENT
-    """Pretrained tokenizer, instead of a corpus: a tokenizer.json, or a SentencePiece model (*.model). Needs only
-    vocabulary_size, which is compared with the file; all other training keys have no effect."""
+    """Pretrained tokenizer: a tokenizer.json, or a SentencePiece model (*.model). The key vocabulary_size is required
+    and compared with the file; all other training keys have no effect."""
 
     encoded_units: EncodedUnit = "sentences"
     """Units in which corpora are encoded: separate sentences, or whole documents with a newline between paragraphs and
     a space between sentences (GPT-BERT)."""
 
     def __post_init__(self) -> None:
-        # Without `kind`, the check of the keys reports the problem.
+        # A missing `kind` is reported by the validation of the keys.
         if self.path is ABSENT and self.kind is not ABSENT:
             super().__post_init__()
 
     @property
     def trained_on(self) -> tuple[str, ...]:
-        """The corpora for the training of the tokenizer: one, several together, or none if it is read from a file."""
+        """The corpora on which the tokenizer is trained; empty if the tokenizer is read from a file."""
         if self.path is not ABSENT:
             return ()
         return self.corpora if self.corpora is not ABSENT else (self.corpus,)
 
     def training(self) -> dict[str, object]:
-        """Return the settings for the training (`TokenizerSettings`), or for reading the tokenizer from a file."""
+        """Return the settings of the training (`TokenizerSettings`), or of reading the tokenizer from a file."""
         if self.path is not ABSENT:
             return {"imported": True, "vocabulary_size": self.vocabulary_size}
         return keys_of(self, only=TokenizerSettings)
@@ -318,25 +320,25 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepType(CandidateKeys):
-    """Tokenizer type with its candidates."""
+    """A type of tokenizer in a sweep, with its candidates."""
 
     definition: Annotated[dict[str, Any], PartOf(TokenizerSettings)]
-    """Keys of a tokenizer without vocabulary_size; omitted keys have their defaults."""
+    """Keys of a tokenizer without vocabulary_size. Omitted keys have their default values."""
     reference: DataName | None = None
-    """Raw input, by its name in config.yaml: the tokenizer.json of the type's pretrained reference, whose word-split
-    ratio is measured on the same sample. null has no such file."""
+    """Raw input, by its name in config.yaml: tokenizer.json of a pretrained tokenizer of this type, whose word-split
+    ratio is measured on the same sample. null: no pretrained tokenizer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSweepFile(SweepKeys):
-    """Candidate tokenizers on a corpus, their measurement, and the rule that selects one of them."""
+    """Candidate tokenizers, the corpus on which they are measured, and the rule that selects one of them."""
 
     description: str = ""
     """Description for readers."""
     corpus: CorpusName
     """Corpus on which the candidates are trained and measured."""
     types: Annotated[dict[BlockName, SweepType], MinLen(1)]
-    """Tokenizer types by name, in the order of the tables; of types with equal ESMS, the first is selected."""
+    """Tokenizer types by name, in the order of the tables. If types have equal ESMS, the first type is selected."""
     morphemes_data: DataName | None = None
     """Raw input, by its name in config.yaml: a CSV list with the columns word and morphemes (separated by spaces). null
     uses `morphemes`."""

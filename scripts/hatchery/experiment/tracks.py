@@ -1,7 +1,7 @@
-"""The tracks of the BabyLM challenge; broken rules of a track are reported before any job starts.
+"""The tracks of the BabyLM challenge. Broken rules of a track are reported before any job starts.
 
 Source: docs/babylm.md, "What is allowed". Where the calls for papers of 2025 and 2026 differ, the stricter rule
-applies. The job counts the words of the text itself, before its first step.
+applies. Only the number of words in the training text is checked later, by the training job before its first step.
 """
 
 from collections.abc import Iterator
@@ -30,15 +30,15 @@ class Track:
     """The limits of a track."""
 
     words_seen: int | None
-    """Words shown to the model, repetitions included, over all trainings from which the model results; None for any
-    number.
+    """Maximum number of words shown to the model, including repetitions, summed over all trainings on which the model
+    depends. None: no limit.
     """
     corpus_words: int
     """Maximum number of words in the training text."""
     epochs: int | None = 10
-    """Maximum number of passes over the text; None for no limit."""
+    """Maximum number of passes over the training text. None: no limit."""
     word_count: WordCountName = "white_space"
-    """The rule for counting the words of both limits."""
+    """Rule for counting words, for both limits."""
 
 
 TRACKS: dict[TrackName, Track] = {
@@ -50,7 +50,7 @@ TRACKS: dict[TrackName, Track] = {
 
 
 def check_track(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Raise ConfigError with every rule of its track that the experiment `name` breaks; do nothing without a track."""
+    """Raise ConfigError, one line per broken rule of the track, for the experiment `name`."""
     if experiment.track is None:
         return
     track, problems = TRACKS[experiment.track], Problems()
@@ -75,7 +75,9 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
 
 
 def _size(track: Track, experiment: "Experiment", project: "Project") -> Iterator[str]:
-    """Yield a problem if the words are counted by another rule than the track's, or a mixture has too many words."""
+    """Yield a message if the corpus counts words by another rule than the track, or if a multilingual sample has too
+    many words.
+    """
     corpus = project.corpus(experiment.corpus)
     if corpus.word_count != track.word_count:
         yield (
@@ -92,8 +94,9 @@ def _size(track: Track, experiment: "Experiment", project: "Project") -> Iterato
 
 
 def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
-    """Yield a problem for a tokenizer or a selection of text that depends on other text than the experiment's training
-    text."""
+    """Yield a message if the tokenizer or a selection of text depends on text outside of the experiment's training
+    text.
+    """
     name, tokenizer = experiment.tokenizer, project.tokenizer(experiment.tokenizer)
     if tokenizer.path is not ABSENT:
         yield f"the tokenizer {name!r} is imported; {COUNTS}"
@@ -118,10 +121,10 @@ def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
 
 
 def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
-    """Return (vocabulary, selection that names it) for vocabularies from other text that determine which text a corpus
-    contains.
+    """Return (vocabulary, selection) for each vocabulary that depends on other text and determines the text of a
+    corpus.
 
-    Selections of windows are left out, because their text does not depend on a vocabulary. `seen` are the corpora that
+    Selections of windows are omitted, because their text does not depend on a vocabulary. `seen` are the corpora that
     the recursion has visited.
     """
     block, seen = project.corpus(corpus), seen | {corpus}
@@ -141,7 +144,7 @@ def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = froz
 
 
 def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -> Iterator[str]:
-    """Yield messages about broken rules in the settings of a run; a message begins with the key."""
+    """Yield a message for each rule that the settings of a run break; a message begins with the key."""
     if path_of(project, pretraining) is not None:
         yield f".initialise_from.path: {UNKNOWN}"
     if not trains(pretraining):
@@ -159,9 +162,9 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
 
 
 def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield messages about broken rules in the runs from which a run started, in any experiment.
+    """Yield a message for each rule that is broken by the chain of initial models of a run, in any experiment.
 
-    Wrong settings of such runs in this experiment are left out, because they are reported at their own keys.
+    Runs of this experiment with invalid settings are omitted, because they are reported at their own keys.
     """
     chain = ancestors(project, run.experiment, run.run, run.seed)
     for origin in chain:
@@ -175,8 +178,7 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
         if origin.experiment != name:
             yield from (f"{called}: pretraining{problem}" for problem in _own(track, pretraining, project))
     last = next((one for one in (run, *chain) if trains(pretraining_of(project, one))), run)
-    # The last training checks the limits of the track, because its counts of words and epochs include the earlier
-    # trainings.
+    # The limits are checked for the last training only, because its words and epochs include the earlier trainings.
     if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
         yield (
             f"{last.run!r} of {last.experiment} is the last training, whose words are not counted, because "
@@ -185,10 +187,10 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
 
 
 def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield the broken rules of a run with teachers, directly or through the runs on which it depends.
+    """Yield a message for each broken rule of a run that depends on teachers, directly or through other runs.
 
-    The words of all these trainings count, each training once. A budget includes the words of the models from which a
-    training starts, so each training adds its budget minus the budget of the training before.
+    The words of all trainings on which the run depends are added up, each training once. A budget includes the words of
+    the initial model, so the contribution of a training is the difference of both budgets.
     """
     everything = [run, *(one for one in taught_by(project, run) if one != run)]
     if not any(teachers_of(project, one.experiment, one.run, one.seed) for one in everything):
@@ -219,7 +221,7 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     trainings = [one for one in everything if trains(pretraining_of(project, one))]
     names = ", ".join(f"{one.experiment}/{one.name}" for one in trainings)
     words = [_increment(project, one, "words_seen") for one in trainings]
-    # A training whose budget is not in words is reported at its own key.
+    # A training whose budget is not in words is already reported at its own key.
     if track.words_seen is not None and None not in words and (total := sum(filter(None, words))) > track.words_seen:
         yield (
             f"the budgets of {names} have {total:,.0f} words together, expected at most {track.words_seen:,}: "
@@ -239,9 +241,7 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
 
 
 def _increment(project: "Project", run: Origin, key: str) -> float | None:
-    """Return the words or the epochs (`key`) of a run's budget minus the budget of the training before; None if either
-    budget is unknown.
-    """
+    """Return the words or epochs (`key`) that a run adds to its initial model; None if a budget is unknown."""
     before = trained_before(project, run.experiment, run.run, run.seed)
     own = _budgeted(project, run, key)
     earlier = 0 if before is None else _budgeted(project, before, key)

@@ -1,10 +1,10 @@
-"""The blocks of a configuration (the settings of one corpus, tokenizer, experiment and so on) before validation: the
-place of each block, and the merge with its base.
+"""Configuration blocks (the settings of one corpus, tokenizer, experiment and so on) as written in files, before
+validation.
 
-Most blocks are a file each. A task or a suite can also be a variant in the file of another task or suite. An
-experiment's file can contain its corpus and its tokenizer, which then have the experiment's name. A block is merged
-with its base key by key. The name of a block is a folder of `results/` and a part of patterns, so files with disallowed
-names are ignored; a request for such a file is answered with advice to rename it.
+Most configuration blocks have a file of their own. A task or a suite can also be a variant in the file of another task
+or suite. An experiment's file can contain its corpus and its tokenizer, which then have the experiment's name. A block
+is merged with its base, key by key. Names of blocks become folders of `results/` and parts of file-name patterns, so
+files with disallowed names are ignored; a message advises to rename such a file if it is requested.
 """
 
 import copy
@@ -25,17 +25,17 @@ from hatchery.settings.problems import Problems, alternatives
 from hatchery.training.objectives import DEFAULT_TASK
 
 Document = dict[str, Any]
-"""The content of a block in the file, before validation."""
+"""The keys of a configuration block, before validation."""
 
 INLINE = ("corpus", "tokenizer")
-"""Kinds of blocks that may be inline in an experiment, under the key of their kind."""
+"""Kinds of configuration blocks that an experiment may contain inline; the key is the name of the kind."""
 VARIANTS = "variants"
 _VARIED = ("task", "suite")
-"""Kinds of blocks that may be variants in the file of a block of the same kind."""
+"""Kinds of configuration blocks that may be variants in the file of another block of the same kind."""
 
 _BASED = (*_VARIED, "reading_table", "study", "experiment")
 _NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
-"""Keys whose entries have freely chosen names; a null entry leaves out the entry of the base."""
+"""Keys whose entries have names of the user's choice. A null entry removes the entry of this name from the base."""
 
 _INSTEAD_OF = {
     "warmup_steps": ("warmup_fraction", "warmup_steps_limit"),
@@ -45,12 +45,13 @@ _INSTEAD_OF = {
     "run": ("path",),
     "path": ("run", "experiment", "seed", "step"),
 }
-"""Keys that, if set, remove keys of the base, in addition to the groups of exclusive keys in settings classes."""
+"""Keys that, if set, remove keys inherited from the base, in addition to exclusive keys of settings classes
+(`ONE_OF`)."""
 
 
 @dataclass
 class _Variants:
-    """The file of each variant of a kind, the messages for names that occur twice, and the problems of unreadable
+    """The variants of one kind: the file of each variant, messages about repeated names, and problems of unreadable
     files.
     """
 
@@ -60,9 +61,9 @@ class _Variants:
 
 
 class WrittenBlocks:
-    """The unvalidated blocks below a folder (`config/`); each is read when it is first requested.
+    """The configuration blocks below a folder (`config/`), unvalidated. Each block is read when it is first requested.
 
-    A missing block is read from the folder `shipped`, if there is one.
+    Missing blocks are read from the folder `shipped`, if it is given.
     """
 
     def __init__(self, folder: Path, shipped: Path | None = None) -> None:
@@ -73,16 +74,20 @@ class WrittenBlocks:
         self._varied: dict[str, _Variants] = {}
 
     def names(self, kind: str) -> list[str]:
-        """Return the sorted names of the blocks of a kind of FOLDERS; files with disallowed names are left out."""
+        """Return the sorted names of the configuration blocks of a kind (a key of FOLDERS), without files of disallowed
+        names.
+        """
         files = self._files(kind)
         return sorted({*files, *self._variants(kind).files})
 
     def has(self, kind: str, name: str) -> bool:
-        """Return True if there is a block of this kind and name."""
+        """Return True if there is a configuration block of this kind and name."""
         return self.is_inline(kind, name) or name in self.names(kind)
 
     def place(self, kind: str, name: str) -> str:
-        """Return the place of a block for messages: its file, and the key in it if it is another block's file."""
+        """Return the file of a configuration block for messages, with the key if the block is inside another block's
+        file.
+        """
         if name not in self._files(kind):
             if stem := self._variants(kind).files.get(name):
                 return f"{self._file(kind, stem)}: {VARIANTS}.{name}"
@@ -91,28 +96,31 @@ class WrittenBlocks:
         return str(self._file(kind, name))
 
     def require(self, kind: str, name: str, where: str) -> None:
-        """Raise ConfigError with the nearest match unless exactly one block of this kind and name exists."""
+        """Raise ConfigError, with the nearest match, unless exactly one configuration block of this kind and name
+        exists.
+        """
         if name in self._variants(kind).twice:
             raise ConfigError(self._variants(kind).twice[name])
         if self.has(kind, name):
             return
         if wrong := misnamed_file(self.folder / FOLDERS[kind], name, self.names(kind)):
             raise ConfigError(wrong)
-        # Errors in files are reported first, because the name may be a variant in an unreadable file.
+        # Problems of unreadable files are reported first, because the name may be a variant in one of these files.
         self._variants(kind).unreadable.raise_any()
         studies = self.names("study") if kind == "experiment" else []
         known = self.names(kind)
         if name in studies:
             allowed = ", ".join(known) or "none"
             raise ConfigError(f"{where}: got {name!r}, which is a study, expected one of the experiments {allowed}")
-        # A name in the place of an experiment may be a misspelled study.
+        # The suggestions include studies, because the name of a study may have been given instead of an experiment.
         raise ConfigError(f"{where}: got {name!r}, no such {kind}{alternatives(name, known, also=studies)}")
 
     def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> Document:
-        """Return the keys of a block, merged with its base if it has one. Inline corpora and tokenizers are replaced by
+        """Return the keys of a configuration block, merged with its base. Inline corpora and tokenizers are replaced by
         names.
 
-        A key that the block sets to null does not get the base's value. Raises ConfigError for a circle of bases.
+        A key that is null in the block is not inherited. `below` are the blocks that have this block as base. Raises
+        ConfigError for a circle of bases.
         """
         self.require(kind, name, str(self.folder / FOLDERS[kind]))
         raw = self._own(kind, name)
@@ -133,11 +141,11 @@ class WrittenBlocks:
         return document
 
     def file_of_variant(self, kind: str, name: str) -> str | None:
-        """Return the block whose file contains a variant; None for a block that has its own file."""
+        """Return the configuration block whose file contains a variant; None for a block that has its own file."""
         return None if name in self._files(kind) else self._variants(kind).files.get(name)
 
     def has_raw_input(self, corpus: str) -> bool:
-        """Return True if there is a corpus of this name with an inline raw input."""
+        """Return True if the corpus exists and defines its raw input inline."""
         sources = self.read("corpus", corpus).get("sources") if self.has("corpus", corpus) else None
         found = sources if isinstance(sources, list) else []
         return any(isinstance(source, Mapping) and isinstance(source.get("data"), Mapping) for source in found)
@@ -150,7 +158,7 @@ class WrittenBlocks:
         if self.is_inline(kind, name):
             block = dict(self._document("experiment", name)[kind])
             if kind == "tokenizer" and not block.keys() & {"corpus", "corpora", "path"}:
-                # The tokenizer is trained on the corpus of the experiment.
+                # An inline tokenizer without `corpus` is trained on the experiment's corpus.
                 block["corpus"] = self.read("experiment", name).get("corpus")
             return block
         document = dict(self._document(kind, name))
@@ -161,9 +169,9 @@ class WrittenBlocks:
         return document
 
     def is_inline(self, kind: str, name: str) -> bool:
-        """Return True if a block is inline in the experiment of its name.
+        """Return True if a configuration block is inline in the experiment of its name.
 
-        Raises ConfigError if it has a file as well.
+        Raises ConfigError if the block also has a file.
         """
         if kind not in INLINE or name not in self._files("experiment"):
             return False
@@ -210,17 +218,17 @@ class WrittenBlocks:
 
 
 def _is_block(value: Any) -> bool:
-    """Return True if a value is the keys of a block instead of its name; sweeps are reported elsewhere."""
+    """Return True if a value is a mapping of keys and not a name or a sweep."""
     return isinstance(value, Mapping) and "sweep" not in value
 
 
 def _without_nulls(keys: Any) -> Any:
-    """Return the keys of a block without keys that are null, which only prevent inheritance."""
+    """Return the keys without null values, which only prevent inheritance from the base."""
     return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
 
 
 def _leave_out(document: Document, inherited: Document, keys: Sequence[str]) -> None:
-    """Remove null entries whose names occur in the base."""
+    """Remove null entries that also occur in the base."""
     entries, of_base = (reduce(_below, keys, holder) for holder in (document, inherited))
     for name in [name for name, entry in entries.items() if entry is None and name in of_base]:
         del entries[name]
@@ -232,7 +240,7 @@ def _below(holder: Document, key: str) -> Document:
 
 
 def is_name(name: str) -> bool:
-    """Return True if a block or a raw input may have this name."""
+    """Return True if a configuration block or a raw input may have this name."""
     return re.fullmatch(NAME, name) is not None and len(name) <= LONGEST_NAME
 
 
@@ -243,7 +251,8 @@ def allowed_name(name: str) -> str:
 
 
 def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str | None:
-    """Return advice for a file that was meant for the block `name` but has a wrong name or ending.
+    """Return advice for a file that was meant for the configuration block `name`, but has a disallowed name or a wrong
+    suffix.
 
     `taken` are the names of existing blocks. None if `folder` has no such file.
     """
@@ -259,11 +268,11 @@ def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str |
 
 
 def merged(base: Mapping[str, Any], overrides: Mapping[str, Any], settings: Any = Any) -> Document:
-    """Return `base` merged with `overrides`, key by key at every depth; lists are replaced as a whole.
+    """Return `base` merged with `overrides`, key by key at every depth; lists are replaced.
 
-    An objective with another `task` replaces the whole objective of the base. `settings` is the settings class of base
-    and overrides: a key removes the keys that exclude it, and null removes a key of the base if null is not an allowed
-    value.
+    `settings` is the settings class of both mappings. A key of `overrides` removes the keys that exclude it from the
+    base. null removes a key of the base, unless null is a valid value. An objective with another `task` replaces the
+    base's objective.
     """
     said = [key for key, value in overrides.items() if value is not None]
     replaced = {other for key in said for other in (*_INSTEAD_OF.get(key, ()), *other_ways(settings, key))}
