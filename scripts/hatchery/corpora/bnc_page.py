@@ -130,7 +130,7 @@ class Page:
         self.blocks: list[str] = []
 
     def clean(self, text: str) -> str:
-        """Return the text after the cleaning of this reading."""
+        """Return the text after the cleaning of the page's reading (as published or corrected)."""
         return clean(text, self._rules)
 
     def sentence(self, element: etree._Element) -> str:
@@ -278,7 +278,7 @@ class Speakers:
         return "[UNK]" if "unknown" in name.lower() else name
 
     def name(self, who: str) -> str:
-        """Return the name of a speaker and keep it for the rest of the text."""
+        """Return the name of a speaker; the speaker keeps this name for the whole text."""
         if who not in self._names:
             self._names[who] = self._draw()
         return self._names[who]

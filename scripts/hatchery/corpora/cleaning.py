@@ -1,4 +1,4 @@
-"""Repair of whitespace, contractions and quotes in text whose words were written apart, as corpora often store it.
+"""Repair of whitespace, contractions and quotes in text whose tokens are separated by spaces, as in many corpora.
 
 Source: docs/papers/ltg-bert.md, "Cleaning of text" (the BNC converter), and docs/papers/elc-bert.md, "Cleaning of text"
 (the BabyLM revision). The two cleaners have equal rules and fixes, except for the fields of `CleaningRules`. Each
@@ -44,7 +44,7 @@ _CLOSING = frozenset(".;:?!…,’)]}")
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """The differences between the two published cleaners, and our fixes, as switches."""
+    """Switches for the differences between the two published cleaners, and for our corrections."""
 
     contraction_ends: str = " "
     """Characters that may follow a contraction that is joined to the previous word."""
@@ -134,7 +134,7 @@ def _inside_abbreviation(text: str, stop: int) -> bool:
 
 
 def join_contractions(text: str, ends: str = " ") -> str:
-    """Join a contraction with the previous word if a character of `ends` follows: "do n't go" becomes "don't go"."""
+    """Join each contraction with the previous word if a character of `ends` follows: "do n't go" becomes "don't go"."""
     if "'" not in text or not _APART.search(text):
         return text
     for end in ends:

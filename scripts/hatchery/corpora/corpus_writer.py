@@ -5,8 +5,8 @@ files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `sampl
 decisions that a reader made without an option.
 
 A split is drawn from a document's own text, so neither the order of documents nor other documents matter, and documents
-with the same text are in the same split. With fractions, a document that appears, vanishes or moves leaves the split of
-every other document unchanged. With an exact number of development documents (the 35 texts of LTG-BERT), the documents
+with the same text are in the same split. With fractions, adding, removing or moving a document does not change the
+split of any other document. With an exact number of development documents (the 35 texts of LTG-BERT), the documents
 with the smallest draws are chosen. A fraction above zero gives at least one development document (the smallest draw),
 because an empty development split would be noticed only after the pretraining.
 """
@@ -127,7 +127,7 @@ def schema_of(with_licences: bool) -> pa.Schema:
 def document_row(
     doc_id: str, source: str, split: str | None, text: str, licence: str | None = None
 ) -> dict[str, object]:
-    """Return a row of a document shard, with its counts."""
+    """Return a row of a document shard, with its numbers of sentences, words and characters."""
     return {
         "doc_id": doc_id,
         "source": source,
@@ -142,8 +142,8 @@ def document_row(
 class CorpusWriter:
     """Writes the documents of a corpus in their order; after an exception no shard and no table is left.
 
-    `sources` are the names that documents may carry, in the order of the tables. On success the outputs are recorded in
-    `run`, and the counts of each split in its measures.
+    `sources` are the names of the documents' sources, in the order of the tables. On success, the outputs and the
+    counts of each split are recorded in `run`.
     """
 
     def __init__(

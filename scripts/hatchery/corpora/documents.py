@@ -5,8 +5,8 @@ have Markdown marks if the source has such elements.
 
 A reader is an object `READER` of the class `Reader` in its own file of `readers/`, with its options and the keys of its
 source. It lists the files of a source that are read, and streams the documents of one file. Files are read in different
-processes, so a document depends only on its file. Planning imports the file too, so slow imports (lxml, pyarrow) are
-inside the functions or in modules that the functions import.
+processes, so a document depends only on its file. Planning also imports the reader's file, so slow imports (lxml,
+pyarrow) are inside the functions or in modules that the functions import.
 """
 
 import hashlib
@@ -91,12 +91,12 @@ class ReaderContext:
 
     @property
     def before(self) -> int:
-        """Number of records in the file before `piece`."""
+        """Number of kept records (documents, rows or texts) in the file before `piece`."""
         return 0 if self.piece is None else self.piece.first
 
 
 def document_text(paragraphs: Iterable[Sequence[str]]) -> str:
-    """Return the shared text form of paragraphs of sentences, without empty sentences and paragraphs."""
+    """Return the text of a document with these paragraphs, without empty sentences and paragraphs."""
     blocks = (
         "\n".join(stripped for sentence in paragraph if (stripped := sentence.strip())) for paragraph in paragraphs
     )
@@ -156,7 +156,7 @@ class CorpusSourceKeys(OneOfKeys):
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader: the keys of its source in a corpus's file, the files that it reads, and the documents of one file."""
+    """A reader: the class of its sources, and functions that list the files of a source and read one file."""
 
     source: Any
     """Class of a source with this reader; the value of its key `reader` is the name of the reader's file."""

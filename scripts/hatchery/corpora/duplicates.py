@@ -61,8 +61,9 @@ def repeated(keys: Uints) -> Bools:
 
 @dataclass(frozen=True)
 class TextKeys:
-    """The keys of a corpus in its order. The long lines of document `d` have the indices `starts[d]` to `starts[d + 1]
-    - 1`.
+    """Keys of all documents and long lines of a corpus, in corpus order.
+
+    The long lines of document `d` have the indices `starts[d]` to `starts[d + 1] - 1`.
     """
 
     points: Uints
@@ -77,7 +78,7 @@ class TextKeys:
 
     @classmethod
     def read(cls, parts: Iterable[Path]) -> "TextKeys":
-        """Return the keys of the documents in some Parquet files."""
+        """Return the keys of the documents in Parquet files."""
         points, lines, counts = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)], [np.zeros(1, np.int64)]
         sources: list[str] = []
         given: list[str | None] = []
@@ -94,7 +95,7 @@ class TextKeys:
 
 
 class Duplicates:
-    """Flags of repeated texts of a corpus, in its order: `documents`, and `lines` for long lines."""
+    """Flags, in corpus order, of texts that occur earlier in the corpus: `documents`, and `lines` for long lines."""
 
     def __init__(self, keys: TextKeys, splits: list[str]) -> None:
         self.keys = keys
@@ -113,9 +114,9 @@ class Duplicates:
         return bool(self.documents[start:end].any() or lines.any())
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Return counts by source and split, in the order of the corpus; see HEADER.
+        """Return the rows of `duplicates.csv` (columns HEADER): counts by source and split, in corpus order.
 
-        For held-out text, the counts are those of texts that occur anywhere in the training text.
+        For held-out text, texts that occur anywhere in the training text are counted.
         """
         lengths = np.diff(self.keys.starts)
         trained = np.array([split == "train" for split in self.splits], dtype=np.bool_)

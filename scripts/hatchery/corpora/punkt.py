@@ -105,7 +105,7 @@ def untimed_tokenizer(parameters: PunktParameters) -> PunktSentenceTokenizer:
 
 
 class SentenceSpans:
-    """Finds the spans of sentences, identical to the given Punkt tokenizer with `realign_boundaries`."""
+    """Finds the spans of sentences; the results equal those of the given Punkt tokenizer with `realign_boundaries`."""
 
     def __init__(self, punkt: PunktSentenceTokenizer) -> None:
         self._punkt = punkt

@@ -1,4 +1,5 @@
-"""Raw files as bytes: the members of a source by name, decompressed by their suffix, and their division into pieces.
+"""Raw files as bytes: reading by name, decompression by suffix, and division into pieces. A member is a file in the
+folder or archive of a source.
 
 A text without marked documents is divided into documents: a document ends at the first blank line after SHORTEST bytes
 or, if there is no blank line, at the first line end after LONGEST bytes. In a text with extremely long lines, a

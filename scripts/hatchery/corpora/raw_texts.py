@@ -240,7 +240,8 @@ def _without_leak(text: str) -> str:
     """Return `text` without lines of a dump's markup at its beginning.
 
     WikiExtractor searches for the end of an empty page's text (`<text bytes="0" />`) and reads the next page's `<ns>`,
-    `<revision>` and so on as text. An article about this markup does not begin with a whole line `<ns>0</ns>`.
+    `<revision>` and so on as text. Articles about this markup are not changed, because they do not begin with a line
+    such as `<ns>0</ns>`.
     """
     if not text.lstrip().startswith(("<ns>", "<revision>", "<page>", "<sha1>", "</revision>", "</page>")):
         return text

@@ -1,9 +1,9 @@
 """A corpus of a given size: documents of another corpus, drawn at random up to a number of characters.
 
-Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until the number of characters
-reaches the BNC's. A document's rank comes from the SHA-256 of the seed and its name, so the choice does not depend on
-shards, order or other documents. The document that reaches the number is included whole, so the sample exceeds the
-wanted number of characters by less than one document.
+Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until their number of characters
+reaches the number of characters of the BNC. A document's rank comes from the SHA-256 of the seed and its name, so the
+choice does not depend on shards, order or other documents. The document that reaches the number is included whole, so
+the sample exceeds the wanted number of characters by less than one document.
 
 A corpus of several languages has parts instead of a number of characters; each part names some sources of the corpus
 and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). In a part, the
@@ -138,7 +138,7 @@ def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int
 
 
 def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
-    """Draw a sample and write it; see the stage `sample_corpus`."""
+    """Draw a sample and write its shards and tables; the stage `sample_corpus` calls this function."""
     parts = settings.parts
     wanted = None if parts is not None else wanted_characters(settings, size_of)
     number = {split: int(corpus.measures.get(split, {}).get("documents", 0)) for split in SPLITS}

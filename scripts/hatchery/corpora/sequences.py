@@ -43,7 +43,7 @@ _AFTER_MAXIMUM = "after the last sequence that was wanted"
 def group(
     settings: SequenceSettings, selection: Mapping[str, Manifest], held_out: Manifest | None, run: StageRun
 ) -> None:
-    """Group selections into sequences; see the stage `group_sequences`."""
+    """Group selections into sequences and write the corpus; the stage `group_sequences` calls this function."""
     names = settings.selections
     if set(names) != set(selection):
         raise ConfigError(

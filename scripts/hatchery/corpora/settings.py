@@ -123,7 +123,7 @@ class ConvertSettings(ConversionKeys):
 
 
 def refuse_repeated_names(sources: Any) -> None:
-    """Refuse sources of which two have one name."""
+    """Raise RefusedError if two sources have the same name."""
     for name, count in Counter(source.name for source in sources).items():
         if count > 1:
             raise RefusedError("sources", f"the name {name!r} is given {count} times, expected once")

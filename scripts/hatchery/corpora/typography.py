@@ -1,9 +1,9 @@
 """Punctuation in a uniform spelling, and repair of characters that an earlier conversion damaged.
 
-Source: docs/papers/ltg-bert.md, "Cleaning of text". Repair is the ftfy library's. The rules of the Moses punctuation
-normaliser for English are reimplemented here, because the library sacremoses runs about forty regular expressions on
-every text, most of them without a match. Both functions return the libraries' results; tests compare them on arbitrary
-text.
+Source: docs/papers/ltg-bert.md, "Cleaning of text". The library ftfy repairs damaged characters. The rules of the Moses
+punctuation normaliser for English are reimplemented here, because the library sacremoses runs about forty regular
+expressions on every text, most of them without a match. Both functions return the libraries' results; tests compare
+them on arbitrary text.
 """
 
 import re

@@ -16,7 +16,7 @@ from hatchery.export.write_export import generation_settings
 def export(model: str | PathLike[str], folder: str | Path) -> list[Path]:
     """Convert Hatchery's folder of a model to the new `folder`, which `transformers` loads; return its files.
 
-    Raises ModelError if the model was imported, or if `folder` is not empty, and the errors of `open_model`.
+    Raises ModelError for an external model, or if `folder` is not empty, and the errors of `open_model`.
     """
     opened, folder = open_model(model), Path(folder)
     place = Path(opened.where)

@@ -199,7 +199,7 @@ class _Walk:
             self.chain.problems.append(str(error))
 
     def _lies_outside(self, node: Node, link: Link) -> bool:
-        """Return True if an input outside of results/ (such as an imported model) is still unchanged at its path."""
+        """Return True if an input outside of results/ (such as an external model) is still unchanged at its path."""
         path = _read_from(node, link.name)
         return path is not None and self._index.add(path, link.digest)
 

@@ -79,7 +79,7 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     """Return a sentence that names the models that are not clearly better than a blind guess in any average.
 
-    "Clearly" means by more than the standard deviation over runs.
+    A model is clearly better if the difference exceeds the standard deviation over runs.
     """
     beats: dict[str, list[bool]] = {}
     for measure in headline:

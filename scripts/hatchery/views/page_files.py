@@ -1,4 +1,4 @@
-"""Parts of an experiment's page from other files: figures, sizes of corpora, and sentences written by models.
+"""Parts of an experiment's page that come from other files: figures, sizes of corpora, and sentences written by models.
 
 Links are relative to the page, so that a folder of results can be moved or sent. The sentences are outputs of the stage
 `fill_sentences`. Models with equal corpus, tokenizer and objective have equal prompts, and share a table.
@@ -39,7 +39,7 @@ def figure_of(path: Path) -> Markup:
     Raises ManifestError if the figure's file was altered.
     """
     drawing = read_text(verified_view(path))
-    # Matplotlib draws letters as paths, and writes each text as a comment next to its paths.
+    # Matplotlib draws letters as paths, and writes each text as an SVG comment next to these paths.
     marks = [sentence for label, sentence in MARKS.items() if f"<!-- {label} -->" in drawing]
     declared = declared_figures()[path.stem]
     return embedded_figure(path, " ".join([declared.caption, *marks]), declared.paragraphs)

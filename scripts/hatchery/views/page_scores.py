@@ -45,7 +45,7 @@ class ScoreTables:
     def overview(self, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
         """Return tables of averages with a caption.
 
-        If there are many models, the first ROWS_SHOWN are shown, grouped by their set of a grid.
+        If there are many models, the first ROWS_SHOWN are shown, grouped by set (of a grid).
         """
         if len(self.scores.models) >= ROWS_FROM:
             return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)

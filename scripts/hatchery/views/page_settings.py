@@ -53,7 +53,7 @@ class PageInputs:
     pretraining: Mapping[str, Path] = field(default_factory=dict)
     # The tables of a paper, if the experiment replicates a paper.
     tables: Path | None = None
-    # Sentences that the models wrote.
+    # Manifests of sentences that the models filled.
     filled: Mapping[str, Path] = field(default_factory=dict)
     costs: Sequence[Path] = ()
     # The table of all surprisals, if the experiment has texts under `surprisal`.

@@ -58,7 +58,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """The panels, and the legend (colours by label of the model), which is empty if each dot has its own line."""
+    """The panels, and the legend (colours by label of the model), which is empty if each dot is on a separate line."""
 
     panels: tuple[Panel, ...]
     legend: Mapping[str, str]

@@ -217,7 +217,7 @@ class PaperTable(ScoreTable):
 
 
 def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Line]:
-    """Return the lines with the best number of each column marked, separately among printed lines and among ours.
+    """Return the lines with the best number of each column marked, separately among printed lines and among our lines.
 
     Numbers with equal displayed digits count as equal; if several numbers are the best, all are marked. With
     `within_deviation`, a number is also marked if its distance from the best is at most the deviation of the best; if
@@ -322,5 +322,7 @@ def compared_cells(
 
 
 def verdict_counts(scores: Scores) -> str:
-    """Return the number of rows with each verdict, such as `3 within, 1 above`; empty without published values."""
+    """Return the number of comparisons with each verdict, such as `3 within, 1 above`; empty without published
+    values.
+    """
     return ", ".join(f"{count} {verdict}" for verdict, count in scores.verdicts().items())

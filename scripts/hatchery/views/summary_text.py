@@ -1,8 +1,8 @@
 """The summary as text: in Markdown (`summary.md`), and in plain ASCII for a terminal, at most 100 columns wide.
 
 On a terminal, measures are rows and models are columns; with ROWS_FROM or more models, models are rows, as on the page.
-Columns that do not fit side by side continue below. The terminal shows only the first metric of each task; summary.md
-contains all metrics.
+Columns that do not fit side by side are printed below. The terminal shows only the first metric of each task;
+summary.md contains all metrics.
 """
 
 import textwrap
@@ -137,8 +137,8 @@ def _texts(line: Line, starred: bool) -> list[str]:
 def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column], label_width: int) -> list[str]:
     """Return the lines of a section: the title next to the column headings, then the rows.
 
-    Columns that do not fit continue below. A title wider than the row names is on a separate line, and a wide row name
-    is wrapped.
+    Columns that do not fit are printed below. A title wider than the row names is on a separate line, and a wide row
+    name is wrapped.
     """
     lines: list[str] = []
     blanks = " " * INDENT

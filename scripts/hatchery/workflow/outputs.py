@@ -24,7 +24,7 @@ class ReadablePath(str):
     names: tuple[str, ...]
 
     def __new__(cls, experiment: str, kind: str, run: str, *names: str) -> "ReadablePath":
-        """Return the path of a result of a run or of an imported model."""
+        """Return the path of a result of a run or of an external model."""
         path = super().__new__(cls, "/".join(["results", experiment, kind, run, *names, "manifest.json"]))
         path.experiment, path.kind, path.run, path.names = experiment, kind, run, names
         return path

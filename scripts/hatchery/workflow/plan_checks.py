@@ -102,7 +102,7 @@ def _no_model(project: Project, data: str) -> str | None:
         return None  # Missing paths are reported with the missing raw data.
     if Path(root).is_file():
         return f"data.{data}.path: {root} is a file, expected the folder of a model"
-    # The import takes long, and only experiments with imported models need it.
+    # The import takes long, and only experiments with external models need it.
     from hatchery.evaluation.baselines.loading import check_files
 
     try:

@@ -34,7 +34,7 @@ class ResultPaths:
         return self.of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer)
 
     def models(self, experiment: str) -> dict[str, str]:
-        """Return the manifests of all models that an experiment evaluates, by run or name of the imported model."""
+        """Return the manifests of all models that an experiment evaluates, by run or name of the external model."""
         baselines = self.project.experiment(experiment).baselines
         others = {name: ReadablePath(experiment, "baselines", name) for name in baselines}
         milestones = self.project.milestones(experiment)

@@ -9,10 +9,10 @@ next corpus. Second, corpora without boundaries (AO-CHILDES, books) are divided 
 lines, so that the corpora can be split, shuffled and read in constant memory; with null, a file is one document.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
-zip of one of these ("Release of BabyLM 2023"): two tracks for training share one development and one test set. Since
-2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora, of which two are new. Since 2026
-the files end in `.train.txt`, and there are no development files. In the hub's Parquet files, a row of `text` is a
-line.
+zip archive of one of these. In a complete release, two training tracks share one development and one test set ("Release
+of BabyLM 2023"). Since 2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora, of which
+two are new. Since 2026 the files end in `.train.txt`, and there are no development files. In the hub's Parquet files, a
+row of `text` is a line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -78,8 +78,8 @@ def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: 
 
 
 def _track_of(source: RawSource, name: str) -> Track | None:
-    """Return the track of a file by the name of its folder, or of the source for a file at its top; None for other
-    names.
+    """Return the track of a file from the name of its folder or, for a file at the top level, of the source; None for
+    other names.
     """
     parents = PurePosixPath(name).parts[:-1]
     return _FOLDERS.get(parents[-1] if parents else source.root.stem)

@@ -68,7 +68,7 @@ def companions(source: RawSource, file: str, options: Wit3Options) -> list[str]:
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """Yield the pairs of two files, streamed; pairs with an empty side are counted as rejected.
 
-    Raises SourceError naming the shorter of two files, and the line of a segment that does not end in it.
+    Raises SourceError naming the shorter of two files, and the line of a segment without an end tag in the same line.
     """
     options: Wit3Options = context.options
     (partner,) = companions(source, file, options)

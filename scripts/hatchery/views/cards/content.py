@@ -182,7 +182,7 @@ def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
 
 
 def assumed_section(assumed: Sequence[Assumed]) -> Section:
-    """Return the section on file formats that our readers recognised without an option in the configuration."""
+    """Return the section on file formats that the readers recognised without an option in the configuration."""
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (

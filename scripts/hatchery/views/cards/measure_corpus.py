@@ -151,7 +151,7 @@ class Document(NamedTuple):
 
 @dataclass
 class SourceMeasurement:
-    """The measurements of one source."""
+    """The measurements of one source: lengths, samples and vocabulary."""
 
     vocabulary: Vocabulary
     samples: SampleChoice

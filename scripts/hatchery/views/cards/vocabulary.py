@@ -113,7 +113,7 @@ class VocabularyFacts:
 
 
 def facts_of(vocabularies: Sequence[Vocabulary], top: int) -> VocabularyFacts:
-    """Return the numbers of one source, or of several sources together, with the `top` most frequent words."""
+    """Return the numbers of words, types and hapaxes of one or several sources, with the `top` most frequent words."""
     merged = Counter[str]()
     for vocabulary in vocabularies:
         merged.update(vocabulary.frequencies)

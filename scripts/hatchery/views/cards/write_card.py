@@ -127,7 +127,7 @@ def statistics_csv(sizes: SizeTable) -> str:
 
 
 def comparison_csv(compared: Sequence[ComparedSize]) -> str:
-    """Return published sizes next to ours as CSV; missing numbers are empty fields."""
+    """Return published sizes and our sizes as CSV; missing numbers are empty fields."""
     rows = (
         (c.table, c.source, c.split, c.measure, _number(c.ours), _number(c.published), c.difference_percent, c.note)
         for c in compared

@@ -78,7 +78,7 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
 
 
 def scores_of(settings: RegularisedFigure, frame: pl.DataFrame) -> Scores:
-    """Return the scores of a test set, in points, by penalty strength and steps."""
+    """Return mean BLEU (0 to 100) of a test set, with standard error, by penalty strength and steps."""
     values: dict[RegularisedStart, list[float]] = {}
     for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):
         values.setdefault(settings.regularised[row["model"]], []).append(row["value"])

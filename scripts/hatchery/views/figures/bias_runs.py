@@ -66,7 +66,7 @@ def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, d
 
 
 def suites_of(runs: BiasRuns) -> list[str]:
-    """Return the suites of the tasks, each once."""
+    """Return the suites of the tasks, without duplicates."""
     return list(dict.fromkeys(task.suite for task in runs))
 
 

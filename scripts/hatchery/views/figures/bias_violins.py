@@ -162,7 +162,7 @@ def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks)
                 Violin(
                     model,
                     [run for rows in of_model for run in runs_of(rows)],
-                    # Without a value of every task there is no mean of the suite.
+                    # If a task has no value, the suite has no mean.
                     average_of_tasks([aggregate_runs(each) for each in of_model]).mean
                     if len(of_model) == len(tasks)
                     else None,

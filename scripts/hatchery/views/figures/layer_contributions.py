@@ -44,7 +44,7 @@ SMALLEST_CELL_POINTS = 22.0
 LARGEST_CELL_INCHES = 0.75
 # Width of the column of slopes after the last layer, in cell widths.
 SLOPE_CELLS = 1.2
-# With more rows than this, rows have the height of their text.
+# If there are more rows, each row is as high as its text.
 MOST_HIGH_ROWS = 24
 
 Rows = Sequence[tuple[str, LayerContribution]]

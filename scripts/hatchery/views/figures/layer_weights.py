@@ -47,7 +47,8 @@ Source: `layers.parquet`.
 COLOURS = {"okabe_ito": "PuOr_r", "grey": "Greys"}
 SCALE = ("layer weight × number of inputs", "(1 = plain residual stream)")
 LARGEST_AT_LEAST = 2.0
-# A number of four characters must fit into a cell, and cells must not become huge if there are few layers.
+# Minimum and maximum cell width: a number of four characters must fit into a cell, and a model with few layers must not
+# have huge cells.
 SMALLEST_CELL_POINTS = 17.0
 LARGEST_CELL_INCHES = 0.7
 LAYERS_FOR_TWO_COLUMNS = 14

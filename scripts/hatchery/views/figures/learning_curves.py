@@ -69,7 +69,9 @@ UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0,
 
 @dataclass(frozen=True)
 class Curve:
-    """Lines of one model: losses in nats per predicted token against tokens, sorted by step."""
+    """Training and development curve of one model: points (tokens, loss in nats per predicted token), sorted by
+    step.
+    """
 
     model: str
     training: list[Point]
@@ -130,9 +132,9 @@ def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[i
 
 
 def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
-    """Return the tokens per optimiser step if one number describes all points of all runs, otherwise None.
+    """Return the number of tokens per optimiser step if it is the same at all points of all runs, else None.
 
-    A point fits if its tokens differ from the straight line by at most 2 % of the maximum number of tokens of any run.
+    Deviations of at most 2 % of the largest number of tokens of a run are allowed.
     """
     points = [point for run in runs for point in run]
     last = max(points, key=lambda point: point.step, default=None)

@@ -88,7 +88,7 @@ PublishedMarks = Mapping[Key, PublishedValue]
 
 
 def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, PublishedValue]:
-    """Return the published values of the models in the experiment; empty without a paper.
+    """Return the published values of the models in the experiment; empty if the settings name no paper.
 
     Raises ConfigError if the settings name a paper that the tables lack, EvaluationError for an invalid table.
     """

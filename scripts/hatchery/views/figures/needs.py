@@ -44,7 +44,7 @@ class Need:
     asked_by: Callable[["Project", str], object] = lambda project, experiment: True
     """Returns a true value if an experiment has these results, according to its configuration."""
     of_others: bool = False
-    """True if imported models also have these results; nothing is known about the training of imported models."""
+    """True if external models also have these results; nothing is known about the training of external models."""
     asks: Asks | None = None
 
 

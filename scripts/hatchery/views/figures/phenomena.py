@@ -99,7 +99,9 @@ class SuiteBars:
     metric: str = ACCURACY
 
     def chances(self) -> dict[str, list[float]]:
-        """Return the scores of a blind guess by phenomenon: several if the models' items differ, else one."""
+        """Return the scores of a blind guess by phenomenon: several scores if the items differ between models, else
+        one.
+        """
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():
             if bar.blind_guess is not None and name in found:

@@ -43,7 +43,7 @@ class LawPanel:
 def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
     """Return a panel for each entry of the analysis and each source of curves with data points.
 
-    Titles name the entry if there are several.
+    If there are several entries, titles name the entry.
     """
     found = []
     for entry, rows in entries.items():

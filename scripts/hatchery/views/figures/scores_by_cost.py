@@ -57,7 +57,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def draw_scores(settings: FigureSettings, entries: Mapping[str, Rows]) -> Figure:
-    """Return the figure: two panels for each suite of each entry."""
+    """Return the figure: two panels for each suite in each entry of the analysis."""
     style, size = settings.style, settings.style.font_size
     panels = [
         (suite if len(entries) == 1 else f"{entry}: {suite}", [row for row in models if row["suite"] == suite])

@@ -79,7 +79,7 @@ APART = "\nmodels of "
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 # Each value has a tick only if there are at most this number of values.
 MOST_TICKS = 8
-# Horizontal distance between dots at the same word, on an axis of words; words are 1 apart.
+# Horizontal distance between dots at the same tick, on an axis whose values are words; ticks are 1 apart.
 WORD_GAP = 0.12
 
 Values = dict[str, dict[str, float]]
@@ -121,8 +121,8 @@ def draw(settings: SweptFigure, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """Return the panels without those that show a single model because its score is not comparable with other models'
-    scores.
+    """Return the panels, except panels that show a single model because its score is comparable with no other model's
+    score.
 
     If this leaves no panel, return one panel without lines, whose title lists all scores.
     """
@@ -301,7 +301,7 @@ def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], 
             above = [up_to(highest, mean, spread) for _, mean, spread in points]
             look = looks[name]
             if panel.ticks:
-                # Dots at the same word are shifted along x, so that none covers another.
+                # Dots at the same tick are shifted along x, so that no dot covers another.
                 places = [place + (index - (len(panel.lines) - 1) / 2) * WORD_GAP for place in places]
             axes.errorbar(places, means, [spreads, above], fmt=look.marker, color=look.colour, ms=size * 0.5)
         else:

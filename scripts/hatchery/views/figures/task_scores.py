@@ -135,7 +135,7 @@ def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskSco
 def suite_scores(
     settings: FigureSettings, measured: pl.DataFrame, published: PublishedMarks
 ) -> dict[str, list[TaskScores]]:
-    """Return for each suite its tasks, sorted by name, with their first metric, then the averages over tasks."""
+    """Return for each suite the scores of its tasks (first metric, sorted by task), then the averages over tasks."""
     models = models_in_order(settings.runs)
     panels: dict[str, list[TaskScores]] = {}
     for (suite,), mine in sorted(measured.partition_by("suite", as_dict=True).items()):

@@ -203,7 +203,7 @@ def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, st
 
     Raises ManifestError for an altered table, EvaluationError if the seeds of a model differ in their layers.
     """
-    # Rounded to four decimals, as all numbers of `summary.csv` are.
+    # Values are rounded to four decimals, like all numbers of `summary.csv`.
     return {
         (entry.model, settings.papers_task(entry.task)): Shares(
             tuple(round(percent, 4) for percent in entry.percent), round(entry.slope, 4)

@@ -24,7 +24,7 @@ BoldRule = Literal["best", "within_deviation"]
 
 @dataclass(frozen=True)
 class RowLayout(Settings):
-    """A published row under its printed name."""
+    """A published row with its printed name."""
 
     row: str
     """Name of the row in config/published/values."""
@@ -50,7 +50,7 @@ class BlockLayout(Settings):
 
 @dataclass(frozen=True)
 class ColumnLayout(Settings):
-    """One number of every row. Omitted keys are inherited from the table."""
+    """A column: one number of every row. Omitted keys are inherited from the table."""
 
     heading: str
     """Heading of the column."""

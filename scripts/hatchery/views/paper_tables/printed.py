@@ -20,7 +20,7 @@ from hatchery.views.score_table import PUBLISHED, Digits, Line, Score
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a paper with our models that replicate it; `row` is empty for a model that replicates no row."""
+    """A row of a paper, and our models that replicate the row; `row` is empty for a model that replicates no row."""
 
     heading: str
     row: str
@@ -29,7 +29,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class EntryBlock:
-    """The rows of a block, with the block's heading and track."""
+    """Rows under a common heading, with this heading and their track."""
 
     heading: str
     track: str
@@ -57,7 +57,7 @@ def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]
 def entry_blocks(
     blocks: Sequence[BlockLayout], settings: PaperTablesSettings, present: Iterable[str]
 ) -> list[EntryBlock]:
-    """Return the rows of a table with the models that replicate them; `present` are the models with a number.
+    """Return the rows of a table with the models that replicate these rows; `present` are the models with a number.
 
     Our models are only in blocks of the experiment's track. Models that replicate no published row are listed under
     their labels at the end of the last block of this track. Models that replicate a row of another table are omitted.

@@ -1,7 +1,7 @@
 """Tables of scores: ELC-BERT Tables 1 to 3 and 7 to 10, LTG-BERT Tables 2, 3 and 6 to 8.
 
-Below the printed line of a model are the lines of our models that replicate it, in the same units and digits. If a
-paper has models as columns, each task has a printed line and a line with our score.
+Below the printed line of a model are the lines of our models that replicate this model, in the same units and with the
+same digits. If a paper has models as columns, each task has a printed line and a line with our score.
 
 Our scores are read from `summary.parquet` under the paper's names. A summary has no rows for two scores that the
 organisers of BabyLM 2023 computed (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP
@@ -45,8 +45,9 @@ Scores = Mapping[str, Mapping[Measure, Aggregate]]
 def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
     """Return the scores of all models of `settings`; a model without scores has an empty mapping.
 
-    Raises ManifestError for an altered file or one that is not a summary. Raises EvaluationError, which names the file,
-    for a summary of another experiment, a model that the settings do not list, and rows with equal names in the paper.
+    Raises ManifestError for an altered file or a file that is not a summary. Raises EvaluationError, which names the
+    file, for a summary of another experiment, a model that the settings do not list, and rows with equal names in the
+    paper.
     """
     scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
     for row in read_summary(path):

@@ -60,7 +60,7 @@ class PaperTableView:
 
     @property
     def shown(self) -> Table:
-        """Return the table without caption and notes, for a page that shows them around the table."""
+        """Return the table without caption and notes, for a page that shows caption and notes separately."""
         return Table(self.table.columns, self.table.groups, label=self.heading)
 
 

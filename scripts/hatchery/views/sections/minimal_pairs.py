@@ -62,7 +62,7 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
 
 
 def _averages_agree(summary: Summary, suite: str) -> bool:
-    """Return True if phenomenon and paradigm average are equal for all models, as when each phenomenon has one
+    """Return True if phenomenon and paradigm average are equal for all models, for example if each phenomenon has one
     paradigm.
     """
     for model in summary.models:

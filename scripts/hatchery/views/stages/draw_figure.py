@@ -38,7 +38,7 @@ MOST_DRAWN = 40
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
     """Return the settings of a figure of an experiment or a study; it draws at most the first MOST_DRAWN models.
 
-    Imported models come last, and are drawn in figures of an experiment if they have the needed results. If some
+    External models come last, and are drawn in figures of an experiment if they have the needed results. If some
     experiments of a study lack the needed results, their models are not drawn, and the figure names these experiments.
     """
     declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
@@ -79,7 +79,7 @@ def _parts_without(project: "Project", study: str, needs: Collection[str]) -> li
 def _baselines(
     project: "Project", experiment: str, needs: Collection[str], runs: Sequence[SeededRun]
 ) -> Sequence[SeededRun]:
-    """Return the imported models of an experiment if they have all kinds of results `needs`; empty for a study."""
+    """Return the external models of an experiment if they have all kinds of results `needs`; empty for a study."""
     if not needs or not all(NEEDS[need].of_others for need in needs) or project.is_study(experiment):
         return ()
     return baseline_runs(project.experiment(experiment).baselines, runs)
@@ -116,7 +116,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
 
 
 @Stage(
-    # Version of the code that all figures share; each figure also has a version in its declaration.
+    # Version of the code that all figures share; the declaration of each figure also contains a version.
     version=1,
     settings=figure_settings,
     inputs=figure_inputs,
