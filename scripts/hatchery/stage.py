@@ -41,12 +41,12 @@ MODELS = ("pretraining", "baselines")
 """Folders of an experiment with models: trained models, and external models."""
 
 MODEL = "results/models/{model}/manifest.json"
-"""Path pattern of the manifest of a model: trained, imported, or an intermediate checkpoint."""
+"""Path pattern of the manifest of a model: trained, external, or an intermediate checkpoint."""
 ADDRESS = rf"{NAME}-[0-9a-f]{{{DIGITS}}}"
-"""Pattern of an address, which is the folder name of a result that experiments share: a name, a hyphen, and the digest of the
+"""Pattern of an address, the folder name of a result that experiments share: a name, a hyphen, and the digest of the
 job's specification (`job_spec`)."""
 IMPORTED = "imported-"
-"""Prefix of the addresses of external models; no other address has this prefix, because names of corpora have no hyphen."""
+"""Prefix of the addresses of external models; no other address has this prefix, because corpus names have no hyphen."""
 
 
 def one_of(names: Iterable[str]) -> str:

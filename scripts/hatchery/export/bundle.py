@@ -42,8 +42,8 @@ class Statement:
 
 @dataclass
 class Module:
-    """A module divided into statements. `external` and `internal` map the names that imports bind to their origins:
-    in other packages, and in this library.
+    """A module divided into statements. `external` maps imported names to their origins in other packages, `internal`
+    to their origins in this library.
     """
 
     name: str
@@ -225,7 +225,9 @@ def _text(statements: Sequence[Statement]) -> str:
 
 
 def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
-    """Return the imports from other packages that the copied statements use, each once, standard library first."""
+    """Return the imports from other packages that the copied statements use, without duplicates, standard library
+    first.
+    """
     plain: set[tuple[str, str]] = set()
     named: dict[str, set[str]] = {}
     for module, statements in parts:

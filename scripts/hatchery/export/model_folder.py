@@ -1,6 +1,6 @@
 """Writes a folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
 
-The weights are bit-identical to those of pretraining, with the parameter names of the classes in the modelling file.
+The weights are bit-identical to the pretrained weights, with the parameter names of the classes in the modelling file.
 The tokenizer is the tokenizer of pretraining, changed to add special tokens and to recognise the mask token within
 texts. The modelling file is bundled from a root module, which defines the family's classes by code that all families
 share. For a family that is an encoder with a head, the root module is generated here from the family's record. Other

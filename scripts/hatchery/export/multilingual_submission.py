@@ -182,7 +182,7 @@ def _gain(manifest: Manifest) -> float:
 def _labels(manifests: Mapping[str, Manifest]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield (name, predicted labels of scored rows) of the runs with the first seed and learning rate.
 
-    For part-of-speech tagging, the labels are those of the words of the test sets.
+    For part-of-speech tagging, the labels of all words of the test sets are returned.
     """
     columns = ["rows", "seed", "learning_rate", "row", "scored", "prediction"]
     for name, manifest in manifests.items():
@@ -266,5 +266,5 @@ def report(
 
 
 def all_names(suites: str, tasks: str) -> tuple[list[str], list[str]]:
-    """Return the names, in the configuration, of the suites and the tasks of a submission."""
+    """Return the configuration's names of the suites and the tasks of a submission."""
     return [f"{suites}_{task}" for task in zero_shot_tasks()], [f"{tasks}_{name}" for name in finetuned_names()]

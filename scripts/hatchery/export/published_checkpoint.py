@@ -1,4 +1,5 @@
-"""Converts a checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code to a folder like that of a pretraining.
+"""Converts a checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code to a folder like the folder of a
+pretraining.
 
 Properties that the tensors determine are detected and checked: the family, the attention gate, the layer weights, the
 sentence-pair head, the position tables, and the output matrix, which must equal the word embedding. Other properties
@@ -95,7 +96,7 @@ def checkpoint_config(
     layer_weighting: str | None = None,
     position_head_layout: str | None = None,
 ) -> ModelConfig:
-    """Return our configuration of a published model; `where` is the file that messages name.
+    """Return our configuration of a published model; `where` is the file's name in messages.
 
     Keys of `published` that our configuration does not have are ignored. Raises ModelError if `layer_weighting` or
     `position_head_layout` is missing, unknown, or contradicts the weights.

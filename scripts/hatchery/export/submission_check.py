@@ -176,7 +176,7 @@ def undefined_surprisals(value: Mapping[str, Any]) -> int:
 def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:
     """Return one line for each part of the file whose number of rows differs from the official files.
 
-    The organisers' collator drops such parts.
+    The organisers' collator drops these parts.
     """
     by_block: dict[str, dict[str, int]] = {}
     for count in expected:

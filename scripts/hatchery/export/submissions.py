@@ -36,7 +36,7 @@ def submitted_run(project: "Project", name: str, key: SubmissionKey = "submissio
 
 
 def suite_names(wanted: "Submission") -> list[str]:
-    """Return the names of the suites that a submission requires by the rules of its edition (year of BabyLM)."""
+    """Return the names of the suites that a submission requires by the rules of its edition (the year of BabyLM)."""
     return [f"{wanted.suites}_{suite}" for part in RULES[wanted.edition].suites for suite in suites_of(part)]
 
 

@@ -2,7 +2,7 @@
 
 Snakemake plans with the current profile and configuration, and functions of the Slurm plugin build the commands, so the
 shown commands equal the commands that Snakemake would submit. All jobs of the target are planned, including finished
-ones. `sbatch --test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a
+jobs. `sbatch --test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a
 job. Because it accepts some jobs that would wait forever, the output of `sinfo` is also checked: for partitions that
 are down, and for run times above the partition's limit, which Slurm only refuses if EnforcePartLimits is set (tried
 with Slurm 22.05).
@@ -116,8 +116,8 @@ _BLOCK = "the block `cluster` of config/config.yaml"
 
 
 def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
-    """Return the `sbatch` commands as text; jobs whose commands differ only in the job's name are represented by the
-    first.
+    """Return the `sbatch` commands as text; of jobs whose commands differ only in the job's name, only the first
+    command is shown.
     """
     kinds: dict[tuple[str, str], list[ClusterJob]] = {}
     for job in jobs:

@@ -105,7 +105,8 @@ def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
     """Return the number of bytes on each device for parameters, gradients and optimiser.
 
     Activations and DeepSpeed's buffers are not included. ZeRO stage 1 divides the moments among the devices, stage 2
-    also the gradients, stage 3 also the parameters. Each device also has a copy of the parameters that it updates.
+    also the gradients, stage 3 also the parameters. From stage 1 on, each device also has a copy of the parameters that
+    it updates.
     """
     whole = parameters * BYTES_PER_VALUE
     share = -(-whole // devices)

@@ -34,7 +34,7 @@ _MOST_FILES = 3
 
 @dataclass(frozen=True)
 class Cause:
-    """A reason why a job would run; reasons of a rule's jobs with equal texts are counted together."""
+    """A reason why a job would run; equal reasons of several jobs of a rule are counted together."""
 
     kind: str
     text: str
@@ -117,7 +117,7 @@ def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Differen
 
 
 def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
-    """Return the settings in `params`, the parameters that Snakemake recorded for an output, each as a `repr`."""
+    """Return the settings among `params`, the parameters (as `repr` texts) that Snakemake recorded for an output."""
     found = [text for text in params if '"stage":' in text]
     return json.loads(ast.literal_eval(found[0])) if len(found) == 1 else None
 
@@ -153,8 +153,8 @@ def _some(names: Sequence[str]) -> list[str]:
 
 
 def reasons_text(rules: Sequence[RuleReasons], full: bool = False) -> str:
-    """Return one line per rule with its number of jobs and the reasons; a reason of only some jobs has the number of
-    these.
+    """Return one line per rule with its number of jobs and the reasons; if a reason concerns only some jobs, their
+    number is stated.
     """
     rows = [
         (entry.rule, f"{entry.jobs:,} job{'s' if entry.jobs != 1 else ''}", _causes(entry, full)) for entry in rules

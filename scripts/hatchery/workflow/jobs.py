@@ -11,8 +11,8 @@ which are links to the storage paths and are created when the workflow starts.
     results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
                                                            finetuning, finetuning_jobs, filled_sentences
 
-The digest is that of the file with the job's specification (`hatchery.job_spec`), from which a cluster job reads its
-settings.
+The digest is the digest of the file with the job's specification (`hatchery.job_spec`), from which a cluster job reads
+its settings.
 """
 
 import os
@@ -131,7 +131,7 @@ class Jobs:
         return self._by_digest[digest]
 
     def is_requested(self, address: str) -> bool:
-        """Return True if a result requested in this invocation has this address."""
+        """Return True if a result requested in this Snakemake call has this address."""
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
@@ -154,7 +154,7 @@ class Jobs:
         return f"{self._result(path).folder}/manifest.json" if isinstance(path, ReadablePath) else path
 
     def is_outdated_link(self, path: ReadablePath) -> bool:
-        """Return True if a readable path is a link to a result with other settings than the current ones."""
+        """Return True if a readable path is a link to a result with other settings than the current settings."""
         return Path(path).exists() and os.path.realpath(path) != os.path.realpath(self.storage_path(path))
 
     def targets_for(self, paths: Iterable[str]) -> list[str]:
@@ -217,8 +217,8 @@ class Jobs:
         return self._shared[path]
 
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
-        """Return the manifests, by name, of the milestones (in words or tokens) of a run and of the runs from which it
-        starts.
+        """Return the manifests, by name, of the milestones (in words or tokens) that a run and its initial runs
+        save.
         """
         return {
             kept.milestone: MODEL.format(model=self._milestone_address(where, kept))
@@ -230,7 +230,7 @@ class Jobs:
         return f"{trained}/{milestone_place(milestone.milestone)}"
 
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
-        """Return the address of the model, trained or imported, to which a result of this kind belongs."""
+        """Return the address of the model (trained or external) to which a result of this kind belongs."""
         known = self.project.experiment(experiment).baselines
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
             return self._milestone_address(experiment, milestone)
@@ -259,8 +259,8 @@ class Jobs:
     def names(self, model: str, address: str = "") -> dict[str, str]:
         """Return the names of the result with this address: `experiment`, `run`, and `suite`, `task` or `batch`.
 
-        If several experiments share the result, the names are those of the first request. Empty if the result was not
-        requested.
+        If several experiments share the result, the names of the first requested result are returned. Empty if the
+        result was not requested.
         """
         found = self.results_at(model, address)
         return {"experiment": found[0].experiment, "run": found[0].run, **found[0].names} if found else {}

@@ -23,9 +23,9 @@ def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_j
     """Return the beginning of a training's command: the launcher, followed by the Python interpreter.
 
     In a Slurm job in MPI mode, the numbers of nodes and tasks are explicit, because the variables of the job step are
-    not set when the rule's command runs, and `srun` without them starts too few tasks or distributes them unevenly.
-    Elsewhere, the processes use the `gpus_here` GPUs of this machine, but at most the number of GPUs per node that the
-    rule requests.
+    not set when the rule's command runs, and without these numbers `srun` starts too few tasks or distributes tasks
+    unevenly. Elsewhere, the processes use the `gpus_here` GPUs of this machine, but at most the number of GPUs per node
+    that the rule requests.
     """
     nodes, per_node = shape_of(resources)
     if nodes * per_node == 1:

@@ -62,7 +62,7 @@ def read_request(argv: Sequence[str]) -> Request | None:
     """Return the targets and options in `argv`, Snakemake's command line beginning with the program.
 
     The line is parsed here because Snakemake passes targets to the workflow only after it has read the Snakefile.
-    Return None if the command line is not Snakemake's, or requests no output.
+    Return None for a command line of another program, or one that requests no output.
     """
     program = Path(argv[0]) if argv else Path()
     if program.name != "snakemake" and (program.name, program.parent.name) != ("__main__.py", "snakemake"):
@@ -210,7 +210,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
 
 
 def is_module(workflow: Any) -> bool:
-    """Return True if our Snakefile is read as a module of another workflow."""
+    """Return True if Hatchery's Snakefile is read as a module of another workflow."""
     return not workflow.modifier.is_main_snakefile()
 
 

@@ -33,7 +33,7 @@ class ReadablePath(str):
 def readable_path(experiment: str, kind: str, place: str) -> ReadablePath:
     """Return the readable path of a result; `place` is `<run>`, `<run>/<suite>` and so on, depending on the kind.
 
-    Raises ConfigError if the number of parts of `place` is wrong.
+    Raises ConfigError if `place` has too few or too many components.
     """
     run, *names = place.split("/")
     named = SHARED[kind][1].names
@@ -67,7 +67,7 @@ class Outputs:
         return str(pattern).format(**values)
 
     def each(self, stage: str, output: str = "", **values: str | Iterable[str]) -> dict[str, str]:
-        """Return paths of an output by value of the wildcard for which a list of values is given."""
+        """Return paths of an output; one wildcard has a list of values, and the paths are returned by value."""
         fixed = {name: value for name, value in values.items() if isinstance(value, str)}
         [(wildcard, names)] = ((name, value) for name, value in values.items() if not isinstance(value, str))
         return {name: self(stage, output, **fixed, **{wildcard: name}) for name in names}

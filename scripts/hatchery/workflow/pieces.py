@@ -1,8 +1,8 @@
 """Checks whether trainings that exceed a job's time limit can finish within the number of attempts.
 
 An attempt that is stopped at its time limit counts as failed. The next attempt continues the training, with a higher
-limit, up to that of the partition. After the number of attempts that Snakemake's `retries` allow, the training remains
-unfinished.
+limit, up to the limit of the partition. After the number of attempts that Snakemake's `retries` allow, the training
+remains unfinished.
 """
 
 from collections.abc import Iterable, Iterator

@@ -148,7 +148,7 @@ def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> 
 def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], project: Project) -> str:
     """Return the message for a target that is neither a rule nor a file that a rule makes.
 
-    It suggests the most similar name.
+    The message suggests the most similar name.
     """
     if "/" not in target and (near := nearest(target, rules)):
         return f"{target}: unknown rule{near}"

@@ -54,7 +54,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
 
     In a folder without a Snakefile, the Snakefile of the checkout is used. Snakemake's output is suppressed. Raises
     PlanError for a wrong command line, profile or rule, and SystemExit with the messages of `workflow.open_workflow`
-    for a wrong configuration or target.
+    for an invalid configuration or target.
     """
     printed = StringIO()
     if not any(Path(name).is_file() for name in SNAKEFILES):

@@ -113,7 +113,9 @@ class ResultPaths:
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
 
     def order_model(self, experiment: str, run: str) -> list[str]:
-        """Return a list with the manifest of the model whose loss orders the text of a pretraining; empty without."""
+        """Return a list with the manifest of the model whose loss orders the text of a pretraining; empty if no model
+        orders the text.
+        """
         chosen = self.project.seeded_run(experiment, run)
         found = order_model_of(self.project, experiment, chosen.model, chosen.seed)
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]

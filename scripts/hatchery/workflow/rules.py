@@ -115,7 +115,7 @@ class Rules:
         return with_plain_errors(manifest)
 
     def kept(self, wildcards: Any) -> str:
-        """Return the path of the manifest to which a readable path must link; a parameter of the rule."""
+        """Return the path of the manifest to which a readable path must link; this path is a parameter of the rule."""
         return self.jobs.storage_path(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
 
     def _as_input(self, path: str, made: Path) -> str:

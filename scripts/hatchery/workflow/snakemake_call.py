@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def is_real_run(workflow: Any) -> bool:
-    """Return True if this Snakemake process may write files: it is the one that the user started, and no dry run."""
+    """Return True if this Snakemake process may write files: the user started this process, and it is not a dry run."""
     return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
 
 
