@@ -1,8 +1,7 @@
 """Suites of the BabyLM 2023 archive other than BLiMP and GLUE: the supplement of minimal pairs, and MSGS.
 
 The supplement has five files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). Three files contain
-questions, separated from their answers by a newline. A fragment that makes a text good in one pair makes a text bad in
-the twin of this pair.
+questions, separated from their answers by a newline. Pairs come as mirrored twins (see `rows`).
 
 In a sentence of MSGS (docs/papers/babylm-evaluation.md, "MSGS"), a linguistic and a surface feature agree or disagree.
 There are three linguistic features: the main verb ends in -ing, the construction is control rather than raising, and
@@ -46,8 +45,10 @@ def _exchanged(one: Texts, other: Texts) -> list[Texts]:
 
 
 def hypernym(draw: Draw, group: int) -> Contrasts:
-    """Return "Tom found a hammer, so Tom found a tool" as good and the reverse inference as bad; the opposite if
-    negated.
+    """Return pairs with an inference from a noun to its category as good, and the reverse inference as bad.
+
+    An example is "Tom found a hammer, so Tom found a tool". If the sentences are negated, the reverse inference is
+    good.
     """
     draw(A_=NAMES, V=GENERAL_VERBS, P=place, N=CLASSIFIED)
     up, down = "A {0} a N P , so A {0} a N.category P", "A {0} a N.category P , so A {0} a N P"
@@ -63,9 +64,7 @@ def _turns(draw: Draw, kind: str) -> Texts:
 
 
 def qa_congruence_easy(draw: Draw, group: int) -> Contrasts:
-    """Return questions of two types as good with an answer of the right type, and as bad with an answer of the other
-    type.
-    """
+    """Return pairs of a question with an answer of the right type (good), and with an answer of another type (bad)."""
     one, other = _EASY[group % len(_EASY)]
     return f"{one}_{other}", "answer_type", _exchanged(_turns(draw, one), _turns(draw, other))
 

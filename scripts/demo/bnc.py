@@ -60,7 +60,7 @@ class _Writer:
         self.words(element, words[3:])
 
     def paragraph(self, parent: etree._Element, sentences: Sequence[Words], tag: str = "p", **attributes: str) -> None:
-        """Append an element `tag` with these sentences, such as a paragraph."""
+        """Append an element `tag` (by default, a paragraph) with these sentences."""
         element = etree.SubElement(parent, tag, attributes)
         for words in sentences:
             self.sentence(element, words)

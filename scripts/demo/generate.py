@@ -78,7 +78,7 @@ class _Generator:
         return random.Random(f"{self.settings.seed}/layout/{name}")
 
     def bnc_files(self, count: int) -> Iterator[tuple[str, bytes]]:
-        """Yield (path, content) of BNC texts: after every two written texts follows one spoken text."""
+        """Yield (path, content) of BNC texts: one spoken text follows every two written texts."""
         texts = max(2, count // _DOCUMENTS_PER_BNC_TEXT)
         for index in range(texts):
             text_id = f"{chr(65 + index // 260 % 26)}{chr(65 + index // 10 % 26)}{index % 10}"

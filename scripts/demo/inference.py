@@ -88,7 +88,8 @@ def cb(draw: Draw, label: int, group: int) -> TaskRow:
     """Return a premise such as "Helen knew that Tom did not thank Jane" and a hypothesis "Tom thanked Jane".
 
     As in the original data set, the labels are 0 (entailment), 1 (contradiction) and 2 (neutral). Solving the task
-    requires to know whether the outer verb presupposes its clause, and the negations in clause and hypothesis.
+    requires knowing whether the outer verb presupposes its clause, and comparing the negations in clause and
+    hypothesis.
     """
     draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
     denied = group % 2

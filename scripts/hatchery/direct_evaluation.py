@@ -125,9 +125,9 @@ def surprisals(
     """Return the surprisal of each word in bits: one row per word, with the columns of `surprisal.words.SCHEMA`.
 
     `model` is as in `evaluate`. `texts` are a list of texts, a table with the texts in `column`, or a `Path` of a file
-    or folder (docs/surprisal.md lists the formats). The columns of a table follow ours; for a file, there are also
-    columns `file` and `line`. Other `settings` are described in docs/surprisal.md: `scoring`, `separator`,
-    `leading_blank`, and, if each row is one word, `text` and `order`.
+    or folder (docs/surprisal.md lists the formats). The columns of the given table follow these columns; for a file,
+    there are also columns `file` and `line`. Other `settings` are described in docs/surprisal.md: `scoring`,
+    `separator`, `leading_blank`, and, if each row is one word, `text` and `order`.
 
     Raises EvaluationError, which names the number of the text, for a value that is not text, and for a text that is too
     long for the model; ConfigError for a missing column and for wrong settings; and the errors of `open_model`.
@@ -210,7 +210,9 @@ def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, 
 
 
 def _project() -> Project:
-    """Return the configuration in the current folder combined with the shipped configuration, or only the latter."""
+    """Return the configuration in the current folder combined with the shipped configuration, or only the shipped
+    configuration.
+    """
     return open_project() if Path("config").is_dir() else Project(shipped_config())
 
 

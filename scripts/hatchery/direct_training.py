@@ -203,7 +203,9 @@ def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -
 
 
 def _checked_folder(folder: Path) -> Path:
-    """Return the absolute path of `folder`. Raises ConfigError if it contains other files than those of a training."""
+    """Return the absolute path of `folder`. Raises ConfigError if the folder contains files that are not from a
+    training.
+    """
     folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: got a file, expected a folder for the model")

@@ -1,6 +1,6 @@
 """Errors for the user: Hatchery's exceptions, and one-line messages for errors of the machine.
 
-A message is one line that says what is wrong, where, and what was expected. Programs print such an error without a
+A message is one line that says what is wrong, where, and what was expected. Programs print these errors without a
 traceback; other exceptions are bugs of Hatchery and are shown with a traceback. A full disk, missing write permission
 and lack of memory are errors of the machine, in whichever library they occur. Libraries written in Rust or C++ name
 these causes only in the text of their exceptions, so the text is searched.
@@ -92,8 +92,8 @@ _MEMORY = (
     "not enough memory; run again with fewer processes or smaller micro-batches (compute in config/config.yaml) or "
     "with more memory for the job; finished results are kept"
 )
-# Matches "No space left on device (os error 28)" by tokenizers, and "Os { code: 28, kind: StorageFull, ... }" by
-# safetensors.
+# This pattern matches "No space left on device (os error 28)" by tokenizers, and "Os { code: 28, kind: StorageFull, ...
+# }" by safetensors.
 _NUMBER = re.compile(r"\(os error (\d+)\)|Os \{ code: (\d+),")
 _NO_MEMORY = re.compile(
     r"can't allocate memory|cannot allocate memory|out of memory|bad_alloc|can't start new thread|"
@@ -109,7 +109,7 @@ _NO_ROOM_FILES = 256
 def writing_refused(folder: Path) -> str | None:
     """Return an error message if `folder` is not writable, else None.
 
-    It is called early, because Snakemake would fail with a traceback.
+    Snakemake would fail with a traceback in this case, so the folder is checked first.
     """
     if os.access(folder, os.W_OK | os.X_OK):
         return None
@@ -123,7 +123,7 @@ _LINKS = ("gpus", "profiles", "slurm")
 def links_lost(project: Path) -> str | None:
     """Return an error message if git has written files instead of links, else None.
 
-    Snakemake would run without its profile.
+    Without the links, Snakemake would run without its profile.
     """
     lost = [name for name in _LINKS if (project / name).is_file()]
     if not lost:
@@ -135,7 +135,9 @@ def links_lost(project: Path) -> str | None:
 
 
 def error_number(error: BaseException) -> int | None:
-    """Return the system error number (errno) that caused an exception of any library; None if there is none."""
+    """Return the system error number (errno) that caused an exception of any library; None if no system error caused
+    it.
+    """
     if isinstance(error, OSError):
         return error.errno
     found = _NUMBER.search(str(error))

@@ -9,7 +9,7 @@ A stage is a function (`stage.py`). Names and types of its parameters determine 
 - A parameter of type `Manifest`: an input manifest, already read. A `Path` is an input that the function opens itself;
   an `OutputPath` is a file that the function writes.
 - Other parameters are settings such as `runtime`, numbers and texts.
-- `inputs`: a dataclass whose fields are such inputs, for functions with many inputs.
+- `inputs`: a dataclass whose fields are inputs of these types, for functions with many inputs.
 
 Before and after the call, each input is compared with its recorded checksum, so the functions need not check files.
 """

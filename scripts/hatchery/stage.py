@@ -2,7 +2,7 @@
 
 A stage `name` is the file `<package>/stages/name.py` with the record, the settings and the function `name`. The
 Snakefile builds the rule `name` from the record. Planning imports the files of all stages, so numerical libraries are
-imported inside the function. A job only imports the file of its own stage.
+imported inside the function. A job imports only the file of its own stage.
 """
 
 import inspect
@@ -50,7 +50,7 @@ IMPORTED = "imported-"
 
 
 def one_of(names: Iterable[str]) -> str:
-    """Return a regular expression that matches only these names; if there are none, it matches no name."""
+    """Return a regular expression that matches only these names; without names, the expression matches nothing."""
     return "|".join(names) or "-"
 
 

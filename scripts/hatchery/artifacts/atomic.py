@@ -54,7 +54,7 @@ _LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.partial")
 
 
 def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
-    """Yield (path, process id of the writer) of the temporary files below a folder.
+    """Yield (path, process id of the writer) of each temporary file below a folder.
 
     Only files whose final name begins with `beginning` are considered.
     """

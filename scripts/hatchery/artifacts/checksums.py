@@ -1,9 +1,9 @@
 """Digests of settings (canonical JSON, SHA-256) and of files, and checks of files against recorded checksums.
 
-Checksums are recorded in manifests, source manifests, and `.sha256` files next to summaries and figures. A file is only
-read to check it if its size or modification time differs from the recorded one. So a job usually reads only the
-metadata of its inputs; files that were copied, restored or touched are read again. Each error message is one line with
-the file, the expected value and the actual value.
+Checksums are recorded in manifests, source manifests, and `.sha256` files next to summaries and figures. A check reads
+a file only if its size or modification time differs from the recorded values. So a job usually reads only the metadata
+of its inputs; files that were copied, restored or touched are read again. Each error message is one line with the file,
+the expected value and the actual value.
 """
 
 import hashlib

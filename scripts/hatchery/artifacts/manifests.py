@@ -202,7 +202,7 @@ def volatile_facts(manifest: Path) -> dict[str, Any]:
 
 
 def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
-    """Return the SHA-256 of the files that a stage reads, by name of the input, sorted.
+    """Return the SHA-256 of the files that a stage reads, sorted by name of the input.
 
     Raises ManifestError for a missing file.
     """

@@ -29,8 +29,8 @@ class _Branch:
 def tree_text(title: str, chain: Chain, full: bool = False) -> str:
     """Return the chain as a tree below `title`; the text ends in a newline.
 
-    Unless `full`, settings are shortened, if a stage has several runs, only the first is complete and the others show
-    differences from it, and only the first raw files of a source are listed.
+    Unless `full`, settings are shortened, and only the first raw files of a source are listed. If a stage has several
+    runs, only the first run is shown completely; the other runs show differences from the first run.
     """
     writer = _Writer(chain, full)
     root = _Branch(title, branches=[writer.branch(link) for link in chain.roots])

@@ -111,7 +111,7 @@ def save_drawings(
 
 
 def save_svg(figure: Figure, path: str | Path, title: str) -> None:
-    """Write the figure to `path` as SVG, atomically and reproducibly. Call inside `figure_style`."""
+    """Write the figure to `path` as SVG, atomically and reproducibly. Call this function inside `figure_style`."""
     write_text(path, _svg(figure, title))
 
 

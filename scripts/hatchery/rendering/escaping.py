@@ -82,7 +82,7 @@ def breakable(text: str) -> Markup:
 def markdown_text(text: str, foreign: bool = True) -> str:
     """Return text on one line, escaped so that Markdown, also in a table, does not interpret it as Markdown or HTML.
 
-    Text that is not `foreign`, such as our own names and notes, is escaped only as needed, so that the file is
+    Text that is not `foreign`, such as names from the configuration, is escaped only as needed, so that the file is
     readable.
     """
     escaped = _FOREIGN_MARKDOWN if foreign else _OWN_MARKDOWN

@@ -27,8 +27,8 @@ def licence_entries(licences: Iterable[str]) -> dict[str, object]:
 def licence_id(licences: Iterable[str]) -> str:
     """Return the hub's identifier of the licence of a model or data set made from sources under `licences`.
 
-    It is `unknown` if a source has no licence, `apache-2.0` if all sources are generated, and `other` in all other
-    cases, because a program cannot decide which licence terms of the data apply to a model.
+    The identifier is `unknown` if a source has no licence, `apache-2.0` if all sources are generated, and `other` in
+    all other cases, because a program cannot decide which licence terms of the data apply to a model.
     """
     found = set(licences)
     if not found or any(map(is_unknown, found)):
@@ -37,7 +37,7 @@ def licence_id(licences: Iterable[str]) -> str:
 
 
 def is_unknown(licence: str) -> bool:
-    """Return True if the text `licence` means that no licence is known, or that each document has its own."""
+    """Return True if the text `licence` means that no licence is known, or that each document has its own licence."""
     text = licence.lower().strip()
     return text in UNKNOWN_LICENCES or text.startswith(("none;", "not stated", "that of each"))
 

@@ -157,7 +157,7 @@ class Text:
 
 @dataclass
 class Section:
-    """One section of a card; `prose` is written by us and may contain Markdown."""
+    """One section of a card; `prose` comes from Hatchery's code, not from foreign text, and may contain Markdown."""
 
     title: str
     prose: list[str] = field(default_factory=list)
