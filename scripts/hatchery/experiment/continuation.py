@@ -105,7 +105,9 @@ def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[
 
 
 def trained_before(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
-    """Return the nearest of the `ancestors` that has training steps. A run without steps has seen no further words."""
+    """Return the nearest of the `ancestors` that has training steps, because a run without steps has seen the same
+    words as its initial model.
+    """
     chain = ancestors(project, experiment, run, seed)
     return next((one for one in chain if trains(pretraining_of(project, one))), None)
 

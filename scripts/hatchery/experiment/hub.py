@@ -10,7 +10,9 @@ RUN = "{run}"
 
 @dataclass(frozen=True)
 class HubRepository(Settings):
-    """Repository on the hub. The workflow uploads nothing; only `scripts/upload_model.py` uploads."""
+    """Repository on the Hugging Face hub. The workflow itself uploads nothing; `scripts/upload_model.py` uploads
+    models.
+    """
 
     repository: str
     """Owner and name, as in `me/babylm-ltg-bert`. `{run}` is replaced by the name of the run, so that each run has its

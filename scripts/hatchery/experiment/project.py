@@ -177,7 +177,7 @@ class Project:
             raise ConfigError(expansion.as_in_the_file(str(error))) from None
 
     def expansion(self, experiment: str) -> Expansion:
-        """Return the expansion of an experiment's file to runs."""
+        """Return the experiment's file with complete runs (`expansion.py`)."""
         if experiment not in self._expansions:
             raw, place = self.written.read("experiment", experiment), self.place("experiment", experiment)
             self._expansions[experiment] = write_out(experiment, raw, place)

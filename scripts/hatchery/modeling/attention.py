@@ -30,14 +30,14 @@ class TokenCache:
     kept: tuple[Tensor, Tensor] | None = None
 
     def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append keys and values of the next tokens; store and return the result."""
+        """Append keys and values of the next tokens to the cache, and return the keys and values of all tokens."""
         if self.kept is not None:
             keys, values = torch.cat([self.kept[0], keys], dim=2), torch.cat([self.kept[1], values], dim=2)
         self.kept = (keys, values)
         return self.kept
 
     def rows(self, chosen: Tensor) -> "TokenCache":
-        """Return the cache of the rows `chosen` int64 [B'] of the batch."""
+        """Return the cache of the sequences with indices `chosen` int64 [B'] in the batch."""
         if self.kept is None:
             return TokenCache()
         return TokenCache((self.kept[0].index_select(0, chosen), self.kept[1].index_select(0, chosen)))
@@ -51,7 +51,7 @@ class LayerCache:
     own: TokenCache
 
     def rows(self, chosen: Tensor) -> "LayerCache":
-        """Return the cache of the rows `chosen` int64 [B'] of the batch."""
+        """Return the cache of the sequences with indices `chosen` int64 [B'] in the batch."""
         source = (self.source[0].index_select(0, chosen), self.source[1].index_select(0, chosen))
         return LayerCache(source, self.own.rows(chosen))
 
@@ -67,7 +67,7 @@ class Packing(NamedTuple):
     """Number of positions of a sequence, T."""
 
     def pack(self, values: Tensor) -> Tensor:
-        """Return the kept positions [N, ...] of `values` [B, T, ...]."""
+        """Return `values` [B, T, ...] at the computed positions only, [N, ...]."""
         return values.flatten(0, 1).index_select(0, self.rows)
 
     def unpack(self, values: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ class AttentionInputs(NamedTuple):
     relative_embedding: Tensor | None = None
     """The normalised table [2 * bucket_size - 1, D]; None without relative positions."""
     positions: PositionIndices | None = None
-    """Indices of the pairs of tokens in the score tables; None without relative positions."""
+    """Indices of query-key pairs in the tables of position scores; None without relative positions."""
     mask: Tensor | None = None
     """Keys that each query may attend to; None allows all keys.
 
@@ -138,10 +138,10 @@ def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, de
 
 
 def none_if_all_tokens(mask: Tensor | None) -> Tensor | None:
-    """Return `mask`, or None if it is known to hide no token.
+    """Return `mask`, or None if the mask is known to hide no token.
 
-    On the CPU reading the mask is cheaper than applying it to all scores; on a GPU reading it would synchronise with
-    the device, and under torch.compile it would break the graph.
+    On the CPU, reading the mask is cheaper than applying it to all scores. On a GPU, reading the mask would synchronise
+    with the device, and under torch.compile it would break the graph.
     """
     if mask is None or mask.device.type != "cpu" or torch.compiler.is_compiling():
         return mask

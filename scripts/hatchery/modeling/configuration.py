@@ -95,7 +95,7 @@ class EncoderSizes(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(EncoderSizes):
-    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a model of any family. Raises ConfigError, naming key and value, for an invalid value."""
 
     vocab_size: Count
     """Number of subwords, special tokens included."""
@@ -112,6 +112,6 @@ class ModelConfig(EncoderSizes):
         return self.vocab_size
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields that are set, ready for JSON."""
+        """Return the configuration as a dictionary for JSON, without omitted defaults (`dumped_values`)."""
         values = dataclasses.asdict(self)
         return {key: values[key] for key in dumped_values(self)}

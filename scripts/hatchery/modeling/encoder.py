@@ -70,7 +70,9 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout, as fine-tuning protocols do. Raises ModelError."""
+        """Use `probability` at every dropout, as fine-tuning protocols do. Raises ModelError for an invalid
+        probability.
+        """
 
 
 # If padding is less than this share of a batch, rearranging sequences in every layer costs more than computing padding.

@@ -19,7 +19,9 @@ def stream(seed: int, name: str) -> torch.Generator:
 
 @torch.no_grad()
 def truncated_normal_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
-    """Fill `tensor` from a normal distribution of standard deviation `deviation`, truncated at two deviations."""
+    """Fill `tensor` with draws from a normal distribution of standard deviation `deviation`, truncated at two
+    deviations.
+    """
     values = torch.empty(tensor.shape, dtype=torch.float32)
     nn.init.trunc_normal_(values, std=deviation, a=-2 * deviation, b=2 * deviation, generator=stream(seed, name))
     tensor.copy_(values)
@@ -27,14 +29,14 @@ def truncated_normal_(tensor: Tensor, deviation: float, seed: int, name: str) ->
 
 @torch.no_grad()
 def normal_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
-    """Fill `tensor` from a normal distribution of standard deviation `deviation`."""
+    """Fill `tensor` with draws from a normal distribution of standard deviation `deviation`."""
     values = torch.empty(tensor.shape, dtype=torch.float32)
     tensor.copy_(values.normal_(0.0, deviation, generator=stream(seed, name)))
 
 
 @torch.no_grad()
 def uniform_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
-    """Fill `tensor` from a uniform distribution around 0 of standard deviation `deviation`."""
+    """Fill `tensor` with draws from a uniform distribution around 0 of standard deviation `deviation`."""
     values, bound = torch.empty(tensor.shape, dtype=torch.float32), math.sqrt(3) * deviation
     tensor.copy_(values.uniform_(-bound, bound, generator=stream(seed, name)))
 

@@ -50,7 +50,7 @@ class EncoderDecoderSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig(EncoderDecoderSizes, ModelConfig):
-    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a translation model. Raises ConfigError, naming key and value, for an invalid value."""
 
     pad_token_id: Natural = 1
     """Id of the padding token of the tokenizer; no token attends to it."""

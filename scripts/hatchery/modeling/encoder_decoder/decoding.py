@@ -38,22 +38,22 @@ def positions(first: int, length: int, size: int, device: torch.device) -> Tenso
 
 
 def norm(config: EncoderDecoderConfig) -> LayerNorm:
-    """Return a layer norm of the model."""
+    """Return a new layer norm with the model's width and epsilon."""
     return LayerNorm(config.hidden_size, config.layer_norm_eps, affine=True)
 
 
 def norm_before(config: EncoderDecoderConfig) -> LayerNorm | None:
-    """Return the norm before a block; None if norms follow the sums."""
+    """Return the norm before a block in pre-norm models; None in post-norm models."""
     return norm(config) if config.normalisation == "pre_norm" else None
 
 
 def norm_behind(config: EncoderDecoderConfig) -> LayerNorm | None:
-    """Return the norm after a sum; None if norms precede the blocks."""
+    """Return the norm after a residual sum in post-norm models; None in pre-norm models."""
     return norm(config) if config.normalisation == "post_norm" else None
 
 
 def feed_forward(config: EncoderDecoderConfig) -> FeedForward:
-    """Return the block of two linear layers with a ReLU between them."""
+    """Return a feed-forward block: two linear layers with a ReLU between them."""
     return FeedForward(
         config.hidden_size,
         config.intermediate_size,
@@ -117,7 +117,7 @@ def _summed(hidden: Tensor, added: Tensor, behind: LayerNorm | None) -> Tensor:
 
 
 class SourceEncoder(LayeredEncoder):
-    """The encoder, with the embedding that the decoder shares."""
+    """The encoder of the source, with the embedding that the decoder also uses."""
 
     def __init__(self, config: EncoderDecoderConfig, weighting: LayerWeighting | None = None) -> None:
         super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])

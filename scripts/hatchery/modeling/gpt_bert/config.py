@@ -58,7 +58,7 @@ class GptBertSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class GptBertConfig(GptBertSizes, ModelConfig):
-    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a GPT-BERT model. Raises ConfigError, naming key and value, for an invalid value."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,9 +171,9 @@ class SpanHead(nn.Module):
 class SpanClassifier(TaskModel):
     """A probe on an encoder, which is frozen by default. Each target consists of one or two spans.
 
-    With `multi_label`, each label has a sigmoid: labels are 0 or 1 [N, n_labels], and predictions bool. Without, labels
-    and predictions are class ids int64 [N]. Raises ModelError for invalid sizes, and for a `layer_reading` that does
-    not fit the encoder.
+    With `multi_label`, each label has a sigmoid: labels are 0 or 1 [N, n_labels], and predictions bool. Without
+    `multi_label`, labels and predictions are class ids int64 [N]. Raises ModelError for invalid sizes, and for a
+    `layer_reading` that does not fit the encoder.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ProbeOptions) -> None:

@@ -30,7 +30,7 @@ class SummedLoss(NamedTuple):
 
     @property
     def mean(self) -> Tensor:
-        """Return `loss_sum / n_labelled`, or 0 without labels."""
+        """Return `loss_sum / n_labelled`, or 0 if no unit is labelled."""
         return self.loss_sum / self.n_labelled.clamp(min=1)
 
 

@@ -77,7 +77,7 @@ class ModernSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class ModernConfig(ModernSizes, ModelConfig):
-    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a plain modern transformer. Raises ConfigError, naming key and value, for an invalid value."""
 
 
 @dataclass(frozen=True, kw_only=True)
