@@ -107,7 +107,7 @@ class LtgBertSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class LtgBertConfig(LtgBertSizes, ModelConfig):
-    """Configuration of an LTG-BERT or ELC-BERT model. Raises ConfigError, naming key and value, for an invalid value."""
+    """Configuration of an LTG-BERT or ELC-BERT model. Raises ConfigError, naming the key, for an invalid value."""
 
 
 @dataclass(frozen=True, kw_only=True)

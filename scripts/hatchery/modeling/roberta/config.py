@@ -67,7 +67,7 @@ class RobertaSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaConfig(RobertaSizes, ModelConfig):
-    """Configuration of a model of the reduced-vocabulary study. Raises ConfigError, naming key and value, for an invalid value."""
+    """Configuration of a model of the reduced-vocabulary study. Raises ConfigError for an invalid value."""
 
     pad_token_id: Natural = 1
     """Id of the padding token of the tokenizer; padding gets no position, and its embedding no gradient."""
