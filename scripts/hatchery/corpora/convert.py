@@ -68,13 +68,12 @@ class FileGroup:
     sentence_model: Path | None
     files: tuple[str, ...]
     files_digest: str
-    """Digest of the names of all files that are read of this source, because a reader may depend on the list
-    of files.
-    """
+    """Digest of the names of all files that the reader reads from this source, because a reader may depend on the list
+    of files."""
     count: int
-    """Number of files of the source that are read."""
+    """Number of files that the reader reads from this source."""
     piece: Piece | None = None
-    """The part of the file that is read, if the group is one file; None for whole files."""
+    """The piece of the file to read, if the group is one file; None if complete files are read."""
 
     @property
     def bytes(self) -> int:

@@ -35,8 +35,8 @@ class RawDocument:
     text: str
     split: Split | None = None
     licence: str | None = None
-    """The licence of this document; empty if the source's column of licences is empty here, None if the source has no
-    such column."""
+    """The licence of this document; empty if the document's cell in the source's column of licences is empty, None if
+    the source has no column of licences."""
 
 
 @dataclass
@@ -77,13 +77,13 @@ class ReaderContext:
     options: Any
     """The reader's options dataclass."""
     rejections: Rejections
-    """Collects the texts that are left out."""
+    """Counts and samples of the texts that the reader leaves out."""
     split_sentences: Callable[[str], list[str]]
-    """Splits one paragraph into sentences."""
+    """Function that splits one paragraph into sentences."""
     files: int | None = None
-    """Number of files of the source that are read; None if unknown."""
+    """Number of files that the reader reads from the source; None if unknown."""
     piece: Piece | None = None
-    """The part of its file that is read; None for the whole file."""
+    """The piece of the file to read; None for the complete file."""
     english: bool = False
     """True if all text of the corpus is English according to its settings."""
     assumed: Counter[str] = field(default_factory=Counter)
@@ -147,11 +147,11 @@ class CorpusSourceKeys(OneOfKeys):
     """Name of the source in documents and statistics."""
     data: Annotated[DataName | SourceKeys, NameOr()] = ABSENT
     """Raw input, by its name under `data` in config.yaml, or its keys directly. A raw input given by keys has the name
-    of the corpus, so a corpus can have only one."""
+    of the corpus, so a corpus can have only one raw input given by keys."""
     embedded: Literal[
         "bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel", "multilingual"
     ] = ABSENT
-    """Folder of the generated demo data, instead of `data`."""
+    """Folder in the generated demo data that contains the raw files, instead of `data`."""
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,14 @@ class Reader:
     """A reader: the class of its sources, and functions that list the files of a source and read one file."""
 
     source: Any
-    """Class of a source with this reader; the value of its key `reader` is the name of the reader's file."""
+    """Class of a source with this reader; the value of the key `reader` is the name of the reader's file."""
     files: Callable[[RawSource, Any], list[str]]
     """Returns the names of the files to read, in reading order. Raises SourceError if there is no file."""
     read: Callable[[RawSource, str, ReaderContext], Iterator[RawDocument]]
     """Yields the documents of one file, or of its piece. Raises SourceError or CorpusError naming file and position."""
     divide: Callable[[RawSource, str, Any, int], Iterator[Piece]] | None = None
-    """Yields the pieces of a file, given the number of files of its source; no piece for a file that is not divided."""
+    """Yields the pieces of a file, given the number of files of its source; yields no piece for a file that is not
+    divided."""
     companions: Callable[[RawSource, str, Any], list[str]] | None = None
     """Returns files that are read together with a listed file, such as its translation."""
     skipped: Callable[[RawSource, Any], Counter[str]] | None = None

@@ -156,7 +156,8 @@ class Piece:
 
     start: int
     end: int
-    """End of the piece in bytes of the decompressed text (exclusive); for a Parquet file, its share of the file."""
+    """End of the piece in bytes of the decompressed text (exclusive); for a Parquet file, proportional to the rows, in
+    bytes of the file."""
     line: int
     """Number of lines of the file before the piece."""
     first: int

@@ -49,12 +49,12 @@ from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500
 MOST_OPEN = 15
-"""Maximum number of rows of a suite whose tables are initially unfolded."""
+"""Maximum number of rows of a suite's tables; larger tables are initially folded."""
 MOST_IN_LEGEND = 12
 _AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
 _AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 CURVES = "learning_curves"
-"""The figure in the first section."""
+"""Name of the figure in the first section."""
 SECTIONS = (
     "At a glance",
     "Main results",

@@ -31,9 +31,9 @@ class RowLayout(Settings):
     heading: str
     """Heading of the row in the table."""
     answered_by: str = ""
-    """Published row that our model must replicate for this row, if its name differs in this table."""
+    """Name of the published row whose replication fills our line of this row; empty if it equals `row`."""
     printed: bool = True
-    """Whether the row is printed in the paper; a row that is not printed has only our number."""
+    """Whether the row is printed in the paper; a row that is not printed contains only our number."""
 
 
 @dataclass(frozen=True)
