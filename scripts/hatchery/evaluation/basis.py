@@ -49,8 +49,8 @@ def differing(bases: Iterable[str]) -> dict[str, list[str]]:
 
 
 def joined(bases: Iterable[tuple[object, str]]) -> str:
-    """Return the comparison basis of a number that is computed from other numbers; `bases` pairs a key, such as a task,
-    with each basis.
+    """Return the comparison basis of a number that is computed from other numbers, such as a mean. `bases` are pairs of
+    a key, such as a task, and the basis of one of these numbers.
 
     For an aspect with several values, the result contains the number of values and a digest of the values by key.
     """

@@ -312,7 +312,7 @@ class HeldOutPairs(Settings):
     """A test set: sentence pairs of a corpus that are translated and compared with their references."""
 
     corpus: CorpusName
-    """Parallel corpus of the same two languages; the model's own tokenizer segments it."""
+    """Parallel corpus of the model's two languages; the model's own tokenizer segments its texts."""
     split: SplitName = "test"
     """Split of the corpus to translate."""
 

@@ -34,8 +34,8 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: the options after one prefix, the right one first. Rows of a file with the same number of
-    operations are a paradigm."""
+    """Yield an item per row: the options after one prefix, the right option first. Rows of a file with the same number
+    of operations are a paradigm."""
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         options, count = record.value("options"), record.value("numops")

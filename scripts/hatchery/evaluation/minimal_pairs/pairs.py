@@ -104,7 +104,7 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     wanted = {column for column in (columns.good, *columns.wrong, *prefixes, *named) if column is not None}
     wanted |= {column.partition(".")[0] for column in wanted}
     # Spreadsheets quote cells also in tab-separated tables. `read_rows` expects tab-separated tables without quotes, as
-    # in GLUE, so `read_csv` reads them.
+    # in GLUE, so `read_csv` reads the tables of suites.
     is_tsv = name.lower().endswith(".tsv")
     # All columns are read, because a document's name is a hash of all columns.
     names_documents = suite.unknown_tokens == "wrong"

@@ -34,7 +34,8 @@ class PlacedWords:
 
 
 def place_words(words: Sequence[str], normalisation: Normalisation) -> PlacedWords:
-    """Return the text of a sentence: `none` joins words by spaces, `ltg_detokenised` writes them as running text.
+    """Return the text of a sentence: `none` joins the words by spaces, `ltg_detokenised` joins the words to running
+    text.
 
     A word that normalisation empties gets an empty range in front of the next word. Raises ConfigError for another
     normalisation. Words must contain no space.

@@ -187,8 +187,7 @@ def _scored(
     entropy: bool,
     tokens_per_batch: int | None,
 ) -> list[_Scored]:
-    """Return the values of all tokens of all passages; a token that is in no window as a scored token has
-    log-probability 0."""
+    """Return the values of all tokens of all passages; a token that no window scores has log-probability 0."""
     scored = [_Scored(np.zeros(n), np.full(n, np.nan), np.zeros(n), np.zeros(n)) for n in lengths]
     sentences = [one.sentence for one in windows]
     for window, nats in zip(windows, token_scores(model, sentences, way, tokens_per_batch), strict=True):

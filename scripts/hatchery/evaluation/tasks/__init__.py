@@ -1,1 +1,1 @@
-"""Labelled tasks: read rows, arrange them as inputs, and select the scored ones."""
+"""Labelled tasks: read rows, arrange their texts as inputs, and select the rows that are scored."""

@@ -213,7 +213,7 @@ def task_files(source: RawSource, task: TaskSettings, key: str) -> list[str]:
 
 
 def check_disjoint(source: RawSource, task: TaskSettings) -> None:
-    """Raise EvaluationError when a file of the training set is also one of a scored set."""
+    """Raise EvaluationError if a file of the training set is also a file of a scored set."""
     training = set(task_files(source, task, "train")) if "train" in task.files else set()
     for key in task.files:
         shared = training.intersection(task_files(source, task, key)) if key != "train" else ()

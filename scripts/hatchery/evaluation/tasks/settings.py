@@ -307,6 +307,6 @@ class FinetuneRuntime(Settings):
     compile: CompilationChoice = "auto"
     """Use torch.compile for the layers in training; auto compiles on a GPU if there are many steps."""
     frozen_layers_mib: Natural = 2048
-    """Memory in MiB for the states of a frozen encoder, computed once instead of in every epoch; 0 computes them every
-    time.
+    """Memory in MiB for the states of a frozen encoder, which are computed once instead of in every epoch; 0 stores no
+    states.
     """
