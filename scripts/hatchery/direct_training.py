@@ -160,6 +160,7 @@ def train(
         teachers=_manifests(teachers, "distillation.teachers"),
         members=_manifests(pretraining.ensemble, "ensemble"),
         order_model=_order_model(pretraining),
+        order_corpus=made if pretraining.order is not None and pretraining.order.by == "column" else None,
     )
     body = {**training_settings(pretraining), "model": architecture, "seed": seed}
     chosen = json.loads(record_of(pretrain).canonical(body))

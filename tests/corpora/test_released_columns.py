@@ -71,6 +71,12 @@ def documents(manifest: Manifest) -> dict[str, str | None]:
     return {row["text"]: row.get("licence") for row in rows}
 
 
+def numbers(manifest: Manifest, column: str = "num-tokens") -> dict[str, float | None]:
+    """The numbers of the documents by their texts."""
+    rows = [row for path in manifest.files(".parquet", "train-") for row in pq.read_table(path).to_pylist()]
+    return {row["text"]: row.get(f"column_{column}") for row in rows}
+
+
 def table(manifest: Manifest, name: str) -> list[list[str]]:
     with manifest.file(name).open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))[1:]
@@ -116,9 +122,61 @@ def test_a_sample_keeps_licences(tmp_path: Path) -> None:
     assert sum(int(row[2]) for row in table(read_manifest(output), "licences.csv")) == len(found)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_numbers_of_documents_are_kept_in_shards_and_samples(tmp_path: Path, ending: str) -> None:
+    manifest = converted(tmp_path, ending, numeric_columns=["num-tokens"])
+    # Pieces between white space.
+    expected = dict(zip((row[0] for row in ROWS), [9.0, 3.0, 1.0, 3.0, 1.0, 1.0, 2.0], strict=True))
+    assert numbers(manifest) == expected
+    assert manifest.measures["numeric_columns"] == ["num-tokens"]
+    output = tmp_path / "sample/manifest.json"
+    parts = {"all": {"sources": ["babybabellm"], "bytes": 60}}
+    run_stage(sample_corpus, {"parts": parts}, output, corpus=manifest.path, size_of=None)
+    found = numbers(read_manifest(output))
+    assert found and found.items() <= expected.items()
+    plain = converted(tmp_path, ending)
+    assert "numeric_columns" not in plain.measures and set(numbers(plain).values()) == {None}
+
+
+def test_numbers_stay_with_documents_whose_text_changes(tmp_path: Path) -> None:
+    line = (
+        "This line has more than a hundred characters, so that it counts as a long line, which is left out if repeated."
+    )
+    table = tmp_path / "raw" / "table.csv"
+    table.parent.mkdir()
+    table.write_text(f'text,level\n"{line}",1\n"{line}\nShort.",2.5\n', encoding="utf-8")
+    (tmp_path / "raw" / "other.txt").write_text("Other text.", encoding="utf-8")
+    register_source("raw", tmp_path / "raw", tmp_path / "source.json")
+    options = {"sentences": "line", "numeric_columns": ["level"], "files": "*.csv"}
+    named = [
+        {"name": "table", "reader": "plain_text", "options": options},
+        {"name": "text", "reader": "plain_text", "options": {"files": "*.txt"}},
+    ]
+    settings = {"sources": named, "split": {"development_fraction": 0.0}, "duplicates": "drop_lines"}
+    output = tmp_path / "corpus/manifest.json"
+    source = dict.fromkeys(("table", "text"), tmp_path / "source.json")
+    run_stage(convert_corpus, settings, output, source=source)
+    assert numbers(read_manifest(output), "level") == {line: 1.0, "Short.": 2.5, "Other text.": None}
+
+
+@pytest.mark.parametrize(("ending", "row"), [("csv", "line 5"), ("parquet", "row 3")])
+def test_a_value_that_is_no_number_is_named_with_file_and_row(tmp_path: Path, ending: str, row: str) -> None:
+    options: dict[str, Any] = {"keep": {"category": ["padding"]}, "numeric_columns": ["age-estimate"]}
+    with pytest.raises(HatcheryError) as caught:
+        converted(tmp_path, ending, **options)
+    expected = "numeric_columns: got 'n/a' in the column 'age-estimate', expected a finite number"
+    assert f"babylm-nld_dataset.{ending}" in str(caught.value) and row in str(caught.value)
+    assert expected in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"numeric_columns": ["level"]}, "there is no column 'level'; there are: age-estimate, category"),
+        (
+            {"numeric_columns": ["num-tokens"], "document_column": "doc-id"},
+            "numeric_columns: cannot be set together with `document_column`, because a document",
+        ),
         ({"licence_column": "licence"}, "there is no column 'licence'; there are: age-estimate, category"),
         (
             {"licence_column": "license", "document_column": "doc-id"},

@@ -77,6 +77,23 @@ def test_the_model_of_an_order_is_an_input_whose_words_count(configuration: Path
         add(configuration, ordered=itself).check("experiment", "demo")
 
 
+def test_a_run_ordered_by_a_column_reads_its_corpus_whose_sources_all_have_the_column(configuration: Path) -> None:
+    runs = {"ordered": {"pretraining": {"order": {"by": "column", "column": "level"}}}}
+    jobs = Jobs(add(configuration, **runs))
+    arguments = jobs.call_at(address(jobs, "ordered")).arguments
+    assert arguments["order_corpus"] == jobs.storage_path("results/corpora/demo/manifest.json")
+    with pytest.raises(
+        ConfigError, match=r"order\.column: got 'level', but the source 'bnc' of the corpus 'demo' has the"
+    ):
+        jobs.project.check("experiment", "demo")
+    source = {"name": "mine", "data": {"path": "levels.csv"}, "reader": "plain_text"}
+    levels = {"sources": [{**source, "options": {"numeric_columns": ["level"]}}]}
+    sample = {"sample": {"corpus": "levels", "characters": 1000}}
+    written(configuration, {"corpora/levels": levels, "corpora/levels_sample": sample})
+    for corpus in ("levels", "levels_sample"):
+        changed(configuration, ("corpus", corpus)).check("experiment", "demo")
+
+
 @pytest.mark.parametrize(
     ("run", "message"),
     [

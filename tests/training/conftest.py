@@ -6,10 +6,11 @@ import random
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -209,12 +210,12 @@ def train_here(
         members: Sequence[Path] = (),
         order_model: Path | None = None,
         order_words: Path | None = None,
+        order_corpus: Path | None = None,
         **changes: Any,
     ) -> Manifest:
         settings, output = pretrain_slice(**changes), tmp_path / name / "manifest.json"
-        inputs = Inputs(
-            token_data.tokens, token_data.tokenizer, None, None, teachers, members, order_model, order_words
-        )
+        ordering = order_model, order_words, order_corpus
+        inputs = Inputs(token_data.tokens, token_data.tokenizer, None, None, teachers, members, *ordering)
         job = Job(settings, inputs.by_name, output)
         options = runtime_slice(**(runtime or {}))
         train_and_export(job, pretrain_settings(settings), options, inputs, tmp_path / "checkpoints", name)
@@ -237,6 +238,8 @@ class Command:
     initial: Path | None = None
     # Manifests of the models to learn from.
     teachers: Sequence[Path] = ()
+    # Other inputs of the stage, by argument.
+    more: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def output(self) -> Path:
@@ -254,7 +257,7 @@ class Command:
         self.folder.mkdir(exist_ok=True)
         given = {"tokens": self.tokens, "tokenizer": self.tokenizer, "checkpoints": self.checkpoints}
         given |= {"runtime": self.runtime, "initial_model": self.initial, "teachers": list(self.teachers)}
-        command = stage_command("pretrain", self.settings, self.output, **given)
+        command = stage_command("pretrain", self.settings, self.output, **given, **self.more)
         variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         return Forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 
@@ -330,13 +333,14 @@ def make_command(
         runtime: dict[str, Any] | None = None,
         initial: Path | None = None,
         teachers: Sequence[Path] = (),
+        more: Mapping[str, Path] = MappingProxyType({}),
         **changes: Any,
     ) -> Command:
         settings = pretrain_slice(**{"steps": 40, "long": (0.6, 2), **changes})
         folder = tmp_path_factory.mktemp("pretrain")
         options = runtime_slice(**(runtime or {}))
         return Command(
-            repository, token_data.tokens, token_data.tokenizer, folder, settings, options, initial, teachers
+            repository, token_data.tokens, token_data.tokenizer, folder, settings, options, initial, teachers, more
         )
 
     return make

@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 import torch
 
-from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.parquet import read_rows
+from hatchery.corpora.corpus_writer import CorpusWriter, document_row
 from hatchery.errors import ConfigError
 from hatchery.modeling.store import load_language_model
 from hatchery.raw.registration import register_source
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.curriculum import Curriculum
-from hatchery.training.measured_difficulty import ModelLoss, WordValues, words_of
+from hatchery.training.measured_difficulty import DocumentValues, ModelLoss, WordValues, values_of_documents, words_of
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.causal import CausalSettings
+from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.settings import TrainingSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build
@@ -103,6 +106,100 @@ def test_the_order_by_words_has_the_mean_ages_of_the_words(token_data: Any, tmp_
         WordValues(of.source, of.tokenizer, "Word", "years")(examples)
 
 
+@pytest.fixture(scope="module")
+def with_levels(token_data: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small corpus, whose document number i of a split has the level 7 * i modulo 120."""
+    output = tmp_path_factory.mktemp("levels") / "manifest.json"
+    corpus = read_manifest(token_data.corpus)
+    with (
+        stage_run(output, {"stage": "convert_corpus"}) as run,
+        CorpusWriter(run, ["generated"], 50, False, ["level"]) as writer,
+    ):
+        for path in corpus.files(".parquet"):
+            for row in read_rows(path):
+                writer.write({**row, "column_level": 7.0 * int(row["doc_id"].partition("/")[2]) % 120})
+    return output
+
+
+def test_the_order_by_a_column_is_that_of_the_documents_levels(token_data: Any, with_levels: Path) -> None:
+    # One sequence for each document: 7 * i modulo 120 is 0, 1, 2 ... for i = 0, 103, 86 ..., since 7 * 103 = 721.
+    examples = objective_of(MaskedSettings(segments="documents")).examples(
+        TokenShards.open(token_data.tokens, "train"), 24
+    )
+    plan = StepPlan(
+        build(
+            TrainingSettings,
+            {
+                **{"steps": 1, "batch_size": len(examples), "sequence_length": 24},
+                "order": {"by": "column", "column": "level", "spread": 0.0, "first": "hard"},
+            },
+        )
+    )
+    assert plan.settings.order is not None
+    measure = DocumentValues(with_levels, token_data.tokens, "level")
+    (part,) = Curriculum(plan.settings.order, plan, 5, lambda _: examples, measure)(plan.at(0))
+    assert part.indices.tolist() == [103 * level % 120 for level in reversed(range(120))]
+
+
+def test_a_packed_sequence_has_the_mean_level_of_its_texts(token_data: Any, with_levels: Path) -> None:
+    examples = objective_of(CausalSettings(segments="packed")).examples(
+        TokenShards.open(token_data.tokens, "train"), 200
+    )
+    found = DocumentValues(with_levels, token_data.tokens, "level")(examples)
+    lengths = TokenShards.open(token_data.tokens, "train").document_lengths().tolist()
+    # By hand: every document needs its tokens and two special tokens; the second sequence begins where 200 are full.
+    filled, inside = 0, []
+    for number, length in enumerate(lengths):
+        inside.append(7.0 * number % 120)
+        filled += length + 2
+        if filled >= 198:
+            break
+    assert len(inside) > 1 and found[0] == pytest.approx(np.mean(inside))
+
+
+def test_a_column_that_is_missing_in_the_corpus_or_in_a_document_is_named(
+    token_data: Any, with_levels: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ConfigError, match=r"order\.column: got 'levl'; did you mean 'level'\? There are: level in .*manifest"
+    ):
+        values_of_documents(DocumentValues(with_levels, token_data.tokens, "levl"))
+    output = tmp_path / "manifest.json"
+    with stage_run(output, {}) as run, CorpusWriter(run, ["generated"], 50, False, ["level"]) as writer:
+        writer.write({**document_row("train/0", "generated", "train", "the dog ."), "column_level": None})
+    with pytest.raises(ConfigError, match=r"the document 'train/0' of .* has no value in the column 'level'; expected"):
+        values_of_documents(DocumentValues(output, token_data.tokens, "level"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["loss", "words", "column"])
+def test_a_killed_run_with_an_order_ends_with_the_bytes_of_an_uninterrupted_run(
+    by: str, make_command: Any, with_levels: Path, tmp_path: Path
+) -> None:
+    order: dict[str, Any] = {"by": by}
+    if by == "loss":
+        small = make_command(steps=2)
+        small.finish()
+        more = {"order_model": small.output}
+    elif by == "words":
+        (tmp_path / "ages").mkdir()
+        (tmp_path / "ages" / "ages.csv").write_text("word,value\ndog,2\nriver,5\nsees,3\ndraws,9\n", encoding="utf-8")
+        register_source("ages", tmp_path / "ages", tmp_path / "ages.json")
+        more = {"order_words": tmp_path / "ages.json"}
+    else:
+        order["column"] = "level"
+        more = {"order_corpus": with_levels}
+    # Sequences are longer in the last steps, so each attempt computes two orders.
+    whole, killed = (make_command(steps=24, more=more, order=order) for _ in range(2))
+    whole.finish()
+    killed.kill_after(11)
+    assert "continues after step" in killed.finish()
+    assert killed.digests() == whole.digests()
+    shuffled = make_command(steps=24)
+    shuffled.finish()
+    assert shuffled.digests()["model.safetensors"] != whole.digests()["model.safetensors"]
+
+
 def test_keys_of_a_measure_that_is_not_chosen_are_refused() -> None:
     from hatchery.training.start_settings import CurriculumChoice
 
@@ -110,6 +207,8 @@ def test_keys_of_a_measure_that_is_not_chosen_are_refused() -> None:
         ({"by": "loss"}, "model: got null, expected a value with by: loss"),
         ({"by": "length", "model": {"run": "a"}}, "expected a value with by: loss, and no such key"),
         ({"by": "words"}, "words: got null, expected a value with by: words"),
+        ({"by": "column"}, "column: got null, expected a name with by: column"),
+        ({"by": "length", "column": "age"}, "column: got 'age', expected a name with by: column, and no such key"),
         ({"by": "length", "value_column": "age"}, "value_column: got 'age', expected no such key with by: length"),
     ):
         with pytest.raises(ConfigError) as refused:

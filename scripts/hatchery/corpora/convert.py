@@ -26,7 +26,7 @@ from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parallel_map import Facts, Part, make_parts
 from hatchery.artifacts.parquet import TableWriter, read_groups
-from hatchery.corpora.corpus_writer import LICENCE, SCHEMA, CorpusWriter, Splitter, document_row, point, schema_of
+from hatchery.corpora.corpus_writer import SCHEMA, CorpusWriter, Splitter, document_row, point, schema_of
 from hatchery.corpora.decontamination import SHARED, Contamination
 from hatchery.corpora.documents import Reader, ReaderContext, Rejections
 from hatchery.corpora.duplicates import (
@@ -107,9 +107,11 @@ def reader_of(source: SourceSettings) -> tuple[Reader, Any]:
     return reader_and_options(source.reader, source.options, f"source {source.name!r}")
 
 
-def has_licences(options: Any) -> bool:
-    """Return whether the options of a reader name a column with the licences of the documents."""
-    return getattr(options, "licence_column", None) is not None
+def columns_of(options: Any) -> tuple[bool, tuple[str, ...]]:
+    """Return whether the options of a reader name a column with the licences of the documents, and the columns of
+    numbers that the options name.
+    """
+    return getattr(options, "licence_column", None) is not None, getattr(options, "numeric_columns", ())
 
 
 def files_of(source: SourceSettings, raw: RawSource) -> list[str]:
@@ -189,7 +191,7 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
     english = group.settings.languages == ("en",)
     context = ReaderContext(source.name, options, rejections, splitter.split, group.count, group.piece, english)
     near = group.settings.near_duplicates
-    schema = pa.schema([*schema_of(has_licences(options)), *KEYS, *(() if near is None else SIGNATURES)])
+    schema = pa.schema([*schema_of(*columns_of(options)), *KEYS, *(() if near is None else SIGNATURES)])
     with TableWriter(path, schema, is_temporary=True) as table:
         for file in group.files:
             seen: set[str] = set()
@@ -199,7 +201,7 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
                         f"source {source.name!r}: {file}: the document name {document.doc_id!r} occurs twice"
                     )
                 seen.add(document.doc_id)
-                row = document_row(document.doc_id, document.source, document.split, document.text, document.licence)
+                row = document_row(**asdict(document))
                 keys: dict[str, object] = {
                     "point": point(seed, document.text),
                     "long_lines": line_keys(document.text),
@@ -320,11 +322,11 @@ def _merge(
     if settings.near_duplicates is not None:
         near = near_duplicates((part.path for part in parts), len(near), settings.near_duplicates, run.folder)
     duplicates = Duplicates(keys, _splits(settings.split, keys, near == NOT_NEAR))
-    licensed = {source.name for source in settings.sources if has_licences(reader_of(source)[1])}
+    columns = {source.name: columns_of(reader_of(source)[1]) for source in settings.sources}
+    numeric_columns = list(dict.fromkeys(name for _, numbers in columns.values() for name in numbers))
+    with_licences = any(licences for licences, _ in columns.values())
     with (
-        CorpusWriter(
-            run, [source.name for source in settings.sources], settings.documents_per_shard, bool(licensed)
-        ) as corpus,
+        CorpusWriter(run, list(columns), settings.documents_per_shard, with_licences, numeric_columns) as corpus,
         Progress(len(duplicates.splits), "write corpus", "documents") as progress,
     ):
         corpus.duplicates = duplicates.rows()
@@ -335,11 +337,9 @@ def _merge(
             rejected = Rejections(Counter(part.facts["rejected"]), part.facts["samples"])
             corpus.rejections[group.source.name].merge(rejected)
             corpus.assumed[group.source.name].update(part.facts["assumed"])
-            for table in read_groups(part.path, schema_of(group.source.name in licensed).names):
+            for table in read_groups(part.path, schema_of(*columns[group.source.name]).names):
                 splits = pa.array(duplicates.splits[index : index + table.num_rows], pa.string())
                 rows = table.set_column(table.schema.get_field_index("split"), SCHEMA.field("split"), splits)
-                if licensed and LICENCE.name not in rows.column_names:
-                    rows = rows.append_column(LICENCE, pa.nulls(rows.num_rows, LICENCE.type))
                 kept = _kept_rows(rows, duplicates, near, index, settings, contamination, corpus.rejections)
                 corpus.write_rows(kept)
                 index += table.num_rows
@@ -390,7 +390,7 @@ def _kept_rows(
         if kept == row["text"]:
             rows.append(row)
         elif kept is not None:
-            rows.append(document_row(row["doc_id"], row["source"], row["split"], kept, row.get("licence")))
+            rows.append(row | document_row(row["doc_id"], row["source"], row["split"], kept, row.get("licence")))
     return pa.Table.from_pylist(rows, schema=table.schema)
 
 

@@ -119,13 +119,25 @@ _SAMPLED_AT_ONCE = 1000
 OF_LICENCE = ("documents", "words", "characters")
 
 
-def schema_of(with_licences: bool) -> pa.Schema:
-    """Return the schema of a corpus's shards, optionally with a column of licences."""
-    return SCHEMA.append(LICENCE) if with_licences else SCHEMA
+NUMBER = "column_"
+"""Beginning of the name of a shard's column of numbers, before the name of the user's column."""
+NUMERIC_COLUMNS = "numeric_columns"
+"""Measure of a corpus with the names of the user's columns of numbers; absent without such columns."""
+
+
+def schema_of(with_licences: bool, numeric_columns: Iterable[str] = ()) -> pa.Schema:
+    """Return the schema of a corpus's shards, optionally with a column of licences and columns of numbers."""
+    licences = [LICENCE] if with_licences else []
+    return pa.schema([*SCHEMA, *licences, *(pa.field(NUMBER + name, pa.float64()) for name in numeric_columns)])
 
 
 def document_row(
-    doc_id: str, source: str, split: str | None, text: str, licence: str | None = None
+    doc_id: str,
+    source: str,
+    split: str | None,
+    text: str,
+    licence: str | None = None,
+    numbers: Mapping[str, float] | None = None,
 ) -> dict[str, object]:
     """Return a row of a document shard, with its numbers of sentences, words and characters."""
     return {
@@ -136,6 +148,7 @@ def document_row(
         "n_sentences": count_sentences(text),
         "n_words": count_words(text),
         "licence": licence,
+        **{NUMBER + name: number for name, number in (numbers or {}).items()},
     }
 
 
@@ -147,12 +160,20 @@ class CorpusWriter:
     """
 
     def __init__(
-        self, run: StageRun, sources: Sequence[str], documents_per_shard: int, with_licences: bool = False
+        self,
+        run: StageRun,
+        sources: Sequence[str],
+        documents_per_shard: int,
+        with_licences: bool = False,
+        numeric_columns: Sequence[str] = (),
     ) -> None:
-        """Create a writer. `with_licences` keeps the licence of each document, and counts the documents by licence."""
+        """Create a writer. `with_licences` keeps the licence of each document, and counts the documents by licence.
+        `numeric_columns` are the user's columns of numbers that are kept.
+        """
         self._run = run
         self._licences: dict[tuple[str, str], Counter[str]] | None = {} if with_licences else None
-        schema = schema_of(with_licences)
+        self._schema = schema_of(with_licences, numeric_columns)
+        self._numeric_columns = list(numeric_columns)
         self.counts: dict[tuple[str, str], Counter[str]] = {
             (source, split): Counter() for source in dict.fromkeys(sources) for split in SPLITS
         }
@@ -161,7 +182,7 @@ class CorpusWriter:
         self.duplicates: list[tuple[Any, ...]] = []
         """Rows of `duplicates.csv`; empty if duplicates were not counted."""
         self._samples: dict[str, list[str]] = {source: [] for source in self.rejections}
-        self._shards = {split: ShardWriter(run.folder, split, schema, documents_per_shard) for split in SPLITS}
+        self._shards = {split: ShardWriter(run.folder, split, self._schema, documents_per_shard) for split in SPLITS}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -186,7 +207,11 @@ class CorpusWriter:
             samples[:] = chosen_samples(samples)
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add documents in their order: a table with the columns of the shards."""
+        """Add documents in their order: a table with columns of the shards; a missing column has null in every row."""
+        for field in self._schema:
+            if field.name not in table.column_names:
+                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        table = table.select(self._schema.names)
         for split in SPLITS:
             self._shards[split].write_rows(table.filter(pc.equal(table["split"], split)))
         characters = pc.cast(pc.utf8_length(table["text"]), pa.int64())
@@ -229,6 +254,8 @@ class CorpusWriter:
         for shards in self._shards.values():
             for path in shards.paths:
                 self._run.add_output(path)
+        if self._numeric_columns:
+            self._run.measures[NUMERIC_COLUMNS] = self._numeric_columns
         for split in SPLITS:
             self._run.measures[split] = {
                 key: sum(counts[key] for (_, of), counts in self.counts.items() if of == split) for key in MEASURES

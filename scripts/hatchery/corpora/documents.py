@@ -11,7 +11,7 @@ pyarrow) are inside the functions or in modules that the functions import.
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -37,6 +37,9 @@ class RawDocument:
     licence: str | None = None
     """The licence of this document; empty if the document's cell in the source's column of licences is empty, None if
     the source has no column of licences."""
+    numbers: Mapping[str, float] | None = None
+    """The numbers of this document in the columns that the option `numeric_columns` of its source names; None without
+    such columns."""
 
 
 @dataclass

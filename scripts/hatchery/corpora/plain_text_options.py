@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from hatchery.corpora.prose import ProseOptions
 from hatchery.corpora.raw_texts import Patterns
 from hatchery.settings.base import RefusedError, omitted_at_default
-from hatchery.settings.fields import Text
+from hatchery.settings.fields import Text, Unique
 
 SentencesName = Annotated[
     str, Text("^(line|none|punkt:[a-z]+)$", "line, none, or punkt: and a language, such as punkt:english")
@@ -18,7 +18,7 @@ Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\
 @dataclass(frozen=True)
 class PlainTextOptions(ProseOptions):
     """Format of your own files. The keys from `paragraphs` to `cut_files`, and `tagged`, apply to running text. The
-    keys from `delimiter` to `licence_column`, and `punctuation_column` and `punctuation`, apply only to tables (.csv,
+    keys from `delimiter` to `numeric_columns`, and `punctuation_column` and `punctuation`, apply only to tables (.csv,
     .tsv, .jsonl, .parquet). Most text needs no key; a table needs `column` unless the column's name is `text`.
     """
 
@@ -56,6 +56,9 @@ class PlainTextOptions(ProseOptions):
     licence_column: str | None = omitted_at_default(None)
     """Column of each row's licence, which is recorded with the document and summarised on the corpus card; null records
     no licences."""
+    numeric_columns: Annotated[tuple[str, ...], Unique()] = omitted_at_default(())
+    """Columns of numbers that are kept with each document, such as a reading level, so that training can be ordered by
+    one of these columns (`order: {by: column}`)."""
     tagged: bool = False
     """Whether the text is written as word/TAG, one sentence per line, as in the Brown corpus."""
     punctuation_column: str | None = None
@@ -69,12 +72,12 @@ class PlainTextOptions(ProseOptions):
         return self.sentences.removeprefix("punkt:") if self.sentences and ":" in self.sentences else None
 
     def __post_init__(self) -> None:
-        if self.licence_column is not None and (self.document_column or self.lines_per_document):
-            key = "document_column" if self.document_column else "lines_per_document"
-            raise RefusedError(
-                "licence_column",
-                f"cannot be set together with `{key}`, because a document then consists of several rows",
-            )
+        for key, value in (("licence_column", self.licence_column), ("numeric_columns", self.numeric_columns)):
+            if value and (self.document_column or self.lines_per_document):
+                other = "document_column" if self.document_column else "lines_per_document"
+                raise RefusedError(
+                    key, f"cannot be set together with `{other}`, because a document then consists of several rows"
+                )
         if self.sentences is not None and self.tagged:
             raise RefusedError("sentences", "cannot be set together with `tagged`, whose lines are sentences")
         if self.punctuation_column and self.tagged:

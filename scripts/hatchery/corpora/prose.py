@@ -130,8 +130,8 @@ def _breaks_off(line: str, following: str, margin: float) -> bool:
 Paragraph = list[str]
 # Document: its key (parts of its name) and its paragraphs.
 Named = tuple[tuple[str, ...], list[Paragraph]]
-# Key, paragraphs and licence of a row; the licence is None if the source has no column of licences.
-NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None]
+# Key, paragraphs, licence and numbers of a row; the licence is None if the source has no column of licences.
+NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -259,14 +259,16 @@ def documents_of(
     """
     minimum_words = max(minimum_words, 1)
     too_short = "no words" if minimum_words == 1 else f"fewer than {minimum_words} words"
-    for key, paragraphs, *licence in named:
+    for row in named:
+        key, paragraphs = row[0], row[1]
         text = document_text(paragraphs)
         # Splitting stops after `minimum_words` words, because more words need not be counted.
         if len(text.split(None, minimum_words - 1)) < minimum_words:
             context.rejections.count(too_short, sample=text)
         else:
             name = "/".join((context.name, file, *key))
-            yield RawDocument(name, context.name, text, licence=licence[0] if licence else None)
+            licence, numbers = (row[2], row[3]) if len(row) == 4 else (None, None)
+            yield RawDocument(name, context.name, text, licence=licence, numbers=numbers)
 
 
 _LEFT = re.compile(r" +([.,;:?!)\]}]+|''|%)(?= |$)")

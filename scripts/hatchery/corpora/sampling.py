@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parquet import read_batches
-from hatchery.corpora.corpus_writer import LICENCES, CorpusWriter, Splitter, point
+from hatchery.corpora.corpus_writer import LICENCES, NUMERIC_COLUMNS, CorpusWriter, Splitter, point
 from hatchery.corpora.documents import SPLITS
 from hatchery.corpora.settings import SamplePart, SampleSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
@@ -158,7 +158,13 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
     shown = drawing.shown(drawn)
     splitter = _splitter(settings, corpus, drawn)
     with (
-        CorpusWriter(run, drawing.names, settings.documents_per_shard, bool(corpus.listed(LICENCES))) as writer,
+        CorpusWriter(
+            run,
+            drawing.names,
+            settings.documents_per_shard,
+            bool(corpus.listed(LICENCES)),
+            corpus.measures.get(NUMERIC_COLUMNS, ()),
+        ) as writer,
         Progress(sum(number.values()), "write sample", "documents") as progress,
     ):
         index = 0

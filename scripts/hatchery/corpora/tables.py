@@ -5,6 +5,7 @@ Each row is a document or, with `document_column`, all rows of a file with equal
 """
 
 import json
+import math
 import re
 from array import array
 from collections import Counter
@@ -17,7 +18,7 @@ from hatchery.corpora.prose import LineForm, Named, NamedRow, Paragraph, paragra
 from hatchery.corpora.raw_files import Piece, uncompressed_suffix
 from hatchery.corpora.rows import PlacedRow, cell, field, is_json_list, json_lines, json_rows, kind_of
 from hatchery.corpora.text_files import Lines, pieces_between, with_unified_ends
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, SourceError
 from hatchery.raw.registration import RawSource
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _rows(
         from hatchery.corpora.parquet_files import parquet_rows
 
         named = {options.column, options.document_column, options.punctuation_column, options.licence_column}
-        wanted = {*named, *options.keep, *options.leave_out} - {None}
+        wanted = {*named, *options.keep, *options.leave_out, *options.numeric_columns} - {None}
         return lines, parquet_rows(source, file, {str(column) for column in wanted}, piece=piece)
     return lines, csv_rows(lines, options.delimiter or ("\t" if uncompressed_suffix(file) == ".tsv" else ","))
 
@@ -126,16 +127,16 @@ def documents_of_table(
         return
     if options.lines_per_document is not None:
         rows = _row_paragraphs(source, file, context, form)
-        kept = (paragraphs for _, paragraphs, _ in rows if paragraphs is not None)
+        kept = (paragraphs for _, paragraphs, _, _ in rows if paragraphs is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
     # In Parquet, numbers of documents also count rejected rows, because the number of rows before a piece is known
     # without reading them.
     all_count = format_of(file, options) == "parquet"
     number = context.before
-    for _, paragraphs, licence in _row_paragraphs(source, file, context, form):
+    for _, paragraphs, licence, numbers in _row_paragraphs(source, file, context, form):
         if paragraphs is not None:
-            yield (f"{number:06d}",), paragraphs, licence
+            yield (f"{number:06d}",), paragraphs, licence, numbers
         number += all_count or paragraphs is not None
 
 
@@ -150,7 +151,7 @@ def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineFor
     kept: dict[str, list[list[Paragraph]]] = {}
     waiting = iter(dict.fromkeys(left))
     current = next(waiting, None)
-    for key, paragraphs, _ in _row_paragraphs(source, file, context, form):
+    for key, paragraphs, _, _ in _row_paragraphs(source, file, context, form):
         left[key] -= 1
         if paragraphs is not None:
             kept.setdefault(key, []).append(paragraphs)
@@ -163,10 +164,11 @@ def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineFor
 
 def _row_paragraphs(
     source: RawSource, file: str, context: ReaderContext, form: LineForm
-) -> Iterator[tuple[str, list[Paragraph] | None, str | None]]:
-    """Yield the document key, the paragraphs and the licence of each row.
+) -> Iterator[tuple[str, list[Paragraph] | None, str | None, dict[str, float]]]:
+    """Yield the document key, the paragraphs, the licence and the numbers of each row.
 
-    A rejected row has no paragraphs; a row without a column of licences has no licence.
+    A rejected row has no paragraphs and no numbers; a row without a column of licences has no licence. Raises
+    SourceError for a row that is kept and has no number in one of the `numeric_columns`.
     """
     options: PlainTextOptions = context.options
     for place, row in _rows(source, file, options, context.piece)[1]:
@@ -174,7 +176,7 @@ def _row_paragraphs(
         text, reason = _text_or_reason(row, place, options)
         if reason or text is None:
             context.rejections.count(reason, sample=text)
-            yield key, None, None
+            yield key, None, None, {}
             continue
         if options.punctuation_column is not None:
             mark = options.punctuation.get(cell(row, options.punctuation_column, place) or "", ".")
@@ -182,7 +184,19 @@ def _row_paragraphs(
             text = text if text.endswith(_FINAL_MARKS) else text + mark
         named = options.licence_column
         licence = None if named is None else (cell(row, named, place) or "").strip()
-        yield key, list(paragraphs_in(with_unified_ends(text).split("\n"), context, form)), licence
+        numbers = {column: _number(row, column, place) for column in options.numeric_columns}
+        yield key, list(paragraphs_in(with_unified_ends(text).split("\n"), context, form)), licence, numbers
+
+
+def _number(row: Mapping[str, Any], column: str, place: str) -> float:
+    value = cell(row, column, place)
+    try:
+        number = float(value or "")
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise SourceError(f"{place}: numeric_columns: got {value!r} in the column {column!r}, expected a finite number")
+    return number
 
 
 def _matches(value: str, pattern: str) -> bool:

@@ -114,8 +114,29 @@ def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterat
                 yield f"experiment {name!r}: {key}, {models}: scoring {reason}; {advice}"
 
 
+def _check_order_column(corpus: str, column: str, place: str, project: "Project") -> None:
+    """Raise ConfigError if a source of a corpus, or of the corpus that it is a sample of, has no column of numbers
+    with this name."""
+    block = project.corpus(corpus)
+    if block.made_from == "sample":
+        _check_order_column(block.sample.corpus, column, place, project)
+        return
+    if block.made_from == "sequences":
+        raise ConfigError(f"{place}: the corpus {corpus!r} is made from `sequences`, expected a corpus with `sources`")
+    for source in block.sources:
+        columns = getattr(source.options, "numeric_columns", ())
+        if column not in columns:
+            raise ConfigError(
+                f"{place}: got {column!r}, but the source {source.name!r} of the corpus {corpus!r} has the numeric "
+                f"columns: {', '.join(columns) or 'none'}; expected the column among the `numeric_columns` of every "
+                "source, an option of the reader plain_text"
+            )
+
+
 def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str, project: "Project") -> None:
     place, pretraining = f"{where}: runs.{run}.pretraining", experiment.runs[run].pretraining
+    if pretraining.order is not None and pretraining.order.column is not None:
+        _check_order_column(experiment.corpus, pretraining.order.column, f"{place}.order.column", project)
     scale = pretraining.output_bias.weight_scale
     if scale != "own" and model.tie_word_embeddings:
         raise ConfigError(

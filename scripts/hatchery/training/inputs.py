@@ -24,9 +24,11 @@ class Inputs:
     teachers: Sequence[Path] = ()
     # Member models, if the run's model is an ensemble.
     members: Sequence[Path] = ()
-    # Finished model or word list from which the curriculum computes difficulties.
+    # Finished model, word list, or corpus with numbers of its documents, from which the curriculum computes
+    # difficulties.
     order_model: Path | None = None
     order_words: Path | None = None
+    order_corpus: Path | None = None
 
     @property
     def by_name(self) -> dict[str, Path]:
@@ -37,6 +39,7 @@ class Inputs:
             "counts": self.counts,
             "order_model": self.order_model,
             "order_words": self.order_words,
+            "order_corpus": self.order_corpus,
         }
         several = {TEACHER: self.teachers, MEMBER: self.members}
         numbered = {

@@ -1,4 +1,5 @@
-"""Difficulties of sequences from a finished model or a word list, for the data order of a curriculum.
+"""Difficulties of sequences from a finished model, a word list or a column of the corpus, for the data order of a
+curriculum.
 
 They are computed on the CPU in float32 at the start of every attempt of a run, so a resumed run has the same data order
 on the same machine. Source of difficulty by a model's loss: Hacohen and Weinshall 2019, arXiv:1904.03626.
@@ -15,9 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.parquet import read_table
+from hatchery.corpora.corpus_writer import NUMBER, NUMERIC_COLUMNS
 from hatchery.errors import ConfigError
 from hatchery.modeling.store import load_language_model
 from hatchery.raw.registration import open_source
+from hatchery.settings.problems import alternatives
+from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.curriculum import Measure
 from hatchery.training.start_settings import CurriculumSettings
 
@@ -33,13 +39,14 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure | None:
-    """Return the measure that computes difficulties from an input (model or word list), or None if the settings use no
-    input.
+    """Return the measure that computes difficulties from an input (model, word list or corpus), or None if the settings
+    use no input.
 
     Raises ConfigError for an input that the settings do not use, or a missing input.
     """
     by = None if settings is None else settings.by
-    for key, given in (("loss", inputs.order_model), ("words", inputs.order_words)):
+    expected = ("loss", inputs.order_model), ("words", inputs.order_words), ("column", inputs.order_corpus)
+    for key, given in expected:
         if (given is not None) != (by == key):
             raise ConfigError(
                 f"order.by: got {by!r} with the input {given}; by: {key} requires this input, other values read none"
@@ -49,6 +56,8 @@ def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure
     if inputs.order_words is not None and settings is not None:
         tokenizer = inputs.tokenizer.parent / "tokenizer.json"
         return WordValues(inputs.order_words, tokenizer, settings.word_column, settings.value_column)
+    if inputs.order_corpus is not None and settings is not None and settings.column is not None:
+        return DocumentValues(inputs.order_corpus, inputs.tokens, settings.column)
     return None
 
 
@@ -148,3 +157,51 @@ def read_values(of: WordValues) -> dict[str, float]:
     if not values:
         raise ConfigError(f"order.value_column: the column {of.value_column!r} of {name} has no number")
     return values
+
+
+@dataclass(frozen=True)
+class DocumentValues:
+    """The mean value of a sequence's texts in a column of the corpus; a text has the value of its document."""
+
+    corpus: Path
+    tokens: Path
+    column: str
+
+    def __call__(self, examples: "PaddedExamples") -> np.ndarray:
+        """Return the mean value of every training sequence, float64 [len(examples)]. Raises the ConfigError of
+        `values_of_documents`."""
+        return _document_means(examples, self)
+
+
+@lru_cache(maxsize=2)
+def _document_means(examples: "PaddedExamples", of: DocumentValues) -> np.ndarray:
+    values = values_of_documents(of)
+    texts = (examples.texts(0, 0, index) for index in range(len(examples)))
+    means = [float(values[[part.number for part in parts]].mean()) for parts in texts]
+    return np.array(means, dtype=np.float64)
+
+
+def values_of_documents(of: DocumentValues) -> np.ndarray:
+    """Return the value of every encoded training document, in the order of the token shards: float64 [documents].
+
+    Raises ConfigError for an unknown column and for a document without a value.
+    """
+    corpus = read_manifest(of.corpus)
+    columns = list(corpus.measures.get(NUMERIC_COLUMNS, ()))
+    if of.column not in columns:
+        raise ConfigError(f"order.column: got {of.column!r}{alternatives(of.column, columns)} in {of.corpus}")
+    values: dict[str, float | None] = {}
+    for path in corpus.files(".parquet", "train-"):
+        table = read_table(path, ["doc_id", NUMBER + of.column])
+        values.update(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+    shards = TokenShards.open(of.tokens, "train")
+    found = []
+    for index in range(len(shards)):
+        value = values.get(shards.doc_id(index))
+        if value is None:
+            raise ConfigError(
+                f"order.column: the document {shards.doc_id(index)!r} of {of.corpus} has no value in the column "
+                f"{of.column!r}; expected the column among `numeric_columns` of the document's source"
+            )
+        found.append(value)
+    return np.array(found, dtype=np.float64)

@@ -205,7 +205,7 @@ def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> s
 
     `inputs` maps input names to digests of manifests.
     """
-    order = ("tokens", "tokenizer", "initial_model", "counts", "order_model", "order_words")
+    order = ("tokens", "tokenizer", "initial_model", "counts", "order_model", "order_words", "order_corpus")
     # Names are sorted by length first, so that `teacher_10` follows `teacher_9`. No run has both teachers and ensemble
     # members.
     several = (name for name in inputs if name.startswith((TEACHER, MEMBER)))

@@ -138,10 +138,11 @@ class WeightAverageSettings(Settings):
 class CurriculumSettings(Settings):
     """Curriculum: the order of the sequences in an epoch, by difficulty or equal in all epochs."""
 
-    by: Literal["length", "rarity", "first_epoch", "loss", "words"]
+    by: Literal["length", "rarity", "first_epoch", "loss", "words", "column"]
     """Measure of difficulty. length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens by their
     frequency. loss: mean loss of the finished model `model`. words: mean value of the words in the table `words`, such
-    as their age of acquisition. first_epoch: no measure; all epochs have the random order of the first epoch."""
+    as their age of acquisition. column: mean value of the sequence's documents in the column `column` of your table.
+    first_epoch: no measure; all epochs have the random order of the first epoch."""
     first: Literal["easy", "hard"] = "easy"
     """Sequences at the beginning of an epoch. easy: short sentences or frequent tokens. hard: the most difficult
     sequences."""
@@ -153,6 +154,9 @@ class CurriculumSettings(Settings):
     """With by: words: column of the words in the table."""
     value_column: NotEmpty = omitted_at_default("value")
     """With by: words: column of the values in the table; words with low values are easy."""
+    column: NotEmpty | None = omitted_at_default(None)
+    """With by: column: column with a number for each document; each source of the corpus names the column in the option
+    `numeric_columns`. Documents with low values are easy."""
 
     def __post_init__(self) -> None:
         if self.by == "first_epoch" and self.first != "easy":
@@ -160,6 +164,8 @@ class CurriculumSettings(Settings):
         for key, default in (("word_column", "word"), ("value_column", "value")):
             if (value := getattr(self, key)) != default and self.by != "words":
                 raise refused(key, value, f"no such key with by: {self.by}; by: words has it")
+        if (self.column is not None) != (self.by == "column"):
+            raise refused("column", self.column, "a name with by: column, and no such key with another measure")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.atomic import write_bytes, write_json, write_text
-from hatchery.artifacts.manifests import StageRun, is_made_from, read_manifest, reuse_complete, stage_run
+from hatchery.artifacts.manifests import StageRun, input_digests, is_made_from, read_manifest, reuse_complete, stage_run
 from hatchery.corpora.word_counting import WHITE_SPACE, word_count_of
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import LanguageModel
@@ -93,8 +93,7 @@ def train_and_export(
         check_initial_config(config, settings.objective.causal, inputs.initial)
     check_teachers(settings, inputs)
     topology = read_topology(os.environ)
-    digests = {name: read_manifest(path).digest for name, path in inputs.by_name.items()}
-    folder = checkpoints / run_folder_name(job.settings, digests)
+    folder = checkpoints / run_folder_name(job.settings, input_digests(inputs.by_name))
     with named_in_errors(topology):
         _pretrain_in_folder(job, settings, options, inputs, topology, folder, name or job.output.parent.name, given)
 

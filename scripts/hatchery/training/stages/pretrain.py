@@ -69,7 +69,7 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     """Return the input manifests of a run.
 
     They are the manifests of tokens and tokenizer and, if the run has them, of the initial model, the teachers or
-    ensemble members, the curriculum's model or word list, and the larger corpus for the output bias.
+    ensemble members, the curriculum's model, word list or corpus, and the larger corpus for the output bias.
     """
     block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
@@ -84,8 +84,11 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
         found[name] = [jobs.storage_path(teacher) for teacher in teachers]
     for ordering in jobs.results.order_model(experiment, run):
         found["order_model"] = jobs.storage_path(ordering)
-    if pretraining.steps != 0 and pretraining.order is not None and pretraining.order.words is not ABSENT:
-        (found["order_words"],) = of.source(pretraining.order.words)
+    if pretraining.steps != 0 and pretraining.order is not None:
+        if pretraining.order.words is not ABSENT:
+            (found["order_words"],) = of.source(pretraining.order.words)
+        if pretraining.order.by == "column":
+            found["order_corpus"] = of.corpus(block.corpus)
     larger = pretraining.output_bias.larger_corpus
     if larger is not ABSENT:
         found["counts"] = of("encode_corpus", corpus=larger, tokenizer=block.tokenizer)
@@ -139,22 +142,24 @@ def pretrain(
     members: Sequence[Path] = (),
     order_model: Path | None = None,
     order_words: Path | None = None,
+    order_corpus: Path | None = None,
     name: str = "",
 ) -> None:
     """Pretrain a language model on token shards. Exit status 75: a signal or the time limit stopped the run after a
     checkpoint.
 
     All inputs are manifests. `initial_model` replaces random initial weights. The output bias is counted in the token
-    shards `counts`. The model learns from `teachers`, or is an ensemble of `members`. The loss of `order_model`, or the
-    word list `order_words`, determines the order of the text. Folders of unfinished runs are in `checkpoints`. `name`
-    is the run's name in progress lines and sinks.
+    shards `counts`. The model learns from `teachers`, or is an ensemble of `members`. The loss of `order_model`, the
+    word list `order_words`, or the numbers of the documents of `order_corpus` determine the order of the text. Folders
+    of unfinished runs are in `checkpoints`. `name` is the run's name in progress lines and sinks.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs
     from hatchery.training.train_and_export import train_and_export
 
     try:
-        inputs = Inputs(tokens, tokenizer, initial_model, counts, teachers, members, order_model, order_words)
+        ordering = order_model, order_words, order_corpus
+        inputs = Inputs(tokens, tokenizer, initial_model, counts, teachers, members, *ordering)
         train_and_export(job, settings, runtime, inputs, checkpoints, name)
     except TrainingInterrupted as interruption:
         print(interruption, file=sys.stderr)
