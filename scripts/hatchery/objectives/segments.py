@@ -191,7 +191,7 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     starts = local.astype(np.int64) + document_starts[document]
     ends = np.append(starts[1:], lengths.sum())
 
-    # For each sentence: if a segment begins there, the first sentence that does not fit into this segment, or the first
+    # For a segment that begins at each sentence: the first sentence that does not fit into this segment, or the first
     # sentence of the next document.
     last = np.cumsum(counts)
     overflow = np.minimum(np.searchsorted(ends, starts + limit, side="right"), last[document])

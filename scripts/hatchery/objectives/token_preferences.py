@@ -3,8 +3,8 @@
 `frequency` prefers rare subwords (frequency-informed masking: arXiv:2509.05056 uses the rank of subwords; we use a
 power of their count). `loss` and `accuracy` prefer subwords that the current model predicts badly (AMLM, Edman & Fraser
 2025, arXiv:2510.20475: the soft and the hard metric). The paper specifies updates every 200 batches and normalisation
-within each sequence; the formulas are inferred. Probabilities are at most 1; if some are limited to 1, the others are
-raised to keep the mean.
+within each sequence; the formulas are inferred. Probabilities are at most 1; if some probabilities are limited to 1,
+all other probabilities are raised to keep the mean.
 """
 
 from dataclasses import dataclass, replace

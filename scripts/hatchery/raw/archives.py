@@ -150,7 +150,8 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A tar header that raises an error if the next header is damaged; `tarfile` would end the archive there."""
+    """A tar header that raises an error if the next header is damaged; `tarfile` would treat a damaged header as the
+    end of the archive."""
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:

@@ -46,9 +46,9 @@ class _TransientError(Exception):
 def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
     """Download the file into `folder`, unless the file is already there, and return its path.
 
-    An interrupted download is resumed; after ATTEMPTS consecutive attempts without bytes it fails. Raises SourceError
-    if the server lacks the file or cannot be reached, if the file has another size or checksum, or if the disk is full.
-    A file with another checksum is removed; a partial file is kept for the next run.
+    An interrupted download is resumed; the download fails after ATTEMPTS consecutive attempts that receive no bytes.
+    Raises SourceError if the server lacks the file or cannot be reached, if the file has another size or checksum, or
+    if the disk is full. A file with another checksum is removed; a partial file is kept for the next run.
     """
     target = folder / download.file_name
     if target.exists() and target.stat().st_size == download.bytes and sha256_file(target) == download.sha256:

@@ -2,8 +2,8 @@
 
 Registration writes a manifest of names, sizes and checksums, so that changes are noticed, and results can be traced to
 raw files. A file with unchanged size and modification time is not read again (see `listings`). A second file stores
-location, origin, licence and terms of the input. These are not in the manifest, so equal data have the same manifest
-digest in any folder and with any description. Errors are SourceErrors that name source and file.
+location, origin, licence and terms of the input. The manifest does not contain this information, so equal data have the
+same manifest digest in any folder and with any description. Errors are SourceErrors that name source and file.
 """
 
 import fnmatch

@@ -159,7 +159,7 @@ class EmbeddedSettings(Settings):
     examples_per_task: Annotated[int, Range(ge=4)] = 600
     """Number of training rows in the acceptability and entailment tasks."""
     examples_per_suite_task: Annotated[int, Range(ge=12)] = 60
-    """Number of training rows in each of the other tasks."""
+    """Number of training rows in each task except acceptability and entailment."""
     translation_pairs: Annotated[int, Range(ge=20)] = 3000
     """Number of sentence pairs for the training of translation models."""
 

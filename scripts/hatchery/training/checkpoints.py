@@ -257,7 +257,7 @@ def verify_checkpoint(folder: Path) -> bool:
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state_on_cpu: bool = False
 ) -> Loaded:
-    """Load `model` and `optimizer` from a verified checkpoint; return the rest of its content.
+    """Load `model` and `optimizer` from a verified checkpoint; return its position, metrics and `extra` tensors.
 
     The optimiser's state is put on the device of its parameters or, with `state_on_cpu`, stays on the CPU to be
     sharded. Raises CheckpointError if the tensors do not match the model; the model is then unchanged.

@@ -59,7 +59,8 @@ class Curriculum(DataOrder):
         number = len(difficulty)
         ranks = np.empty(number)
         ranks[np.argsort(difficulty, kind="stable")] = np.arange(number) / max(1, number)
-        # Because numpy guarantees the stream of raw integers in all versions, they are used here.
+        # Random numbers are made from raw integers, because numpy guarantees the stream of raw integers in all
+        # versions.
         raw = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 2])).random_raw(number)
         drawn = (raw >> np.uint64(11)).astype(np.float64) / 2**53
         order = np.argsort(ranks + self.settings.spread * drawn, kind="stable").astype(np.int64)

@@ -130,9 +130,10 @@ class DataOrder:
         return (chain, kind, epoch) in self._windowed
 
     def _begin(self, stretch: int, kind: int) -> int:
-        """Return the index of a stretch's first sequence in the concatenated epochs.
+        """Return the index, in the concatenated epochs, of the first sequence of a stretch (steps with one sequence
+        length).
 
-        The index is 0, or follows the text that the previous stretch has read.
+        The index is 0, or the first index after the text that the previous stretch has read.
         """
         if self.plan.stretches[stretch].begins_anew:
             return 0

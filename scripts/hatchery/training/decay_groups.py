@@ -13,7 +13,7 @@ from torch import nn
 
 from hatchery.training.optimizer_settings import OptimizerSettings
 
-# Names that contain these parts get weight decay only with `decay: all`.
+# Parameters whose names contain these parts get weight decay only with `decay: all`.
 BIASES_AND_NORMS = ("bias", "norm")
 UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
 # Prefixes of the heads in all model families. The sentence-pair head ("pair_head.") belongs to the group "body".

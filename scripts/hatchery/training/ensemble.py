@@ -58,8 +58,8 @@ def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
 
 
 def _facts(member: Manifest, name: str) -> float | None:
-    """Return the entry `name` of a member's manifest, or None; words include those of the models it was initialised
-    from."""
+    """Return the entry `name` of a member's manifest, or None; "words" includes the words of the member's initial
+    models."""
     facts: Mapping[str, float] = {**volatile_facts(member.path), **member.measures}
     return facts.get("words_seen", facts.get(name)) if name == "words" else facts.get(name)
 

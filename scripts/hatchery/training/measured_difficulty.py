@@ -1,8 +1,8 @@
 """Difficulties of sequences from a finished model, a word list or a column of the corpus, for the data order of a
 curriculum.
 
-They are computed on the CPU in float32 at the start of every attempt of a run, so a resumed run has the same data order
-on the same machine. Source of difficulty by a model's loss: Hacohen and Weinshall 2019, arXiv:1904.03626.
+Difficulties are computed on the CPU in float32 at the start of every attempt of a run, so a resumed run has the same
+data order on the same machine. Source of difficulty by a model's loss: Hacohen and Weinshall 2019, arXiv:1904.03626.
 """
 
 import csv

@@ -45,7 +45,8 @@ class ObjectiveKeys(Settings):
 
     @property
     def appends_end_token(self) -> bool:
-        """True if training texts end with a separator token; inputs of a finished model then end with it, too."""
+        """True if training texts end with a separator token; inputs of a finished model then also end with this
+        token."""
         # The packing of GPT-BERT (`segments: blocks`) adds a start token and no end token.
         return getattr(self, "segments", "") != "blocks"
 

@@ -66,7 +66,7 @@ class RunRecord:
         self._text, self._speed_text = "", ""
         self._loaded_from = checkpoints.folder
         # Number of steps of the run that this run continues. Its losses are not compared with this run's losses,
-        # because its objective may differ.
+        # because the two objectives may differ.
         self._earlier_steps = 0
         self._telemetry: Telemetry | None = None
         self._progress: Progress | None = None

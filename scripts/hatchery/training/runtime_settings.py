@@ -1,6 +1,6 @@
 """Runtime settings of a pretraining on this machine: device, micro-batches, intervals, sinks.
 
-They may change between two attempts of a run, because the run's result does not depend on them.
+These settings may change between two attempts of a run, because the run's result does not depend on them.
 """
 
 from collections.abc import Mapping

@@ -28,7 +28,8 @@ class Step:
     sequence_length: int
     """Number of tokens of a sequence, special tokens included."""
     batch_size: int
-    """Number of sequences in the global batch, or of target tokens for an objective that counts them."""
+    """Number of sequences in the global batch, or number of target tokens if the objective's batch size counts
+    tokens."""
     sequences: tuple[int, ...]
     """Number of sequences of each kind (masked, causal) that the objective has."""
     stretch: int

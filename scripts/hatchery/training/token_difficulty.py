@@ -26,7 +26,7 @@ from hatchery.training.watchers import Watcher
 VALUES, SUMS = "token_difficulty::values", "token_difficulty::sums"
 UNITS_PER_NAT = 1_000_000
 LEAST = 0.01
-"""Minimum difficulty of a subword; every subword keeps a chance of being masked."""
+"""Minimum difficulty of a subword; so that every subword can still be masked."""
 
 
 class TokenDifficulty(Watcher):

@@ -90,7 +90,7 @@ class WeightAverage(Watcher):
         return averages | {COUNTS: torch.tensor([self._done, self._averaged])}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Load the average from a checkpoint's `tensors`; without an average there, `begin` starts with the
+        """Load the average from a checkpoint's `tensors`; without an average in `tensors`, `begin` starts with the
         checkpoint's weights."""
         self._average = averaged(tensors)
         if COUNTS in tensors:

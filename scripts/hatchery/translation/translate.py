@@ -125,8 +125,8 @@ def _advance(
                 for value, token in zip(best[row], ids[row], strict=True)
                 if token != end and value > -torch.inf
             ]
-    # Of equal scores, the better previous translation and then the smaller id comes first, so that all devices give the
-    # same result.
+    # Among equal scores, the continuation of the better translation comes first, then the smaller id, so that all
+    # devices give the same result.
     chosen = sorted(candidates)[:beam]
     search.finished.sort(key=lambda found: -found.score)
     del search.finished[beam:]

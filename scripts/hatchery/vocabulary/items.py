@@ -104,7 +104,7 @@ def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
 
 
 def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return which texts to keep, bool [texts]: the first text of those with equal marks."""
+    """Return which texts to keep, bool [texts]: the first of several texts with equal marks."""
     # Because lexsort is stable, texts with equal marks stay in corpus order.
     order = np.lexsort((marks[:, 1], marks[:, 0]))
     ordered = marks[order]

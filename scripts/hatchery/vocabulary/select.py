@@ -3,7 +3,8 @@
 Files are processed in parallel, and their results are joined in file order; finished parts survive a kill of the job.
 Memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count once in the whole corpus, and
 the drawn windows if the corpus is one text. The authors' code shuffles the texts of a unit of documents, because it
-stores them in a set. Here the grouping stage shuffles texts, so the index of the unit is stored.
+stores them in a set. In Hatchery the stage that groups texts shuffles them, so this stage stores the index of each
+text's unit.
 """
 
 import shutil

@@ -203,8 +203,8 @@ def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
 def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Return the counts of a comparison between our list and the released list.
 
-    They are the numbers of words in both lists, only in the released list and only in ours, and of words in both lists
-    whose frequency in our list is equal, lower or higher.
+    These are the numbers of words in both lists, only in the released list, and only in our list, and the numbers of
+    common words whose frequency in our list is equal, lower or higher.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()

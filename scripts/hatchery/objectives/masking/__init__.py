@@ -41,7 +41,7 @@ class MaskingSettings(Settings):
     random_probability: Share = 0.1
     """Share of the predicted tokens that are replaced by a random token."""
     keep_probability: Share = 0.1
-    """Share of the predicted tokens that stay visible. Predicted tokens are otherwise replaced by [MASK] or a random
+    """Share of the predicted tokens that stay visible. All other predicted tokens are replaced by [MASK] or a random
     token."""
     at_least_one: bool = True
     """Mask at least one token of every sequence, as in the BabyLM revision; false is the ELC-BERT code. Applies to kind

@@ -18,8 +18,8 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 def published_shares(random_probability: float, keep_probability: float) -> tuple[float, float]:
     """Return the shares of random and of visible tokens in the published code.
 
-    In this code, a token that does not become [MASK] is random with probability r / (r + k + 1e-6). The 1e-6 prevents 0
-    / 0, and changes the shares by less than a millionth.
+    In this code, a token that does not become [MASK] is random with probability r / (r + k + 1e-6). The term 1e-6
+    prevents 0 / 0, and changes the shares by less than a millionth.
     """
     visible = random_probability + keep_probability
     as_random = visible * random_probability / (visible + 1e-6)

@@ -51,7 +51,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     each other. blocks is GPT-BERT's packing: a sequence contains pieces of documents, each with a start token and
     without end token."""
     task: Literal["hybrid"] = "hybrid"
-    """Objective: hybrid predicts hidden tokens in some sequences and the next token in the others."""
+    """Objective: hybrid predicts hidden tokens in masked sequences and the next token in causal sequences."""
     causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = None
     """Weight of the mean causal loss; the weight of the mean masked loss is 1 minus this number. null uses
     causal_share."""
@@ -120,7 +120,8 @@ class HybridObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
         """Return the masked and the causal sequences of a split, in this order.
 
-        Held-out text uses only the first half. If the objective has only causal sequences, these are causal, too.
+        Held-out text uses only the first half. If the objective has only causal sequences, the first half is also
+        causal.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule
@@ -151,7 +152,7 @@ class HybridObjective(Objective):
         return (found[round(self.settings.causal_share)],) if self.settings.one_kind else tuple(found)
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
-        """Return a mask over the labels for each loss term: 1 for labels in masked or in causal sequences, otherwise
+        """Return a mask over the labels for each loss term: 1 in the term's sequences (masked or causal), otherwise
         0."""
         kinds = self._kinds(output, batch)
         return (kinds[round(self.settings.causal_share)],) if self.settings.one_kind else kinds

@@ -171,7 +171,7 @@ class TranslationObjective(Objective):
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> "DevelopmentSet":
-        """Return the development pairs, which are scored and, with a tokenizer, some of them translated."""
+        """Return the development pairs to score; with a tokenizer, some pairs are also translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
             from hatchery.training.development import DevelopmentSet
