@@ -164,7 +164,7 @@ def full_disk(*folders: Path) -> str | None:
     return None
 
 
-# Folder of the semaphores by which processes synchronise.
+# Folder of the semaphores with which processes synchronise.
 _SEMAPHORES = Path("/dev/shm")
 _NO_SEMAPHORES = (errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSYS)
 
@@ -184,7 +184,8 @@ def refusal(error: BaseException) -> str | None:
     number = error_number(error)
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return _MEMORY
-    # RuntimeError may also report lack of GPU memory; ImportError, that the dynamic linker could not map a library.
+    # PyTorch reports a lack of GPU memory as RuntimeError. If the dynamic linker has too little memory to map a
+    # library, Python raises ImportError.
     if isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)):
         return _MEMORY
     if number is not None and isinstance(error, OSError) and not error.filename and (line := _no_semaphores(number)):

@@ -53,7 +53,7 @@ class _Generator(GenerateJsonSchema):
 def _described(result: JsonSchemaValue, cls: Any, partial: bool) -> JsonSchemaValue:
     described = sentences(cls)
     for key, rules in result.get("properties", {}).items():
-        # Rules may contain a reference; JSON Schema allows a description next to it.
+        # JSON Schema allows a description next to a reference.
         result["properties"][key] = {"description": described[key], **rules} if key in described else rules
     result["description"] = inspect.cleandoc(cls.__doc__).replace("\n", " ")
     if not partial and issubclass(cls, OneOfKeys) and len(cls.ONE_OF) > 1:

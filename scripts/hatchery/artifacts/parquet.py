@@ -80,7 +80,7 @@ class TableWriter:
             use_dictionary=not is_temporary,
             write_statistics=not is_temporary,
         )
-        # Rows that are not yet written: dictionaries, or tables.
+        # Rows in memory that are not yet written, as dictionaries or as tables.
         self._buffer: list[Mapping[str, Any]] = []
         self._tables: list[pa.Table] = []
         self._bytes = 0

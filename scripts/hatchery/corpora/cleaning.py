@@ -38,7 +38,7 @@ _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 _CURLY_APOSTROPHE = re.compile(
     r"(?<=[\w\]])’(?=(?:s|t|d|m|ll|re|ve)\b)|(?<![^\s(\[{‘“])’(?=\w)|(?<=\b[odyl])’(?=\w)", re.IGNORECASE
 )
-# Characters that no space precedes; in `corrected`, not even after full stops.
+# After the cleaning, no space precedes these characters; with `corrected`, not even after full stops.
 _CLOSING = frozenset(".;:?!…,’)]}")
 
 
@@ -89,8 +89,8 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     gives an identical result. Until the end, a tab represents an inserted space; the text contains no other tabs,
     because white space was collapsed before.
     """
-    # Line breaks at the ends stay for now: a contraction or three full stops before a line break are not at the end of
-    # the text.
+    # Line breaks at the ends are removed later, because the rules treat a contraction or three full stops at the end of
+    # the text differently from those before a line break.
     text = collapse_spaces(text).strip(" ")
     whole = rules.whole_abbreviations
 

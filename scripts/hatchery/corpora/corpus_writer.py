@@ -241,8 +241,8 @@ class CorpusWriter:
             if error is not None:
                 # Raise the error inside the `with` block, so that every writer removes its shards.
                 raise error
-            # Finish everything that a full disk can stop before the renaming: the shards of all splits appear, or no
-            # shard does.
+            # Before the renaming, finish all steps that fail on a full disk, so that the shards of all splits appear,
+            # or no shard does.
             for shards in self._shards.values():
                 shards.complete()
             try:

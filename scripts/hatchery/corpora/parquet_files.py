@@ -105,8 +105,7 @@ def parquet_rows(
         unread = {column: UNREAD for column in column_names if column not in columns}
         for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]
-            # If the file has no wanted column, `cells` is empty, so empty rows are yielded by the batch's number of
-            # rows.
+            # If the file contains none of the wanted columns, yield one empty row for each row of the batch.
             for values in zip(*cells, strict=True) if cells else (() for _ in range(batch.num_rows)):
                 number += 1
                 yield f"{where}, row {number}", {**unread, **dict(zip(columns, values, strict=True))}

@@ -90,7 +90,7 @@ class LineForm:
 
 
 def recognised(lines: Iterable[str]) -> LineForm:
-    """Return the line form recognised in the first SEEN_CHARACTERS characters of a text."""
+    """Return the `LineForm` that is recognised in the first SEEN_CHARACTERS characters of a text."""
     seen = [line.strip() for line in _beginning(lines)]
     lengths = sorted(len(line) for line in seen if line)
     if not lengths:

@@ -24,7 +24,7 @@ from hatchery.raw.registration import RawSource
 from hatchery.settings.base import Settings
 
 BY_SUFFIX = "by_suffix"
-# WikiExtractor's files are named wiki_00. The suffix .txt is not in this table, because its files may contain a text,
+# WikiExtractor's files are named wiki_00. The suffix .txt is not in this table, because a .txt file may contain a text,
 # sentences or books.
 _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
 # The allowed values are `by_suffix` and the names of FORMATS.
@@ -218,7 +218,7 @@ def _header(line: str, place: str) -> tuple[str, str]:
 
 
 def _title(attributes: str) -> str:
-    # Titles such as "Heroes" are written with their quotation marks unescaped.
+    # WikiExtractor writes titles such as "Heroes" with unescaped quotation marks.
     match = re.search(r'title="(.*)"\s*$', attributes)
     return html.unescape(match.group(1)).strip() if match else ""
 
@@ -230,7 +230,8 @@ def _body(lines: list[str], title: str) -> str:
 
 
 _SHORT = "ns|id|parentid|timestamp|username|ip|comment|origin|model|format|sha1|minor|redirect|restrictions|title"
-# A line that is only one XML element, with content that the tool may have changed, or only a start or end tag.
+# The pattern matches a line that is one XML element, with content that WikiExtractor may have changed, or a start or
+# end tag.
 _LEAKED = re.compile(
     rf"\s*(?:<(?P<name>{_SHORT})\b[^>]*(?:/>|>.*</(?P=name)>)|</?(?:page|revision|contributor)\b[^>]*>)\s*"
 )

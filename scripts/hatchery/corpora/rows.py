@@ -122,8 +122,8 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
                 value, at = decoder.raw_decode(rest, _after_blanks(rest, at))
                 break
             except (ValueError, RecursionError) as error:
-                # If decoding fails before the end of the text so far, the item is malformed; at the end, it continues
-                # in the next line.
+                # If decoding fails before the end of the available text, the item is malformed; if it fails at the end,
+                # the item continues in the next line.
                 goes_on = isinstance(error, json.JSONDecodeError) and error.pos >= len(rest)
                 if not goes_on or not (ahead := list(islice(more, step))):
                     at = error.pos if isinstance(error, json.JSONDecodeError) else at

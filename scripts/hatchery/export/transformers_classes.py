@@ -107,7 +107,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
             vars(layer).pop("forward", None)
         if enable:
             recompute_(layers[::every_n_layers], gradient_checkpointing_func)
-        # The library reads the state from this attribute.
+        # The library reads from this attribute whether gradient checkpointing is on.
         self.gradient_checkpointing = enable
 
     def set_input_embeddings(self, value: nn.Module) -> None:
@@ -151,7 +151,8 @@ class HatcheryPreTrainedModel(PreTrainedModel):
             for mixture in self.word_encoder.modules():
                 if isinstance(mixture, LayerMixture) and mixture.layer_weights is module:
                     for parameter, start in zip(module, mixture.initial_weights(), strict=True):
-                        # The library sets this attribute of loaded parameters, which must not be initialised again.
+                        # The library sets this attribute of parameters that it has loaded; these must not be
+                        # initialised again.
                         if not getattr(parameter, "_is_hf_initialized", False):
                             parameter.copy_(start)
         else:
@@ -231,8 +232,8 @@ class HatcheryModel(HatcheryPreTrainedModel):
                         f"attention_mask: got {mask.shape[1]} positions, expected {before + n_new}: {before} tokens in "
                         f"past_key_values and {n_new} following tokens; input_ids contain only the latter"
                     )
-                # Positions are counted over cached and new tokens; RoBERTa's positions depend on the padding id, so
-                # cached positions get ids.
+                # Positions are counted over cached and new tokens. Because RoBERTa's positions depend on the padding
+                # id, cached positions are filled with ids.
                 known = tokens.new_zeros((len(tokens), before, *tokens.shape[2:]))
                 if tokens.ndim == 2:
                     known += self.config.cls_token_id

@@ -139,7 +139,7 @@ def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
             hasPart=[reference(part) for part in parts],
         )
     if node.path is None:
-        # The digest of a missing manifest may only be known up to its beginning, so it cannot be a URI (RFC 6920).
+        # Only the first digits of a missing manifest's digest may be known, so the digest cannot be a URI (RFC 6920).
         return crate.add(f"#missing-{node.digest}", "CreativeWork", name="a file that is missing or has changed")
     return crate.file(_name(chain, node.path), node.digest, node.path.stat().st_size)
 

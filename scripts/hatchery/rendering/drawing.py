@@ -121,7 +121,8 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
         figure.suptitle(text, fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        # The layout, which takes most of the time, is computed once here. Otherwise, each saving computes it twice.
+        # The layout, which takes most of the time, is computed once here; otherwise, each call of `savefig` would
+        # compute it twice.
         engine.execute(figure)
         figure.set_layout_engine(None)
     buffer = io.StringIO()

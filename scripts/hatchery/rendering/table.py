@@ -20,10 +20,10 @@ from hatchery.sanitize import csv_text, visible
 NOT_COMPARABLE = "†"
 MOST_COLUMNS_OF_A_PHONE = 3
 _HEADING_CHARACTERS = 16
-# In LaTeX, columns with cells longer than this number of characters are wrapped; together they have this share of the
+# In LaTeX, columns with cells of more characters than this are wrapped; these columns together have this share of the
 # line width.
 _CHARACTERS_ON_A_LINE, _SHARE_OF_SENTENCES = 60, 0.8
-# LaTeX tables with more rows than this have smaller notes, and are limited to the height of the page.
+# LaTeX tables with more rows than this have notes in smaller type, and are limited to the height of the page.
 _LINES_WITH_NOTES = 40
 
 Item = TypeVar("Item")

@@ -15,7 +15,7 @@ import psutil
 
 INTERRUPTED = threading.Event()
 """Set if the user has stopped Snakemake; jobs that end afterwards were stopped and did not fail."""
-# Maximum time until a signal to the whole group has ended the idle child process.
+# Maximum number of seconds until a signal to the process group has ended the idle child process.
 PATIENCE_SECONDS = 0.5
 
 

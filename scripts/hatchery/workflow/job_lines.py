@@ -23,7 +23,7 @@ from hatchery.workflow.job_failures import ERROR, FailedJob, how_it_ended
 from hatchery.workflow.other_workflow import locked_by_another
 
 GO_ON = "Stopped. The same command continues where this one ended."
-# The end of a job is also shown if the job took at least this time.
+# The end of a job is also shown if the job took at least this number of seconds.
 LONG_SECONDS = 30.0
 # Part of the last message that Snakemake logs if jobs failed, after `onerror`. The reasons are printed after this
 # message, at the end of the output.
@@ -142,7 +142,7 @@ class JobLines(logging.Handler):
 
     def _finished(self, jobid: int) -> str:
         name, seconds = self._name_of(jobid), time.monotonic() - self._began.get(jobid, time.monotonic())
-        # The job has succeeded, so a failure of an earlier attempt is forgotten.
+        # The job has succeeded, so earlier failed attempts are not reported.
         self.failed = [job for job in self.failed if job.name != name]
         return _dated(f"{name}: done in {seconds:,.0f} s") if seconds >= LONG_SECONDS else ""
 

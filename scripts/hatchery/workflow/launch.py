@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 PLAIN = "python"
-# Time after which torchrun kills its processes; longer than the default, so that they can save a checkpoint.
+# Number of seconds after which torchrun kills its processes; higher than the default, so that they can save a
+# checkpoint.
 SHUTDOWN_SECONDS = 180
 
 

@@ -75,9 +75,10 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
         redirect_stderr(printed),
         SnakemakeApi(output) as api,
     ):
-        # Snakemake creates coroutines for the sizes of inputs that do not exist yet, but does not await them.
+        # Ignore this warning, because Snakemake creates coroutines for the sizes of missing inputs without awaiting
+        # them.
         filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-        # The handlers are removed, because a dry run prints even with the option `--quiet`.
+        # Snakemake's logging handlers are removed, because a dry run prints even with the option `--quiet`.
         api.logger_manager.logger.handlers.clear()
         api.logger_manager.logger.addHandler(NullHandler())
         try:
@@ -110,7 +111,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
             raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
         finally:
             sys.argv = own
-            # The caller reports missing files, so the reports at the end of a dry run are switched off.
+            # The caller reports missing files and stale results, so these reports at exit are switched off.
             for function in (list_missing_data, report_stale_results):
                 atexit.unregister(function)
 

@@ -34,7 +34,7 @@ def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
         # The import is inside the function, because it also imports Snakemake's scheduler and NumPy.
         from hatchery.workflow.job_lines import report_jobs
 
-        # If the user requests more or less output, Snakemake's original messages are shown.
+        # If the user requests more or less output, Snakemake's original messages are shown instead of one line per job.
         report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), names_of)
 
 
@@ -44,8 +44,8 @@ def begin_jobs(dag: Any) -> None:
     remove_empty_folders = dag.cleanup_workdir
 
     def cleanup_workdir() -> None:
-        # At the end, Snakemake removes empty folders. It fails for a link to an empty folder, which remains if the job
-        # of a shared result was stopped.
+        # At the end, Snakemake removes empty folders, and fails for a link to an empty folder. Such a link remains if
+        # the job of a shared result was stopped.
         with suppress(NotADirectoryError):
             remove_empty_folders()
 

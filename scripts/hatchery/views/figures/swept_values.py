@@ -77,7 +77,7 @@ PARAMETERS, PERCENT = "parameters", "(%)"
 APART = "\nmodels of "
 """Separator between a score and the difference that distinguishes its models, in the title of a panel."""
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
-# Each value has a tick only if there are at most this number of values.
+# Maximum number of values for which the axis has a tick at each value.
 MOST_TICKS = 8
 # Horizontal distance between dots at the same tick, on an axis whose values are words; ticks are 1 apart.
 WORD_GAP = 0.12
