@@ -293,12 +293,12 @@ class ExperimentFile(OneOfKeys):
     """Tables of reading times, by the names of files in config/reading_tables/. Reading times are predicted by
     regressions; a model's score is the improvement by its surprisals."""
     acquisition: AgeOfAcquisition | None = None
-    """Comparison of the age at which children learn words with the training step at which models learn them. The steps
+    """Comparison of the age at which children say words with the training step at which models learn them. The steps
     are the checkpoints of runs with `checkpoints_at`. null skips this evaluation."""
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
     """External models that are scored on the same suites, by the names of files in config/baselines/."""
     evaluate_milestones: Annotated[tuple[NotEmpty, ...], Unique()] = ()
-    """Evaluations that are also applied to the milestones of every run: a kind of evaluation (perplexity), or one
+    """Evaluations that are also applied to the milestones of every run: all evaluations of a kind (perplexity), or one
     evaluation of the experiment (minimal_pairs/blimp)."""
     perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
     """Held-out text and masking of the perplexity."""

@@ -22,7 +22,8 @@ class Modules(NamedTuple):
     """The classes and functions of a family that need torch."""
 
     model: "type[LanguageModel]"
-    """Class of the model; its constructor receives a configuration. The training engine calls the model with a batch.
+    """Class of the model; its constructor receives a configuration. The training engine calls an object
+    with a batch.
     """
     encoder: "Callable[..., LayeredEncoder]"
     """Class of the encoder; its constructor receives a configuration and, optionally, a layer weighting."""

@@ -26,7 +26,7 @@ class ComparisonSettings(AnalysisSettings):
     """Model with which all other models are compared, as `experiment/model`. null compares each model with the model of
     the same name in the first experiment, or, with `variant`, with its variant."""
     variant: str = ""
-    """Grid variant, such as untrained. Each model is compared with the model that has this suffix in its name. Empty:
+    """Grid variant, such as untrained. Each model is compared with the model of the same name plus this suffix. Empty:
     no variant."""
 
     def __post_init__(self) -> None:
