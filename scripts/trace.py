@@ -29,7 +29,9 @@ def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
     if "/".join(words[:2]) in models:
         words = ["/".join(words[:2]), *words[2:]]
     if len(words) > len(SELECTORS):
-        raise EvaluationError(f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or its first parts")
+        raise EvaluationError(
+            f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or the first parts of this pattern"
+        )
     return {column: word or None for column, word in zip(SELECTORS, words, strict=False)}
 
 
@@ -55,7 +57,9 @@ def select(
     for column, value in chosen.items():
         known = sorted({getattr(row, column) for row in rows})
         if value not in known:
-            raise EvaluationError(f"{where}: {column}: got {value!r}, which no row has{alternatives(value, known)}")
+            raise EvaluationError(
+                f"{where}: {column}: got {value!r}, expected a value of a row{alternatives(value, known)}"
+            )
         narrowed = [row for row in matching if getattr(row, column) == value]
         if not narrowed:
             there = ", ".join(sorted({getattr(row, column) for row in matching}))

@@ -248,7 +248,9 @@ def run_given(function: Callable[..., None], given: Mapping[str, Any]) -> None:
         raise ConfigError(f"run.py {stage}: {error}") from None
     missing += [name for name, each in arguments.items() if each.is_required and found[name] is None]
     if missing:
-        raise ConfigError(f"run.py {stage}: missing arguments: {', '.join(missing)}; `run.py {stage}` lists all")
+        raise ConfigError(
+            f"run.py {stage}: missing arguments: {', '.join(missing)}; `run.py {stage}` lists all arguments"
+        )
     taken = {name: value for name, value in found.items() if value is not None}
     run_stage(function, given["settings"], Path(output), **taken)
 

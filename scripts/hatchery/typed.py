@@ -66,7 +66,7 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter
 
     if isinstance(cls, type) and not issubclass(cls, Settings):
-        raise TypeError(f"{cls.__name__}: expected a subclass of Settings, because others accept unknown keys")
+        raise TypeError(f"{cls.__name__}: expected a subclass of Settings, because other classes accept unknown keys")
     return TypeAdapter(cls)
 
 

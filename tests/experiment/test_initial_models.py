@@ -103,7 +103,8 @@ KEPT = {"pretraining": {"steps": 60, "keep_training_state": True}}
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown run": (
         {"later": start(run="ltg_bet")},
-        "initialise_from.run: got 'ltg_bet', no such run of demo; did you mean 'ltg_bert'? There are: random, ltg_bert",
+        "initialise_from.run: got 'ltg_bet', expected a run of demo; did you mean 'ltg_bert'? There are: random, "
+        "ltg_bert",
     ),
     "an unknown seed": (
         {"later": start(run="ltg_bert", seed=7)},
@@ -123,12 +124,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "the home of nobody": ({"later": start(path="~nobody_is_here/x")}, "there is no ~nobody_is_here/x/manifest.json;"),
     "a circle": (
         {"one": start(run="two"), "two": start(run="one")},
-        "runs.one.pretraining.initialise_from: the runs start from each other in a circle: "
+        "runs.one.pretraining.initialise_from: the runs start from each other in a cycle: "
         "demo/one-s42 <- demo/two-s42 <- demo/one-s42",
     ),
     "another architecture": (
         {"later": {**start(run="ltg_bert"), "model_changes": {"hidden_size": 48}}},
-        "'ltg_bert' has hidden_size 64, this run 48; the architecture of a trained model cannot change",
+        "'ltg_bert' has hidden_size 64, this run has hidden_size 48; expected equal values, because the "
+        "architecture of a trained model cannot change",
     ),
     "another head": (
         {
@@ -184,5 +186,7 @@ def test_another_tokenizer_is_refused(configuration: Path) -> None:
     path = configuration / "experiments/other.yaml"
     path.write_text(path.read_text().replace("tokenizer: demo", "tokenizer: real_small"))
     project = add(configuration, later=start(run="ltg_bert", experiment="other"))
-    with pytest.raises(ConfigError, match="other has the tokenizer 'real_small', this experiment 'demo'"):
+    with pytest.raises(
+        ConfigError, match="other has the tokenizer 'real_small', this experiment has the tokenizer 'demo'"
+    ):
         project.check("experiment", "demo")

@@ -170,7 +170,7 @@ def test_a_block_in_an_experiment_and_in_a_file_is_refused(
 
 
 def test_a_raw_input_that_config_yaml_has_as_well_is_refused(configuration: Path) -> None:
-    with pytest.raises(ConfigError, match=r"blimp\.yaml: corpus: sources: .* has a raw input called 'blimp', too"):
+    with pytest.raises(ConfigError, match=r"blimp\.yaml: corpus: sources: .* also has a raw input called 'blimp'"):
         written(configuration, {"experiments/blimp": LETTERS}).check("experiment", "blimp")
 
 

@@ -71,7 +71,9 @@ def test_selection_on_held_out_rows_needs_some(configuration: Path) -> None:
         configuration,
         {"experiments/mine": experiment(protocol={"development_fraction": 0}, tasks={"demo_acceptability": {}})},
     )
-    with pytest.raises(ConfigError, match="development_fraction: got 0, expected more with selection 'held_out'"):
+    with pytest.raises(
+        ConfigError, match="development_fraction: got 0, expected more than 0 with selection 'held_out'"
+    ):
         project.check("experiment", "mine")
 
 
@@ -84,7 +86,7 @@ def test_protocols_that_are_bases_of_each_other_are_refused(configuration: Path)
             "experiments/mine": experiment(protocol={"base": "one"}, tasks={"demo_acceptability": {}}),
         },
     )
-    with pytest.raises(ConfigError, match="the protocols one, two are bases of each other"):
+    with pytest.raises(ConfigError, match="the protocols one, two name each other as base"):
         project.check("experiment", "mine")
 
 

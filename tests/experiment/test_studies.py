@@ -161,7 +161,7 @@ def test_a_model_to_test_against_that_there_is_not_is_told_and_one_that_is_left_
 ) -> None:
     path = folder / "experiments/own.yaml"
     path.write_text("base: demo\ntests_against: randm\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"own\.yaml: tests_against: got 'randm', no such run; .*mean 'random'"):
+    with pytest.raises(ConfigError, match=r"own\.yaml: tests_against: got 'randm', expected a run; .*mean 'random'"):
         Project(folder).check("experiment", "own")
     path.write_text("base: demo\ntests_against: bert_base_cased\nbaselines: [bert_base_cased]\n", encoding="utf-8")
     edit(folder, "config.yaml", "leave_out_baselines: []", "leave_out_baselines: [bert_base_cased]")

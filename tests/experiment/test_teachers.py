@@ -73,7 +73,9 @@ def test_the_model_of_an_order_is_an_input_whose_words_count(configuration: Path
     rest = {"first": "easy", "epochs": None, "spread": 0.1}
     assert kept == [{"by": "loss", **rest}, {"by": "length", **rest}], "as before there were models of orders"
     itself = {"pretraining": {"order": {"by": "loss", "model": {"run": "ordered"}}}}
-    with pytest.raises(ConfigError, match="demo/ordered-s42 depends on itself; expected a model made before it"):
+    with pytest.raises(
+        ConfigError, match="demo/ordered-s42 depends on itself; expected a model that is made before this run"
+    ):
         add(configuration, ordered=itself).check("experiment", "demo")
 
 
@@ -104,11 +106,11 @@ def test_a_run_ordered_by_a_column_reads_its_corpus_whose_sources_all_have_the_c
         ),
         (
             {"pretraining": {"steps": 0, "ensemble": [{"run": "ltg_bert"}, {"run": "ltg_brt"}]}},
-            "pretraining.ensemble[1].run: got 'ltg_brt', no such run of demo",
+            "pretraining.ensemble[1].run: got 'ltg_brt', expected a run of demo",
         ),
         (
             {"pretraining": {"steps": 0, "ensemble": [{"run": "elc_bert"}, {"run": "ltg_bert"}]}},
-            "'joined' has another model than its first member, 'elc_bert' of demo; expected the same `model`",
+            "'joined' has another `model` than its first member, 'elc_bert' of demo; expected the same `model`",
         ),
     ],
 )
@@ -204,7 +206,9 @@ def test_a_teacher_with_another_tokenizer_is_refused_with_both_names(configurati
     other = {"corpus": "demo", "tokenizer": "demo_gpt_bert", "pretraining": {"batch_size": 32, "steps": 9}}
     written(configuration, {"experiments/other": other | {"runs": {"base": {"model": "ltg_demo"}}}})
     project = add(configuration, student=taught({"run": "base", "experiment": "other"}))
-    both = r"'base' of other has the tokenizer 'demo_gpt_bert', 'student' of demo the tokenizer 'demo'; expected the"
+    both = (
+        r"'base' of other has the tokenizer 'demo_gpt_bert', 'student' of demo has the tokenizer 'demo'; expected the"
+    )
     with pytest.raises(ConfigError, match=both):
         project.check("experiment", "demo")
 

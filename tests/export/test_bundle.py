@@ -143,7 +143,7 @@ def test_order_comments_and_constants_are_kept_and_the_unneeded_is_left_out(libr
         ({"a": "x = 1\n", "root": "import hatchery.a\ny = 1\n"}, "cannot be merged"),
         ({"root": "from .a import x\ny = x\n"}, "cannot be merged"),
         ({"root": "def f():\n    from hatchery import a\n    return a\n"}, "inside a block"),
-        ({"a": "y = 1\n", "root": "from hatchery.a import x\nz = x\n"}, "which does not define it"),
+        ({"a": "y = 1\n", "root": "from hatchery.a import x\nz = x\n"}, "which does not define this name"),
         ({"root": "for x in []:\n    pass\n"}, "a For outside functions"),
         (
             {

@@ -214,7 +214,10 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
         (replaced(VALUE, lambda t: t[:-1]), rf"tensor {VALUE} has the shape \(23, 24\), expected"),
         (replaced(VALUE, lambda t: t.long()), f"tensor {VALUE} holds torch.int64"),
         (replaced(VALUE, lambda t: t * float("nan")), f"tensor {VALUE} contains numbers that are not finite"),
-        (lambda s: {**s, "extra.weight": torch.zeros(2)}, "extra.weight: not a tensor of the published"),
+        (
+            lambda s: {**s, "extra.weight": torch.zeros(2)},
+            "extra.weight: expected the name of a tensor of the published",
+        ),
         (
             lambda s: {**s, "transformer.layers.3.attention.in_proj_v.bias": torch.zeros(24)},
             r"contains the tensor transformer\.layers\.3\.attention\.in_proj_v\.bias, which the configuration does",
@@ -222,7 +225,8 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
         (replaced("classifier.nonlinearity.5.weight", lambda t: t + 1), "expected equal values"),
         (
             replaced("transformer.layers.2.attention.position_indices", lambda t: t.flip(0)),
-            r"layers\.2\.attention\.position_indices is not the table for 8 buckets and 64 positions",
+            r"layers\.2\.attention\.position_indices differs from the position table for the configured 8 buckets "
+            "and 64 positions",
         ),
         (lambda s: {}, "contains no tensors"),
         (lambda s: [1, 2], "holds a list, expected a state dict"),

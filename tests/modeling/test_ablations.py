@@ -165,7 +165,7 @@ def test_absolute_positions_are_added_to_the_words_and_leave_plain_attention(mak
 def test_absolute_positions_end_where_their_table_does(make_model):
     model = make_model(position_embedding="absolute", max_position_embeddings=10)
     model.encoder(torch.zeros(1, 10, dtype=torch.long))
-    with pytest.raises(ModelError, match="11 tokens: the model has absolute positions for 10"):
+    with pytest.raises(ModelError, match="11 tokens, expected at most 10, the number of absolute positions"):
         model.encoder(torch.zeros(1, 11, dtype=torch.long))
 
 

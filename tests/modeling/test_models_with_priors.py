@@ -102,7 +102,7 @@ def test_a_bias_that_does_not_fit_is_refused(make_model) -> None:
 def test_a_tied_matrix_is_never_rescaled(make_model, scale) -> None:
     model = make_model()
     before = model.encoder.word_embedding.weight.clone()
-    with pytest.raises(ModelError, match="the input embedding too"):
+    with pytest.raises(ModelError, match="also the input embedding"):
         scale_output_weight_(model.head, scale, 1, torch.ones(61))
     assert torch.equal(model.encoder.word_embedding.weight, before)
     scale_output_weight_(model.head, "own", 1)

@@ -44,7 +44,9 @@ def test_a_pair_head_of_another_name_is_known_by_its_shapes(make_model):
     assert renamed.keys() != published.keys()
     assert from_published(renamed).keys() == model.state_dict().keys()
     renamed["order_head.layers.5.weight"] = torch.zeros(2, 24)
-    with pytest.raises(ModelError, match=r"order_head\.layers\.\d\.\w+: not a tensor of the published"):
+    with pytest.raises(
+        ModelError, match=r"order_head\.layers\.\d\.\w+: expected the name of a tensor of the published"
+    ):
         from_published(renamed)
 
 
@@ -56,7 +58,7 @@ def test_a_pair_head_of_another_name_is_known_by_its_shapes(make_model):
     ],
 )
 def test_an_ablation_has_no_published_names(make_model, changes):
-    with pytest.raises(ModelError, match="the published code has no such tensor"):
+    with pytest.raises(ModelError, match="the published code has no tensor for this tensor"):
         to_published(make_model(**changes).state_dict(), torch.zeros(64, 64))
 
 

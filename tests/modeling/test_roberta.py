@@ -198,7 +198,7 @@ def test_the_longest_input_of_the_study_has_128_tokens_and_130_positions(make):
     assert model.encoder.embedding.position_embedding.weight.shape == (130, 24)
     longest = torch.full((1, 128), 7)
     assert model.encoder(longest)[-1].shape == (1, 128, 24)
-    with pytest.raises(ModelError, match="129 tokens: the model has absolute positions for 128"):
+    with pytest.raises(ModelError, match="129 tokens, expected at most 128, the number of absolute positions"):
         model.encoder(torch.full((1, 129), 7))
 
 

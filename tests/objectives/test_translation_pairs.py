@@ -67,7 +67,7 @@ def test_a_document_that_is_no_pair_is_named(make_collection: Made) -> None:
 
 
 def test_no_pair_within_the_limits_is_an_error(make_collection: Made) -> None:
-    with pytest.raises(TrainingError, match="no pair of sentences within the limits"):
+    with pytest.raises(TrainingError, match="no sentence pair within the limits"):
         pairs_of(make_collection([[2, 9]]), longest_ratio=1.5)
 
 

@@ -199,7 +199,9 @@ def test_what_was_kept_of_another_download_is_not_continued(web: Any, download: 
 
 
 def test_a_disk_without_room_is_told_before_anything_is_fetched(web: Any, download: Download, small_disk: Path) -> None:
-    with pytest.raises(SourceError, match=r"the disk has [\d,]+ bytes free, but the download needs 3,000,000 more"):
+    with pytest.raises(
+        SourceError, match=r"the disk has [\d,]+ bytes free, but the rest of the download needs 3,000,000 bytes"
+    ):
         fetch(download, small_disk, no_pause)
     assert web.requests == []
 

@@ -283,7 +283,7 @@ def test_pickled_weights_are_taken_where_there_are_no_others_and_large_ones_with
     assert "pytorch_model.bin" in chosen_files(old, "here")
     parts = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"]
     assert chosen_files([*old, *parts], "here")[-3:] == parts
-    with pytest.raises(SourceError, match=r"here: lacks config\.json or weights"):
+    with pytest.raises(SourceError, match=r"here: config\.json or the weights are missing"):
         chosen_files(["config.json", "tf_model.h5"], "here")
 
 

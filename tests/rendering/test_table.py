@@ -52,7 +52,7 @@ def test_latex_has_the_same_numbers_and_no_command_that_was_not_meant() -> None:
     assert r"\multicolumn{3}{l}{\textit{zero \& one}}" in text
     assert r"\shortstack[r]{1\_000 words of a \\ long heading}" in text
     assert r"Not \textless{}b\textgreater{}bold\textless{}/b\textgreater{}. Done." in text
-    with pytest.raises(ConfigError, match="字, without known LaTeX command"):
+    with pytest.raises(ConfigError, match="字, for which no LaTeX command is known"):
         table(["字"], []).latex("t", "t")
     assert table(["字"], [], caption="Two 字").latex_or_reason("t", "t").startswith("% Two ?: not written: ")
     assert table(["a"], [], caption="c").latex_or_reason("t", "t") == table(["a"], [], caption="c").latex("t", "t")
@@ -67,7 +67,7 @@ def test_latex_has_no_command_in_any_part_of_a_cell_nor_at_the_beginning_of_a_ro
     assert r"\input{/etc" not in text and text.count(r"\textbackslash{}input\{/etc/passwd\}\%\$\&") == 2
     assert r"{\tiny (4/5 \& x)}" in text
     assert "{*star} & 1" in text and "{[x]} & 2" in text
-    with pytest.raises(ConfigError, match="without known LaTeX command"):
+    with pytest.raises(ConfigError, match="for which no LaTeX command is known"):
         table(["m"], [["\x1b[31m"]]).latex("t", "t")
 
 

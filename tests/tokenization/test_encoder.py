@@ -223,7 +223,7 @@ def test_documents_without_text_are_left_out_and_counted(small, tokenizer_manife
 
 def test_a_corpus_without_any_text_is_refused(small, tokenizer_manifests, tmp_path: Path) -> None:
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["", " \n"], "dev": [""]})
-    with pytest.raises(CorpusError, match=r"corpus/manifest\.json: none of its 3 documents has any text"):
+    with pytest.raises(CorpusError, match=r"corpus/manifest\.json: all 3 documents of the corpus are empty"):
         encode(corpus, tokenizer_manifests["wordpiece"], tmp_path / "out")
     assert not (tmp_path / "out" / "manifest.json").exists()
 

@@ -51,7 +51,9 @@ def test_the_file_is_copied_with_what_transformers_wants_and_its_digest(file: Pa
 
 
 def test_another_size_and_a_missing_file_are_refused(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(TokenizationError, match=f"vocabulary_size: got 7, expected {size_of(file)}, the entries"):
+    with pytest.raises(
+        TokenizationError, match=f"vocabulary_size: got 7, expected {size_of(file)}, the number of entries"
+    ):
         run_stage(import_tokenizer, settings(7), tmp_path / "out" / "manifest.json", tokenizer_file=file)
     with pytest.raises(ManifestError, match=r"none\.json: the file of the input 'tokenizer_file' is missing"):
         run_stage(
@@ -156,5 +158,5 @@ def test_what_is_no_model_is_told_by_its_name(golden_directory: Path, tmp_path: 
 def test_a_model_of_whole_words_is_refused(tmp_path: Path) -> None:
     # A piece "a", and a trainer of type 3, which is `word`.
     (tmp_path / "word.model").write_bytes(b"\x0a\x03\x0a\x01a" + b"\x12\x02\x18\x03")
-    with pytest.raises(TokenizationError, match="expected a model of type unigram or bpe, got type 3"):
+    with pytest.raises(TokenizationError, match="got a SentencePiece model of type 3"):
         sentencepiece_tokenizer(tmp_path / "word.model")

@@ -113,9 +113,9 @@ def test_the_special_tokens_are_those_that_the_shards_were_encoded_with(tokens: 
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (None, "not a record"),
+        (None, "got no mapping with the list `order`"),
         ({"order": ["[UNK]", "[MASK]"], "unknown": 0}, r"no known set has the tokens \[UNK\] \[MASK\]"),
-        ({**SPECIAL_SETS["bnc"].record(), "pad": 4}, "the ids of the record are not those of the set"),
+        ({**SPECIAL_SETS["bnc"].record(), "pad": 4}, "the ids in the manifest differ from the ids of the set"),
     ],
 )
 def test_shards_with_unknown_special_tokens_are_refused(copied: Path, record: object, message: str) -> None:
@@ -178,7 +178,7 @@ def test_flipped_bytes_that_the_manifest_vouches_for_end_in_a_named_error_or_in_
 
 
 def test_an_unknown_split_is_told_with_the_known_ones(tokens: Path) -> None:
-    with pytest.raises(TokenizationError, match="has no split 'test', only dev, train"):
+    with pytest.raises(TokenizationError, match="there is no split 'test'; there are: dev, train"):
         TokenShards.open(tokens, "test")
 
 

@@ -133,7 +133,7 @@ def test_a_vocabulary_that_the_corpus_cannot_fill_is_refused_with_the_size_that_
         train_changed(small, corpus, tmp_path / "t", vocabulary_size=5000, **KINDS[name])
     assert "\n" not in str(refusal.value)
     assert list((tmp_path / "t").iterdir()) == []
-    supported = int(str(refusal.value).split("ask for at most ")[1].split(",")[0])
+    supported = int(str(refusal.value).split("set at most ")[1].split(",")[0])
     for changes in ({"vocabulary_size": supported}, {"vocabulary_size": 5000, "allow_smaller": True}):
         measures = read_manifest(train_changed(small, corpus, tmp_path / "t", **{**KINDS[name], **changes})).measures
         assert measures == {"vocabulary_size": supported, "training_documents": 1, "training_lines": 2}

@@ -365,7 +365,10 @@ def test_who_draws_ends_with_the_block_even_in_the_middle_of_the_run(
 def test_a_mistake_that_a_worker_finds_arrives_as_it_is(pretrain_slice: Factory, token_data: Any, workers: int) -> None:
     settings = pretrain_settings(pretrain_slice(steps=10, batch_size=2))
     loader = BatchLoader(make_batches(settings, token_data, Topology(0, 4, 0, "a", 1), None), workers)
-    with pytest.raises(TrainingError, match=r"^a batch of 2 sequences cannot be shared by 4 processes$"):
+    with pytest.raises(
+        TrainingError,
+        match=r"^got a batch of 2 sequences for 4 processes, expected at least one sequence for each process$",
+    ):
         drawn(loader, 0)
 
 

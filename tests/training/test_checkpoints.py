@@ -125,7 +125,7 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(
 def test_a_checkpoint_under_the_name_of_another_step_is_refused(tmp_path: Path) -> None:
     older = save(tmp_path, 1)
     shutil.copytree(older, tmp_path / "step_00000009")
-    with pytest.raises(CheckpointError, match=r"state\.json: it tells step 1"):
+    with pytest.raises(CheckpointError, match=r"state\.json: got step 1"):
         verify_checkpoint(tmp_path / "step_00000009")
     assert newest_sound_checkpoint(tmp_path) == older
 

@@ -91,7 +91,10 @@ def test_a_milestone_is_the_model_of_a_run_that_ended_there(make_command: Make) 
     found = read_manifest(taken.output).measures["initial_model"]
     assert found == {"take": "weights", "earlier_steps": 5, "earlier_tokens": tokens}
     text = refusal(make_command(steps=0, initialise_from={"step": 8}, initial=whole.output, **PLAIN))
-    assert "initialise_from.step: got 8" in text and "it was trained for 10 steps; expected an earlier one" in text
+    assert (
+        "initialise_from.step: got 8" in text
+        and "trained for 10 steps, has no milestone of this step; expected an earlier milestone" in text
+    )
 
 
 def test_steps_before_add_up_along_a_chain(make_command: Make, first: Any) -> None:
@@ -127,8 +130,8 @@ def test_an_imported_model_is_a_start_too_and_what_it_saw_is_not_known(
 def test_another_architecture_is_refused_with_the_key_that_differs(make_command: Make, first: Any) -> None:
     command = make_command(initialise_from={}, initial=first.output, model__hidden_size=64, **PLAIN)
     assert (
-        "the initial model has hidden_size 32, this run 64; training continues only with an equal configuration"
-        in refusal(command)
+        "the initial model has hidden_size 32, this run has hidden_size 64; training continues only with equal "
+        "configurations" in refusal(command)
     )
 
 

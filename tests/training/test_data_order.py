@@ -74,7 +74,7 @@ def test_shares_of_an_uneven_batch_differ_by_at_most_one() -> None:
 
 
 def test_more_processes_than_sequences_are_refused() -> None:
-    with pytest.raises(TrainingError, match="2 sequences cannot be shared by 3"):
+    with pytest.raises(TrainingError, match="2 sequences for 3 processes, expected at least one sequence"):
         share_of_process([EpochSlice(0, np.arange(2))], 0, 3)
 
 

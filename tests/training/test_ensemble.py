@@ -58,12 +58,15 @@ def test_an_ensemble_predicts_the_mean_of_its_members_and_stays_without_them(tra
 def test_an_ensemble_of_ensembles_and_one_of_another_vocabulary_are_refused(train_here: Train) -> None:
     members = [train_here(f"member_{seed}", steps=0, seed=seed).path for seed in (1, 2)]
     joined = train_here("joined", steps=0, ensemble=True, members=members).path
-    with pytest.raises(ConfigError, match="this model is an ensemble, expected a single model; name its members"):
+    with pytest.raises(ConfigError, match="this model is an ensemble, expected a single model; name the members"):
         train_here("nested", steps=0, ensemble=True, members=[joined, members[0]])
     with pytest.raises(ConfigError, match="this model is an ensemble"):
         train_here("taught", steps=2, teachers=[joined], distillation={"weight": 0.5})
-    with pytest.raises(ConfigError, match="members: got 1, expected at least two with ensemble"):
+    with pytest.raises(ConfigError, match="members: got 1, expected at least two members with the setting `ensemble`"):
         train_here("single", steps=0, ensemble=True, members=members[:1])
-    with pytest.raises(ConfigError, match="members: got 2, expected at least two with ensemble, otherwise none"):
+    with pytest.raises(
+        ConfigError,
+        match="members: got 2, expected at least two members with the setting `ensemble`, or no members without",
+    ):
         train_here("unasked", steps=0, members=members)
     assert read_manifest(joined).settings["ensemble"] is True

@@ -48,7 +48,7 @@ def test_it_has_the_settings_and_inputs_of_the_training_and_its_own_files_and_st
 
 
 def test_a_milestone_that_the_training_did_not_reach_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="there is no model step_00000006; it was trained for 9 steps"):
+    with pytest.raises(ManifestError, match="there is no model step_00000006; the run was trained for 9 steps"):
         exported(training(tmp_path, 3), 6)
 
 

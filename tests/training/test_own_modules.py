@@ -190,5 +190,8 @@ def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: 
         ModelError, match=r"Embedding: its output has the shape \[2, 3, 4\], expected \[2, 3, V\] with V"
     ):
         wrong(torch.zeros(2, 3, dtype=torch.int64), None, torch.zeros(2, 3, dtype=torch.int64))
-    with pytest.raises(ConfigError, match="divergences: got True, which a module of your own does not have"):
+    with pytest.raises(
+        ConfigError,
+        match="divergences: got True, expected no such key, because a module of your own code does not support it",
+    ):
         train(model=Small, divergences=True)

@@ -266,13 +266,15 @@ def test_a_resumed_run_is_the_uninterrupted_one_bit_by_bit(name: str, tmp_path: 
 
 
 def test_a_checkpoint_without_the_scaler_is_refused_in_fp16() -> None:
-    with pytest.raises(CheckpointError, match=r"holds no loss_scaler.scale, expected that of a run in fp16"):
+    with pytest.raises(
+        CheckpointError, match=r"contains no loss_scaler\.scale, expected the checkpoint of a run in fp16"
+    ):
         resolve_precision("fp16", CPU).load({"something.else": torch.zeros(1)})
 
 
 def test_a_diverged_model_ends_the_run_instead_of_halving_for_ever() -> None:
     scaler, parameter = LossScaler(), nn.Parameter(torch.zeros(1))
-    with pytest.raises(TrainingError, match="fp16 gradients are not finite even with the loss scaled by") as raised:
+    with pytest.raises(TrainingError, match="fp16 gradients are not finite although the loss is scaled by") as raised:
         for _ in range(31):
             parameter.grad = torch.tensor([NO_NUMBER])
             scaler.unscale_([parameter])

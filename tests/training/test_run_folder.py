@@ -174,7 +174,7 @@ def test_a_living_owner_on_another_machine_is_refused_by_name_with_what_to_do(lo
 def test_an_owner_that_was_taken_for_dead_writes_nothing_more(tmp_path: Path) -> None:
     with locked_run_folder(tmp_path / "run", HERE) as lease:
         write_sign(lease.lock, Sign(ELSEWHERE, 0))
-        with pytest.raises(CheckpointError, match="Slurm job 101, process 5 on n2 has taken the run over"):
+        with pytest.raises(CheckpointError, match="Slurm job 101, process 5 on n2 has taken over the run"):
             lease.verify()
     sign = read_sign(lease.lock)
     assert sign is not None and sign.owner == ELSEWHERE and sign.beat == 0
@@ -206,7 +206,7 @@ def test_the_owner_hears_that_it_is_asked_for(tmp_path: Path, capsys: pytest.Cap
         while not lease.is_claimed:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-    assert "Slurm job 101, process 5 on n2 asks for this run" in capsys.readouterr().err
+    assert "Slurm job 101, process 5 on n2 wants to take over this run" in capsys.readouterr().err
 
 
 def test_file_systems_without_locks_are_served_by_signs_of_life(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,10 @@ def test_a_sink_that_fails_is_given_up_and_training_goes_on(tmp_path: Path, caps
     telemetry.step({"step": 1, "loss": 1.0})
     telemetry.step({"step": 2, "loss": 1.0})
     telemetry.close()
-    assert capsys.readouterr().err == "warning: broken is closed and gets no more metrics: OSError: no space left\n"
+    assert (
+        capsys.readouterr().err
+        == "warning: the sink broken is closed and receives no more metrics: OSError: no space left\n"
+    )
     assert len(rows(tmp_path / METRICS_FILE)) == 2
 
 

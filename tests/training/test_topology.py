@@ -76,7 +76,7 @@ def test_the_first_host_of_a_node_list_is_found(nodes: str, host: str) -> None:
     ("change", "message"),
     [
         ({"RANK": "four"}, "RANK is 'four'"),
-        ({"RANK": "4"}, "rank 4 is outside a world of 4"),
+        ({"RANK": "4"}, "got rank 4 with 4 processes"),
         ({"MASTER_ADDR": ""}, "MASTER_ADDR is not set"),
     ],
 )

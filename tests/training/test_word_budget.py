@@ -198,7 +198,7 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     assert spend(settings, chosen, examples, whole.words_seen - 1).steps == whole.steps - 1
     marks = spent(token_data, pretrain_slice, OBJECTIVES["packed"], 4_000, checkpoints_at=[part, part + 1])[1].marks
     assert [mark.step for mark in marks.values()] == [5, 6] and marks[mark_name(part)].words == part
-    with pytest.raises(ConfigError, match="more than the 10 that are left"):
+    with pytest.raises(ConfigError, match="more than the 10 words that are left"):
         spend(settings, chosen, examples, 4_000, words_before=3_990)
 
 
@@ -207,7 +207,7 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     [
         ({"steps": None}, "steps: the key is missing; expected `steps` or a `budget`"),
         ({"budget": {"words_seen": "1M"}}, "steps: got 20, expected no steps with `budget`"),
-        ({"checkpoints_at": "babylm"}, "checkpoints_at: got 'babylm', expected no marks without a `budget`"),
+        ({"checkpoints_at": "babylm"}, "checkpoints_at: got 'babylm', expected no word milestones without a `budget`"),
         (
             {"steps": None, "budget": {"words_seen": "1K"}, "checkpoints_at": ["2K"]},
             "checkpoints_at: got 2000, expected at most the 1,000 words of the budget",
@@ -255,7 +255,9 @@ def test_epochs_and_the_words_of_the_text_are_limits_too() -> None:
     assert most_words(by_bytes, 10, 60) == 100
     with pytest.raises(ConfigError, match="corpus_bytes: the text has 61 bytes, expected at most 60"):
         most_words(by_bytes, 10, 61)
-    with pytest.raises(ConfigError, match="corpus_bytes: the bytes of the text were not counted; encode it again"):
+    with pytest.raises(
+        ConfigError, match="corpus_bytes: the bytes of the text were not counted; encode the corpus again"
+    ):
         most_words(by_bytes, 10)
     with pytest.raises(ConfigError, match="words_seen: got 100, expected about 50 at most: 10 times the 5 words"):
         most_words(limits, 5)

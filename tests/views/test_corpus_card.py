@@ -290,7 +290,7 @@ def refused(corpus: Path, folder: Path, **inputs: Path) -> str:
         (
             "statistics.csv",
             "source,split,documents,sentences,words,characters\na,train,1,1,3,5\n",
-            "3 words, the shards hold 2",
+            "3 words, but the shards contain 2",
         ),
         ("statistics.csv", "source,split,documents,sentences,words,characters\nz,train,1,1,1,5\n", "source 'a'"),
         ("rejected.csv", "source,reason,count\na,short,-1\n", r"rejected\.csv, line 2: count: got '-1', expected at"),

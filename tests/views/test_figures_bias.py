@@ -190,5 +190,5 @@ def test_tasks_that_are_not_ambiguous_have_no_bias(bimodal: Any) -> None:
 def test_a_task_without_its_correlation_names_the_table(experiment: Any) -> None:
     cell = experiment.add_model("elc", 42, [])
     experiment.add_finetuning(cell, MVLC, ("accuracy",), {12: ((0.5,), "")}, suite="msgs")
-    with pytest.raises(EvaluationError, match=r"measurements\.parquet: elc: no metric mcc, expected one of " + MVLC):
+    with pytest.raises(EvaluationError, match=r"measurements\.parquet: elc: the metric mcc of " + MVLC):
         read_bias_runs(typed(experiment), experiment.tables())

@@ -119,7 +119,7 @@ def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: R
     [
         ("", r"a\.csv: line 1: the table is empty"),
         (HEADER + "1,dog,1,Mother,old,NA\n", r"a\.csv: line 2: target_child_age: expected a number or NA, got 'old'"),
-        (HEADER + "1,dog,1\n", r"a\.csv: line 2: the row has another number of cells"),
+        (HEADER + "1,dog,1\n", r"a\.csv: line 2: the number of cells in this row differs"),
         (HEADER + "1,...,1,Mother,NA,NA\n", "all words were rejected"),
     ],
 )

@@ -119,7 +119,9 @@ def check_circle(name: str, project: "Project", where: str) -> None:
         for other in _corpora_in("corpus", path[-1], project):
             if other == name:
                 way = " -> ".join([*path, name])
-                raise ConfigError(f"{where}: the corpus is made from itself: {way}; name another corpus in one of them")
+                raise ConfigError(
+                    f"{where}: the corpus is made from itself: {way}; name another corpus in one of these files"
+                )
             if other not in seen:
                 seen.add(other)
                 paths.append([*path, other])

@@ -79,7 +79,7 @@ def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: i
     project.require("experiment", other, f"{where}.experiment")
     runs = project.experiment(other).runs
     if chosen.run not in runs:
-        raise ConfigError(f"{where}.run: got {chosen.run!r}, no such run of {other}{alternatives(chosen.run, runs)}")
+        raise ConfigError(f"{where}.run: got {chosen.run!r}, expected a run of {other}{alternatives(chosen.run, runs)}")
     seeds, given = runs[chosen.run].seeds, chosen.seed
     wanted = (seeds[0] if len(seeds) == 1 else seed) if given is None else given
     if wanted not in seeds:
@@ -184,8 +184,8 @@ def _check_output_bias(pretraining: PretrainingSettings, place: str) -> None:
         given = getattr(pretraining.output_bias, key)
         if given not in allowed:
             raise ConfigError(
-                f"{place}.output_bias.{key}: got {shortened(given)}, expected {' or '.join(allowed)} with "
-                f"{KEY}: the output layer is that of the initial model"
+                f"{place}.output_bias.{key}: got {shortened(given)}, expected {' or '.join(allowed)} with {KEY}, "
+                "because the output layer is copied from the initial model"
             )
 
 
@@ -195,7 +195,7 @@ def _check_circle(project: "Project", start: Origin, place: str) -> None:
     while current is not None:
         if current in passed:
             chain = " <- ".join(f"{origin.experiment}/{origin.name}" for origin in [*passed, current])
-            raise ConfigError(f"{place}: the runs start from each other in a circle: {chain}")
+            raise ConfigError(f"{place}: the runs start from each other in a cycle: {chain}; remove one of these links")
         passed.append(current)
         current = origin_of(project, current.experiment, current.run, current.seed)
 
@@ -204,15 +204,16 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
     ours, theirs = project.experiment(experiment), project.experiment(origin.experiment)
     if ours.tokenizer != theirs.tokenizer:
         raise ConfigError(
-            f"{place}.{KEY}: {origin.experiment} has the tokenizer {theirs.tokenizer!r}, this experiment "
-            f"{ours.tokenizer!r}; a model keeps its vocabulary: use the same tokenizer"
+            f"{place}.{KEY}: {origin.experiment} has the tokenizer {theirs.tokenizer!r}, this experiment has the "
+            f"tokenizer {ours.tokenizer!r}; expected the same tokenizer, because a trained model keeps its vocabulary"
         )
     mine, other = _built(project, experiment, run), _built(project, origin.experiment, origin.run)
     for key in sorted(mine.keys() | other.keys()):
         if mine.get(key) != other.get(key):
             raise ConfigError(
-                f"{place}.{KEY}: {origin.run!r} has {key} {_shown(other.get(key))}, this run {_shown(mine.get(key))}; "
-                "the architecture of a trained model cannot change"
+                f"{place}.{KEY}: {origin.run!r} has {key} {_shown(other.get(key))}, this run has {key} "
+                f"{_shown(mine.get(key))}; expected equal values, because the architecture of a trained model cannot "
+                "change"
             )
     chosen, kept = ours.runs[run].pretraining.initialise_from, theirs.runs[origin.run].pretraining.milestones
     if chosen is not None and chosen.step is not None and chosen.step not in kept:
@@ -245,8 +246,8 @@ def _check_budget(project: "Project", experiment: str, run: str, seed: int, plac
     theirs = pretraining_of(project, origin)
     if ours.marks and (theirs.words_budget is None or (ours.initialise_from and ours.initialise_from.step)):
         raise ConfigError(
-            f"{place}.checkpoints_at: expected none, because the marks passed by {origin.run!r} are unknown without "
-            "its `budget`; give it a budget, and start from its finished model"
+            f"{place}.checkpoints_at: expected none, because the word milestones passed by {origin.run!r} are unknown "
+            f"without a `budget` of {origin.run!r}; set this budget, and start from the finished model"
         )
     if theirs.words_budget is not None and ours.words_budget <= theirs.words_budget:
         raise ConfigError(
@@ -265,7 +266,7 @@ def _check_training(
     if not theirs.keep_training_state or not theirs.steps:
         raise ConfigError(
             f"{place}.{KEY}.take: got 'training', but the optimiser of {origin.run!r} is not kept; set "
-            "`keep_training_state: true` under its `pretraining`, with steps above 0, or take: weights"
+            "`keep_training_state: true` and steps above 0 under the `pretraining` of this run, or take: weights"
         )
     if seed != origin.seed:
         raise ConfigError(
@@ -279,7 +280,8 @@ def _check_training(
         )
     if (ours.budget is None) != (theirs.budget is None):
         raise ConfigError(
-            f"{place}.budget: expected a budget here and in {origin.run!r}, or in neither, with `take: training`"
+            f"{place}.budget: with `take: training`, expected a budget in both this run and {origin.run!r}, or in "
+            "neither run"
         )
     if ours.budget is None and ours.steps <= theirs.steps and not theirs.early_stopping:
         raise ConfigError(

@@ -124,7 +124,7 @@ def check_distillation(name: str, experiment: "Experiment", where: str, project:
             if own in taught_by(project, own):
                 raise ConfigError(
                     f"{place}: {name}/{own.name} depends on itself through its teachers or its initial model; "
-                    "expected models that are made before it"
+                    "expected models that are made before this run"
                 )
             for teacher in teachers:
                 _check_teacher(project, own, teacher, place)
@@ -144,7 +144,9 @@ def _check_order(name: str, run: str, project: "Project") -> None:
         own = Origin(name, run, seed)
         for model in order_model_of(project, name, run, seed):
             if own in taught_by(project, own):
-                raise ConfigError(f"{place}: {name}/{own.name} depends on itself; expected a model made before it")
+                raise ConfigError(
+                    f"{place}: {name}/{own.name} depends on itself; expected a model that is made before this run"
+                )
             if isinstance(model, Origin):
                 _check_teacher(project, own, model, place)
 
@@ -153,8 +155,8 @@ def _check_first_member(project: "Project", own: Origin, first: Origin, place: s
     ours, theirs = (keys_of(project.model_of(one.experiment, one.run), "description") for one in (own, first))
     if ours != theirs:
         raise ConfigError(
-            f"{place}: {own.run!r} has another model than its first member, {first.run!r} of {first.experiment}; "
-            "expected the same `model`, which tables show"
+            f"{place}: {own.run!r} has another `model` than its first member, {first.run!r} of {first.experiment}; "
+            "expected the same `model`, because tables show it for the ensemble"
         )
 
 
@@ -163,8 +165,9 @@ def _check_teacher(project: "Project", own: Origin, teacher: Origin, place: str)
     named = f"{teacher.run!r} of {teacher.experiment}"
     if ours.tokenizer != theirs.tokenizer:
         raise ConfigError(
-            f"{place}: {named} has the tokenizer {theirs.tokenizer!r}, {own.run!r} of {own.experiment} the tokenizer "
-            f"{ours.tokenizer!r}; expected the same, because both predict entries of the vocabulary"
+            f"{place}: {named} has the tokenizer {theirs.tokenizer!r}, {own.run!r} of {own.experiment} has the "
+            f"tokenizer {ours.tokenizer!r}; expected the same tokenizer, because both models predict entries of one "
+            "vocabulary"
         )
     pretraining = ours.runs[own.run].pretraining
     if reason := unable_teacher(pretraining.objective, pretraining_of(project, teacher).objective):

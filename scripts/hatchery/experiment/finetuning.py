@@ -45,7 +45,7 @@ def resolve_protocol(
         # If no rows are held out, `development_fraction` has no effect, so its value is normalised.
         resolved = replace(resolved, development_fraction=0.0)
     elif resolved.development_fraction == 0:
-        raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")
+        raise ConfigError(f"{place}: development_fraction: got 0, expected more than 0 with selection 'held_out'")
     metrics = project.task(task).metrics if metrics is None else metrics
     for key in ("reported_metric", "selection_metric"):
         given = getattr(resolved, key)
@@ -71,7 +71,9 @@ def _named(base: str | None, task: str, project: "Project", where: str) -> list[
     while base is not None:
         project.require("protocol", base, f"{where}.base")
         if base in taken:
-            raise ConfigError(f"{where}.base: the protocols {', '.join(taken)} are bases of each other")
+            raise ConfigError(
+                f"{where}.base: the protocols {', '.join(taken)} name each other as base; remove one of these keys"
+            )
         taken.append(base)
         block = project.protocol(base)
         layers[:0] = [block.settings, block.tasks.get(task, {})]

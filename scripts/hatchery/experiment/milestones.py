@@ -102,6 +102,6 @@ def check_milestones(name: str, experiment: Experiment, where: str, project: "Pr
             )
     if experiment.evaluate_milestones and not project.milestones(name):
         raise ConfigError(
-            f"{where}: {KEY}: no run has `milestones` or `checkpoints_at` under its `pretraining`; add some, or "
-            "remove this key"
+            f"{where}: {KEY}: no run has `milestones` or `checkpoints_at` under its `pretraining`; add one of these "
+            "keys to a run, or remove this key"
         )

@@ -41,8 +41,8 @@ def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Ex
     found = {run: row for run in experiment.runs if (row := pattern.replace(STAR, run)) in known}
     if rows and not (found and STAR in pattern):
         raise ConfigError(
-            f"{where}: published.rows.{STAR}: got {pattern!r}, expected a name with {STAR} for the name of a run, "
-            f"such that {table.name} has the row of at least one run"
+            f"{where}: published.rows.{STAR}: got {pattern!r}, expected a name with {STAR} for the name of a run; for "
+            f"at least one run, {table.name} must have this row"
         )
     return replace(experiment, published=replace(published, rows=found | named))
 
@@ -59,7 +59,8 @@ def check_paper_tables(name: str, experiment: "Experiment", where: str, project:
         raise ConfigError(f"{where}: paper_tables.of: got {chosen.of!r}, expected an experiment with `published`")
     if not _rows_of_miniature(original.rows, experiment.runs, project.expansion(name).swept()):
         raise ConfigError(
-            f"{where}: paper_tables.of: none of the runs of {chosen.of!r} is a run here: {', '.join(original.rows)}"
+            f"{where}: paper_tables.of: expected at least one run of {chosen.of!r} in this experiment: "
+            f"{', '.join(original.rows)}"
         )
 
 
@@ -71,7 +72,7 @@ def check_published_rows(experiment: "Experiment", where: str) -> None:
     named += [] if experiment.tests_against is None else [("tests_against", experiment.tests_against)]
     for key, model in named:
         if model not in known:
-            raise ConfigError(f"{where}: {key}: got {model!r}, no such {kind}{alternatives(model, known)}")
+            raise ConfigError(f"{where}: {key}: got {model!r}, expected a {kind}{alternatives(model, known)}")
 
 
 class Filled(TypedDict):

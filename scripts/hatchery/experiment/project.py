@@ -193,14 +193,15 @@ class Project:
             return block
         if len(own) > 1:
             raise ConfigError(
-                f"{where}: sources: got {len(own)} sources whose `data` has keys, expected at most one, because its "
-                f"name is that of the corpus, {corpus!r}; enter the others under `data` in "
+                f"{where}: sources: got {len(own)} sources whose `data` has keys, expected at most one, because such "
+                f"a source has the name of the corpus, {corpus!r}; enter the other sources under `data` in "
                 f"{self.folder / 'config.yaml'}"
             )
         if corpus in self.config.data:
             raise ConfigError(
-                f"{where}: sources: `data` has keys, and {self.folder / 'config.yaml'} has a raw input called "
-                f"{corpus!r}, too; write `data: {corpus}` and the keys there, or give this file another name"
+                f"{where}: sources: `data` has keys, but {self.folder / 'config.yaml'} also has a raw input called "
+                f"{corpus!r}; write `data: {corpus}` here and move the keys to {self.folder / 'config.yaml'}, or give "
+                "this file another name"
             )
         self._raw_inputs[corpus] = own[0].data
         return replace(block, sources=tuple(replace(one, data=corpus) if one in own else one for one in sources))

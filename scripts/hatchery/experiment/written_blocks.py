@@ -179,8 +179,8 @@ class WrittenBlocks:
             return False
         if name in self._files(kind):
             raise ConfigError(
-                f"{self._file('experiment', name)}: {kind}: there is {self._file(kind, name)}, too, and the results "
-                "of both would have one name; rename one of the files"
+                f"{self._file('experiment', name)}: {kind}: {self._file(kind, name)} also exists, and the results of "
+                "both files would have the same name; rename one of the files"
             )
         return True
 

@@ -179,7 +179,7 @@ def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statemen
             if where in providers:
                 waiting.append((where[0], providers[where]))
             elif read in modules[name].internal:
-                raise ModelError(f"{name}: imports {read} of {where[0]}, which does not define it")
+                raise ModelError(f"{name}: imports the name {read} from {where[0]}, which does not define this name")
     return {name: [s for s in module.statements if id(s) in needed] for name, module in modules.items()}
 
 
@@ -193,7 +193,9 @@ def _check_names(included: Sequence[str], modules: dict[str, Module], kept: dict
         meanings |= {defined: f"{name}.{defined}" for statement in kept[name] for defined in statement.defines}
         for meant, meaning in meanings.items():
             if owners.setdefault(meant, meaning) != meaning:
-                raise ModelError(f"{meant}: names both {owners[meant]} and {meaning}; rename one of them")
+                raise ModelError(
+                    f"{meant}: the name means both {owners[meant]} and {meaning}; rename one of the two objects"
+                )
 
 
 def _docstring(root: str, included: Sequence[str]) -> str:

@@ -202,7 +202,7 @@ def _write_tokenizer(
     if tokenizer.vocabulary_size > config.vocab_size:
         raise ModelError(
             f"{path}: the tokenizer has {tokenizer.vocabulary_size} entries, but the model has only "
-            f"{config.vocab_size} embeddings, so they do not belong together"
+            f"{config.vocab_size} embeddings; expected the tokenizer of this model"
         )
     pad = getattr(config, "pad_token_id", tokenizer.pad_id)
     if pad != tokenizer.pad_id:

@@ -200,8 +200,8 @@ def _check_tables(
             continue
         if table.ndim != 2 or not torch.equal(ours.rows(len(table)), table.long()):
             raise ModelError(
-                f"{where}: tensor {name} is not the table for {config.position_bucket_size} buckets and "
-                f"{config.max_position_embeddings} positions of the configuration"
+                f"{where}: tensor {name} differs from the position table for the configured "
+                f"{config.position_bucket_size} buckets and {config.max_position_embeddings} positions"
             )
 
 

@@ -291,7 +291,10 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         Raises ModelError if the model has no sentence-pair head.
         """
         if not self.config.sentence_pair_head:
-            raise ModelError("sentence_pair_logits: the model has no sentence-pair head, expected one trained on pairs")
+            raise ModelError(
+                "sentence_pair_logits: the model has no sentence-pair head, expected a model that was trained on "
+                "sentence pairs"
+            )
         encoded = self.model.encoded(input_ids, attention_mask)
         with working_precision(self):
             return full_precision(self.pair_head(encoded.last[:, 0]))

@@ -47,7 +47,10 @@ def checked_counts(counts: ArrayLike) -> np.ndarray:
     """
     values = np.asarray(counts, dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)) or values.min() < 0:
-        raise ModelError("counts: expected at least one type, and no count that is negative or not finite")
+        raise ModelError(
+            "counts: got no types, or a negative or infinite count; expected a finite count of at least 0 for each "
+            "of one or more types"
+        )
     return values
 
 
@@ -59,5 +62,8 @@ def _checked(key: str, value: float, condition: bool, expected: str) -> float:
 
 def _shares(values: np.ndarray) -> np.ndarray:
     if values.min() <= 0:
-        raise ModelError("counts: a type never occurs, so its logarithm is not finite; expected a smoothing above 0")
+        raise ModelError(
+            "counts: a type has the count 0, so the logarithm of its probability is not finite; expected a smoothing "
+            "above 0"
+        )
     return values / values.sum()

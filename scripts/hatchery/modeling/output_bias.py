@@ -36,7 +36,7 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
     Raises ModelError if there are fewer rows than types, or if a type has probability 0.
     """
     if not np.all(distribution > 0):
-        raise ModelError("distribution: a type has no probability, so its logarithm is not finite; use smoothing")
+        raise ModelError("distribution: a type has the probability 0, whose logarithm is not finite; use smoothing")
     logarithm = np.log(distribution)
     rows = len(logarithm) if n_rows is None else n_rows
     if rows < len(logarithm):
@@ -57,7 +57,9 @@ def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE
         raise ModelError(f"positive: got {counts.max():.0f} positive targets, expected at most {total}")
     positives, negatives = counts + smoothing, total - counts + smoothing
     if np.any(positives <= 0) or np.any(negatives <= 0):
-        raise ModelError("positive: a label always or never holds, so its logit is not finite; use smoothing")
+        raise ModelError(
+            "positive: a label is positive in all examples or in no example, so its logit is not finite; use smoothing"
+        )
     return torch.from_numpy(np.log(positives) - np.log(negatives)).float()
 
 
@@ -82,7 +84,7 @@ def marginal_bias(link: Link, targets: np.ndarray, n_outputs: int, smoothing: fl
     if link == "softmax":
         classes = targets[targets >= 0]
         if classes.size and classes.max() >= n_outputs:
-            raise ModelError(f"targets: got class {classes.max()}, expected one below {n_outputs}")
+            raise ModelError(f"targets: got class {classes.max()}, expected classes below {n_outputs}")
         return log_prior(smoothed_distribution(np.bincount(classes, minlength=n_outputs), smoothing))
     if link == "regression":
         bias = target_mean(targets)
@@ -91,7 +93,7 @@ def marginal_bias(link: Link, targets: np.ndarray, n_outputs: int, smoothing: fl
             raise ModelError("targets: expected only 0 and 1 for a sigmoid output")
         bias = prevalence_logit(targets.sum(axis=0), len(targets), smoothing)
     if len(bias) != n_outputs:
-        raise ModelError(f"targets: are for {len(bias)} outputs, expected {n_outputs}")
+        raise ModelError(f"targets: got targets for {len(bias)} outputs, expected {n_outputs} outputs")
     return bias
 
 
@@ -131,15 +133,18 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
     """Raise ModelError unless the bias of `layer` equals `bias`; call it after the last change to the model."""
     parameter = output_bias(layer)
     if parameter is None or not torch.equal(parameter.detach().cpu(), bias.cpu()):
-        raise ModelError("output_bias: the prior is no longer in the model; a later initialisation or load replaced it")
+        raise ModelError(
+            "output_bias: the prior is no longer in the model; a later initialisation or a loaded state replaced the "
+            "prior"
+        )
 
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
     """Raise ModelError if `scale` is a number up to 0, or if it is not "own" for a layer with tied weights."""
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
-            f"output_bias.weight_scale: got {scale!r}, only own is possible with tied embeddings: the output matrix is "
-            "the input embedding too (untie them with tie_word_embeddings false)"
+            f"output_bias.weight_scale: got {scale!r}, only own is possible with tied embeddings: the output matrix "
+            "is also the input embedding (to separate the two matrices, set tie_word_embeddings to false)"
         )
     if not isinstance(scale, str) and not 0 < scale < math.inf:
         raise ModelError(f"output_bias.weight_scale: got {scale!r}, expected a number above 0")

@@ -40,7 +40,7 @@ def output_measures(
     (`prior_loss`) and under p (`expected_first_loss`). `targets` int64 [M] add `first_loss`.
     """
     if not len(features):
-        raise ModelError("output_measures: got no position, expected at least one to predict at")
+        raise ModelError("output_measures: got no position, expected at least one predicted position")
     n_types = len(weight) if distribution is None else len(distribution)
     weight, features = weight.double(), features.double()
     rows = weight[:n_types]

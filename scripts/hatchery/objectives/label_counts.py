@@ -84,7 +84,8 @@ def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: in
         for sentence in sentences:
             if len(sentence) and (sentence[0] == start_id or sentence[-1] == end_id):
                 raise TrainingError(
-                    f"sentence {n_sentences}: contains {start_id} or {end_id}, expected ids without start and end"
+                    f"sentence {n_sentences}: contains the start token {start_id} or the end token {end_id}, expected "
+                    "sentences without these tokens"
                 )
             n_sentences += 1
             yield sentence
@@ -126,5 +127,5 @@ def _gathered(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 def _with_something(counts: np.ndarray) -> np.ndarray:
     if not counts.any():
-        raise TrainingError("labels: there are no labels to count, so there is no prior")
+        raise TrainingError("labels: got no labels, expected at least one label for the prior")
     return counts

@@ -101,7 +101,9 @@ class TokenPreference(Settings):
         for key, default in defaults.items():
             if (value := getattr(self, key)) != default:
                 raise refused(
-                    key, value, "this key only with by: loss or accuracy, because by: frequency never changes"
+                    key,
+                    value,
+                    "no such key with by: frequency, because only `by: loss` and `by: accuracy` update the preference",
                 )
 
     @property

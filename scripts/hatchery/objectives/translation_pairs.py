@@ -56,7 +56,9 @@ class TranslationPairs:
                 kept &= lengths.max(axis=1) <= rules.longest_ratio * lengths.min(axis=1)
         self._numbers = np.flatnonzero(kept)
         if filtered and not len(self._numbers):
-            raise TrainingError("the split contains no pair of sentences within the limits of length and ratio")
+            raise TrainingError(
+                "the split contains no sentence pair within the limits `sequence_length` and `longest_ratio`"
+            )
         self.lengths = np.minimum(lengths[kept] + 1, longest)
         """Number of tokens of source and target, including end tokens: int64 [pairs, 2]."""
         self._order = lru_cache(maxsize=2)(self._epoch_order)

@@ -125,7 +125,7 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
                 output.write(block)
                 progress.jump(output.tell())
     if partial.size < download.bytes:
-        raise _TransientError(f"the transfer ended after {partial.size:,} of {download.bytes:,} bytes")
+        raise _TransientError(f"the server ended the transfer after {partial.size:,} of {download.bytes:,} bytes")
 
 
 def _start(response: requests.Response, download: Download, partial: "_Partial") -> int:
@@ -138,7 +138,7 @@ def _start(response: requests.Response, download: Download, partial: "_Partial")
         raise _TransientError(f"the server answers {status} {response.reason}", _retry_after(response))
     if status == 416 and partial.size:
         partial.drop()
-        raise _TransientError("the server cannot continue the transfer; it starts again", 0.0)
+        raise _TransientError("the server cannot continue the transfer; the transfer starts again", 0.0)
     if status not in (200, 206):
         raise SourceError(f"{download.url}: the server answers {status} {response.reason}")
     start, total = 0, response.headers.get("Content-Length", "*")
@@ -239,7 +239,10 @@ class _MegabyteProgress(Progress):
 def _check_space(folder: Path, missing_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if missing_bytes > free:
-        raise SourceError(f"{folder}: the disk has {free:,} bytes free, but the download needs {missing_bytes:,} more")
+        raise SourceError(
+            f"{folder}: the disk has {free:,} bytes free, but the rest of the download needs {missing_bytes:,} bytes; "
+            "make space, or set storage_root"
+        )
 
 
 @contextmanager

@@ -239,5 +239,7 @@ def chosen_files(names: list[str], where: str) -> list[str]:
 
     weights = next((files for form in WEIGHTS if (files := found(form))), [])
     if "config.json" not in names or not weights:
-        raise SourceError(f"{where}: lacks config.json or weights, expected a model of the library transformers")
+        raise SourceError(
+            f"{where}: config.json or the weights are missing, expected a model of the library transformers"
+        )
     return [*found(DESCRIPTIONS), *found(TOKENIZER), *weights]

@@ -139,7 +139,10 @@ def _assemble(downloads: tuple[Download, ...], files: list[Path], content: Path,
         if not download.unpack:
             place = content / download.file_name
             if place.exists():
-                raise SourceError(f"{download.url}: an unpacked file has this name already; set `file`")
+                raise SourceError(
+                    f"{download.url}: an unpacked file already has the name of this download; set another name with "
+                    "`file`"
+                )
             # A link keeps the downloaded file, which after a kill need not be downloaded again.
             try:
                 os.link(file, place)

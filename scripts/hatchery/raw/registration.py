@@ -154,7 +154,8 @@ def open_source(manifest_path: str | Path) -> RawSource:
             expected.check_digest(hashlib.sha256(content).hexdigest())
         if path.parent.name == Path(REGISTERED).name and value["name"] != path.stem:
             raise SourceError(
-                f"{path}: is the manifest of the source {value['name']!r}, expected {path.stem!r}; {remedy}"
+                f"{path}: got the manifest of the source {value['name']!r}, expected the manifest of {path.stem!r}; "
+                f"{remedy}"
             )
         if value["kind"] == "zip" and Path(about["root"]).is_file():
             remedy = f"to unpack it: snakemake --cores 1 --force {path}"

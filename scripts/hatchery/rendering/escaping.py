@@ -104,7 +104,9 @@ def latex_text(text: str) -> str:
     written = "".join(map(_latex_character, " ".join(visible(text).split())))
     if not written.isascii():
         strange = sorted({character for character in written if not character.isascii()})
-        raise ConfigError(f"LaTeX: {text!r} contains {', '.join(strange)}, without known LaTeX command; use ASCII")
+        raise ConfigError(
+            f"LaTeX: {text!r} contains {', '.join(strange)}, for which no LaTeX command is known; use ASCII"
+        )
     return written
 
 

@@ -41,7 +41,7 @@ def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]
             shards.setdefault(match["split"], {})[int(match["index"])] = output
             totals.setdefault(match["split"], set()).add(int(match["total"]))
     if not shards:
-        raise CorpusError(f"{manifest.path}: names no file like train-00000-of-00001{suffix}")
+        raise CorpusError(f"{manifest.path}: lists no shard with a name such as train-00000-of-00001{suffix}")
     for split, files in shards.items():
         if totals[split] != {len(files)} or sorted(files) != list(range(len(files))):
             raise CorpusError(f"{manifest.path}: the shards of split {split!r} are not complete: found {sorted(files)}")

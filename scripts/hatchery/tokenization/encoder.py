@@ -277,7 +277,7 @@ def encode(
                 run.add_output(target)
             token_bytes[split] = dict(sorted(encoder.token_bytes.items()))
     if not counts:
-        raise CorpusError(f"{corpus.path}: none of its {empty_documents:,} documents has any text")
+        raise CorpusError(f"{corpus.path}: all {empty_documents:,} documents of the corpus are empty, expected text")
     seconds = time.monotonic() - started
     totals = {split: Counts() for split in shards}
     for (split, _), added in counts.items():

@@ -57,7 +57,7 @@ def import_tokenizer(settings: ImportedTokenizerSettings, tokenizer_file: Path, 
     if tokenizer.vocabulary_size != settings.vocabulary_size:
         raise TokenizationError(
             f"{tokenizer_file}: vocabulary_size: got {settings.vocabulary_size}, expected "
-            f"{tokenizer.vocabulary_size}, the entries of the file"
+            f"{tokenizer.vocabulary_size}, the number of entries of this tokenizer"
         )
     write_json(run.folder / "tokenizer_config.json", tokenizer_config(tokenizer.backend, tokenizer.special))
     write_json(run.folder / "special_tokens_map.json", special_tokens_map(tokenizer.special))
@@ -93,11 +93,17 @@ def sentencepiece_tokenizer(path: Path) -> Tokenizer:
         raise TokenizationError(f"{path}: not a SentencePiece model: it has no pieces")
     kind = _last(trainer, 3, UNIGRAM)
     if kind not in (UNIGRAM, BPE):
-        raise TokenizationError(f"{path}: expected a model of type unigram or bpe, got type {kind} of the format")
+        raise TokenizationError(
+            f"{path}: got a SentencePiece model of type {kind}, expected type {UNIGRAM} (unigram) or {BPE} (bpe)"
+        )
     if _last(trainer, 24, 0):
-        raise TokenizationError(f"{path}: treat_whitespace_as_suffix is not supported: words have to begin with a mark")
+        raise TokenizationError(
+            f"{path}: treat_whitespace_as_suffix is not supported: every word must begin with the space symbol"
+        )
     if not _last(trainer, 22, 1):
-        raise TokenizationError(f"{path}: split_by_whitespace=false is not supported: no piece may go beyond a word")
+        raise TokenizationError(
+            f"{path}: split_by_whitespace=false is not supported: every piece must be part of a single word"
+        )
     if defined := next((piece.text for piece in pieces if piece.kind == USER_DEFINED), None):
         raise TokenizationError(
             f"{path}: {defined!r} is a user-defined symbol; expected a model without user-defined symbols"
@@ -206,7 +212,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
         if form == 2:
             size, place = _varint(data, place)
         if place + size > len(data):
-            raise ValueError(f"a field of {size} bytes at byte {place} goes beyond the end")
+            raise ValueError(f"the field of {size} bytes at byte {place} is longer than the rest of the file")
         yield number, data[place : place + size]
         place += size
 

@@ -87,10 +87,14 @@ def recorded_special_tokens(recorded: object) -> SpecialTokens:
     """
     order = recorded.get("order") if isinstance(recorded, dict) else None
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
-        raise TokenizationError("special_tokens: not a record of special tokens")
+        raise TokenizationError(
+            "special_tokens: got no mapping with the list `order`, expected the special tokens of a manifest"
+        )
     special = special_tokens(order)
     if special.record() != recorded:
-        raise TokenizationError("special_tokens: the ids of the record are not those of the set")
+        raise TokenizationError(
+            "special_tokens: the ids in the manifest differ from the ids of the set of special tokens"
+        )
     return special
 
 

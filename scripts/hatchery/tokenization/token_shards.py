@@ -203,7 +203,7 @@ class TokenShards:
         try:
             self.vocabulary_size = int(manifest.measures["vocabulary_size"])
         except (KeyError, TypeError, ValueError) as error:
-            raise TokenizationError(f"{manifest.path}: lacks the measure 'vocabulary_size'") from error
+            raise TokenizationError(f"{manifest.path}: the measure 'vocabulary_size' is missing") from error
         try:
             self.special = recorded_special_tokens(manifest.measures.get("special_tokens"))
         except TokenizationError as error:
@@ -227,7 +227,7 @@ class TokenShards:
         except CorpusError as error:
             raise TokenizationError(str(error)) from error
         if split not in shards:
-            raise TokenizationError(f"{manifest.path}: has no split {split!r}, only {', '.join(shards)}")
+            raise TokenizationError(f"{manifest.path}: there is no split {split!r}; there are: {', '.join(shards)}")
         return cls(manifest, split, shards[split])
 
     @property
@@ -292,7 +292,9 @@ class TokenShards:
 
     def _locate(self, index: int) -> tuple[_Shard, int]:
         if not 0 <= index < self.n_documents:
-            raise IndexError(f"document {index} of {self.n_documents} in split {self.split!r}")
+            raise IndexError(
+                f"document index: got {index}, expected 0 to {self.n_documents - 1} in split {self.split!r}"
+            )
         number = bisect_right(self._first_rows, index) - 1
         return self._shards[number], index - self._first_rows[number]
 

@@ -184,8 +184,8 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
     size = backend.get_vocab_size()
     if size < settings.vocabulary_size and not settings.allow_smaller:
         raise TokenizationError(
-            f"{where}: vocabulary_size: got {settings.vocabulary_size}, but the text supports only {size} entries with "
-            f"min_frequency {settings.min_frequency}; ask for at most {size}, or set allow_smaller: true"
+            f"{where}: vocabulary_size: got {settings.vocabulary_size}, but the text supports only {size} entries "
+            f"with min_frequency {settings.min_frequency}; set at most {size}, or set allow_smaller: true"
         )
 
 

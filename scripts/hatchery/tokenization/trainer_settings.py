@@ -113,7 +113,9 @@ class TokenizerSettings(Settings):
         marked = self.pre_tokenizer in (*BYTE_LEVEL, "metaspace")
         key = "continuing_subword_prefix"
         if kind != "wordpiece" and self.continuing_subword_prefix:
-            raise RefusedError(key, f"only wordpiece has a prefix; {kind} must leave it empty")
+            raise RefusedError(
+                key, f"got a prefix, expected an empty text, because {kind} has no prefix (only wordpiece has one)"
+            )
         if kind == "byte_bpe" and self.pre_tokenizer not in BYTE_LEVEL:
             raise RefusedError("pre_tokenizer", f"byte_bpe needs {' or '.join(BYTE_LEVEL)}, got {self.pre_tokenizer!r}")
         if kind != "byte_bpe" and self.pre_tokenizer == "gpt_bert":

@@ -189,7 +189,9 @@ def newest_sound_checkpoint(
                 _remove(folder)
         newest = _newest_whole(run_folder)
         back = "the beginning" if newest is None else f"step {checkpoint_step(newest):,}"
-        print(f"warning: {reason}; going back to {back} to make this milestone again", file=sys.stderr, flush=True)
+        print(
+            f"warning: {reason}; training goes back to {back} to make this milestone again", file=sys.stderr, flush=True
+        )
     return newest
 
 
@@ -250,7 +252,7 @@ def verify_checkpoint(folder: Path) -> bool:
         )
     step = read_position(folder).step
     if step != checkpoint_step(folder):
-        raise CheckpointError(f"{folder / STATE}: it tells step {step}, expected that of the folder's name")
+        raise CheckpointError(f"{folder / STATE}: got step {step}, expected the step in the folder's name")
     return is_whole
 
 
@@ -271,7 +273,9 @@ def load_checkpoint(
             raise CheckpointError(f"{folder / OPTIMIZER}: there is no parameter {name!r} in the model")
         whole = parameters[name].shape
         if tensor.ndim and (tensor.ndim != len(whole) or any(map(_is_another_size, tensor.shape, whole))):
-            raise CheckpointError(f"{folder / OPTIMIZER}: the shape of {key!r} differs from that of the parameter")
+            raise CheckpointError(
+                f"{folder / OPTIMIZER}: the shape of {key!r} differs from the shape of the model's parameter"
+            )
     load_model(folder, model)
     for key, tensor in states.items():
         name, _, state = key.rpartition(SEPARATOR)

@@ -50,8 +50,9 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     check_vocabulary(made, read_manifest(tokenizer), "initial model")
     if chosen.step and not milestone_folder(initial.parent, step_name(chosen.step)).is_dir():
         raise ConfigError(
-            f"pretrain.initialise_from.step: got {chosen.step}, but {initial.parent} has no such milestone: it was "
-            f"trained for {made.measures.get('steps')} steps; expected an earlier one"
+            f"pretrain.initialise_from.step: got {chosen.step}, but {initial.parent}, trained for "
+            f"{made.measures.get('steps')} steps, has no milestone of this step; expected an earlier milestone of "
+            "this model"
         )
     if chosen.take == "training":
         done = initial_position(initial).step
@@ -69,8 +70,9 @@ def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> No
     for key in sorted(theirs.keys() | ours.keys()):
         if key not in FREE_KEYS and theirs.get(key) != ours.get(key):
             raise ConfigError(
-                f"{initial}: the initial model has {key} {_shown(theirs.get(key))}, this run {_shown(ours.get(key))}; "
-                "training continues only with an equal configuration: change the run's model, or start from another one"
+                f"{initial}: the initial model has {key} {_shown(theirs.get(key))}, this run has {key} "
+                f"{_shown(ours.get(key))}; training continues only with equal configurations: change the model of "
+                "this run, or start from another model"
             )
 
 
@@ -95,7 +97,8 @@ def initial_checkpoint(initial: Path) -> Path:
     if not folders:
         raise ConfigError(
             f"{initial}: the optimiser of this model was not kept; set `keep_training_state: true` in the run that "
-            "made it (it is then trained anew), or start from its weights with `take: weights`"
+            "made this model (this run is then trained again), or start from the weights of this model with `take: "
+            "weights`"
         )
     return folders[0]
 
@@ -183,8 +186,8 @@ def check_vocabulary(model: Manifest, tokenizer: Manifest, role: str) -> None:
     if first != second:
         token = min(token for token in first.keys() | second.keys() if first.get(token) != second.get(token))
         raise ConfigError(
-            f"{model.path}: the {role} has another vocabulary than {tokenizer.path}: {token!r} is "
-            f"{_id(first, token)} there and {_id(second, token)} here; use the tokenizer of the {role}"
+            f"{model.path}: the {role} has another vocabulary than {tokenizer.path}: {token!r} is {_id(first, token)} "
+            f"in the {role} and {_id(second, token)} in {tokenizer.path}; use the tokenizer of the {role}"
         )
 
 

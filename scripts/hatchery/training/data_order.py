@@ -187,7 +187,10 @@ def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> li
     """
     total = sum(len(part.indices) for part in slices)
     if total < world_size:
-        raise TrainingError(f"a batch of {total} sequences cannot be shared by {world_size} processes")
+        raise TrainingError(
+            f"got a batch of {total} sequences for {world_size} processes, expected at least one sequence for each "
+            "process"
+        )
     return _cut(slices, *(first_of_share(total, number, world_size) for number in (rank, rank + 1)))
 
 

@@ -26,12 +26,17 @@ def check_ensembles(ensemble: bool, inputs: Inputs) -> None:
     ensemble as an input that must be a single model.
     """
     if bool(inputs.members) != ensemble or len(inputs.members) == 1:
-        raise ConfigError(f"members: got {len(inputs.members)}, expected at least two with ensemble, otherwise none")
+        raise ConfigError(
+            f"members: got {len(inputs.members)}, expected at least two members with the setting `ensemble`, or no "
+            "members without this setting"
+        )
     for member in inputs.members:
         check_vocabulary(read_manifest(member), read_manifest(inputs.tokenizer), "member")
     for path in (inputs.initial, inputs.order_model, *inputs.members, *inputs.teachers):
         if path is not None and is_ensemble(read_manifest(path)):
-            raise ConfigError(f"{path}: this model is an ensemble, expected a single model; name its members instead")
+            raise ConfigError(
+                f"{path}: this model is an ensemble, expected a single model; name the members of the ensemble instead"
+            )
 
 
 def is_ensemble(trained: Manifest) -> bool:

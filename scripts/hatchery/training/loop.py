@@ -248,7 +248,7 @@ class StepMeasures:
         *counted, tokens, words, stop = counts
         if counted[0] == 0:
             raise TrainingError(
-                f"step {part.step + 1}: a whole batch has no labelled token; expected mask_probability > 0"
+                f"step {part.step + 1}: the batch contains no labelled token; expected mask_probability > 0"
             )
         terms, values = [], iter(sums)
         for count, (loss, *others) in zip(counted, self.columns, strict=False):

@@ -49,7 +49,8 @@ def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure
     for key, given in expected:
         if (given is not None) != (by == key):
             raise ConfigError(
-                f"order.by: got {by!r} with the input {given}; by: {key} requires this input, other values read none"
+                f"order.by: got {by!r} with the input {given}; `by: {key}` requires this input, and all other values "
+                "of `by` exclude it"
             )
     if inputs.order_model is not None:
         return ModelLoss(inputs.order_model.parent)

@@ -61,7 +61,7 @@ class OptimizerSettings(Settings):
         for key, names in {**needs, "row_decay": "normuon"}.items():
             value = getattr(self, key)
             if value != defaults[key] and self.name not in names.split(" or "):
-                raise refused(key, value, f"no such key with name {self.name}; {names} has it")
+                raise refused(key, value, f"no such key with name {self.name}, because only {names} uses this key")
 
     @property
     def orthogonalises(self) -> bool:

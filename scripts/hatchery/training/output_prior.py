@@ -96,7 +96,10 @@ def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) 
     """
     tokens = read_manifest(counts)
     if tokens.inputs.get("tokenizer") != read_manifest(tokenizer).digest:
-        raise ConfigError(f"{counts}: these shards were encoded with another tokenizer than {tokenizer}")
+        raise ConfigError(
+            f"{counts}: the shards of this manifest were encoded with another tokenizer than {tokenizer}; encode the "
+            f"larger corpus with {tokenizer}"
+        )
     splits = tokens.measures.get("splits", {})
     if TRAINING_SPLIT not in splits:
         raise ConfigError(

@@ -117,8 +117,9 @@ def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
         yield
     except IndexError as error:
         raise ModelError(
-            f"{name}: {first_line(error)} with ids up to {int(input_ids.max())} in an input of {input_ids.shape[1]} "
-            "tokens; a module with learned positions states the most tokens as its attribute longest_input"
+            f"{name}: {first_line(error)} for an input of {input_ids.shape[1]} tokens with ids up to "
+            f"{int(input_ids.max())}; a module with learned positions needs the attribute longest_input, the maximum "
+            "number of tokens"
         ) from error
 
 
@@ -183,7 +184,10 @@ def check_own_model(settings: PretrainSettings) -> None:
     }
     for key, is_asked in asked.items():
         if is_asked:
-            raise ConfigError(f"{key}: got {getattr(settings, key)}, which a module of your own does not have")
+            raise ConfigError(
+                f"{key}: got {getattr(settings, key)}, expected no such key, because a module of your own code does "
+                "not support it"
+            )
 
 
 def save_own_model(folder: Path, model: OwnModel) -> list[Path]:

@@ -75,7 +75,7 @@ class LossScaler:
         """Load the scaler's tensors from `state`. Raises CheckpointError if they are missing."""
         missing = [name for name in (SCALE, GOOD_STEPS) if name not in state]
         if missing:
-            raise CheckpointError(f"the checkpoint holds no {missing[0]}, expected that of a run in fp16")
+            raise CheckpointError(f"the checkpoint contains no {missing[0]}, expected the checkpoint of a run in fp16")
         self.scale, self.good_steps = float(state[SCALE]), int(state[GOOD_STEPS])
 
     def _grow(self) -> None:
@@ -90,8 +90,9 @@ class LossScaler:
         self.good_steps = 0
         if self.scale / 2 < SMALLEST_SCALE:
             raise TrainingError(
-                f"pretrain.precision: fp16 gradients are not finite even with the loss scaled by {self.scale:g}: the "
-                "model has diverged; lower the learning rate, lengthen the warm-up, or use bf16 or fp32"
+                "pretrain.precision: fp16 gradients are not finite although the loss is scaled by only "
+                f"{self.scale:g}: the model has diverged; lower the learning rate, lengthen the warm-up, or use bf16 "
+                "or fp32"
             )
         self.scale /= 2
 

@@ -81,7 +81,7 @@ def import_deepspeed(device: torch.device) -> Any:
         import deepspeed.ops
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"training needs the package {error.name}, which is not installed here; `make env` installs everything, "
+            f"training needs the package {error.name}, which is not installed; `make env` installs all packages, "
             'and pip install ".[train]" the packages that training needs'
         ) from error
 
@@ -127,7 +127,7 @@ def announce(store: torch.distributed.Store, word: str, topology: Topology) -> N
     deadline = time.monotonic() + COLLECTIVE_TIMEOUT.total_seconds()
     while store.add(_RECEIVED, 0) < topology.world_size - 1:
         if time.monotonic() > deadline:
-            raise TrainingError("the other processes did not connect within the time limit")
+            raise TrainingError("the other processes of this training did not connect within the time limit")
         time.sleep(0.01)
 
 

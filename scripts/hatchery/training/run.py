@@ -135,7 +135,7 @@ def _require_sharing(stage: int, precision: Precision) -> None:
     """Raise ConfigError for fp16 above ZeRO stage 0. The precision "auto" is known only with the device."""
     if stage > 0 and precision.scaler is not None:
         raise ConfigError(
-            f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
+            f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale needs whole gradients; "
             "expected precision bf16 or fp32"
         )
 
@@ -151,13 +151,15 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
     before = words_before(settings, inputs.initial)
     if not shards.text_words or before is None:
         uncounted = inputs.initial if shards.text_words else inputs.tokens
-        raise ConfigError(f"pretrain.budget: the words of {uncounted} were not counted; make it again, or set `steps`")
+        raise ConfigError(
+            f"pretrain.budget: the words of {uncounted} were not counted; make {uncounted} again, or set `steps`"
+        )
     if inputs.initial is not None:
         rule = word_count_of(read_manifest(inputs.initial).measures)
         if rule != shards.word_count:
             raise ConfigError(
-                f"pretrain.budget: the words of {inputs.initial} are counted by the rule {rule}, those of the text by "
-                f"{shards.word_count}; expected one `word_count` of both corpora, or `steps`"
+                f"pretrain.budget: the words of {inputs.initial} are counted by the rule {rule}, and the words of the "
+                f"text by {shards.word_count}; expected the same `word_count` in both corpora, or `steps`"
             )
     most, first = most_words(settings.budget, shards.text_words, shards.text_bytes), 0
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:

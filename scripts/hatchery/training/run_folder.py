@@ -115,8 +115,8 @@ class RunLease:
         sign = read_sign(self.lock)
         if sign is not None and sign.owner.token != self.owner.token:
             raise CheckpointError(
-                f"{self.lock.parent}: this process ({self.owner}) had no heartbeat for more than "
-                f"{STALE_SECONDS:.0f} seconds, and {sign.owner} has taken the run over: nothing more is written here"
+                f"{self.lock.parent}: this process ({self.owner}) had no heartbeat for more than {STALE_SECONDS:.0f} "
+                f"seconds, so {sign.owner} has taken over the run; this process writes no more files"
             )
 
     def __enter__(self) -> Self:
@@ -142,7 +142,7 @@ class RunLease:
                     write_sign(self.lock, Sign(self.owner, beat))
                 if self.claimed_by is None and (self.lock.parent / WANTED).exists():
                     self.claimed_by = (self.lock.parent / WANTED).read_text(encoding="utf-8")
-                    print(f"{self.claimed_by} asks for this run", file=sys.stderr, flush=True)
+                    print(f"{self.claimed_by} wants to take over this run", file=sys.stderr, flush=True)
             except OSError:
                 # An error of a shared file system may be temporary, so the next heartbeat tries again.
                 continue
@@ -284,7 +284,7 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
             end = "" if sign is None else f" or end it ({sign.owner.how_to_end})"
             raise CheckpointError(
                 f"{folder}: {owned_by} still trains in this folder after {patience_seconds:.0f} seconds of waiting; "
-                f"wait for its end{end}, then run the same command again"
+                f"wait until the training ends{end}, then run the same command again"
             )
         time.sleep(POLL_SECONDS)
 

@@ -69,7 +69,7 @@ def run_watchers(
         if probed is None:
             raise ConfigError(
                 "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
-                "on which they are measured"
+                "because divergences are measured on development sequences"
             )
         yield Probe(DivergenceProbe(probed.batches, unigram()).score, logged)
     if settings.bias_drift:

@@ -97,7 +97,9 @@ def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None
             f"{training.optimizer.name} would lose the norm or shape of each tensor; expected optimizer.name adamw"
         )
     if stage != 0 and not training.optimizer.is_plain_adamw:
-        raise ConfigError(f"{key}: got {stage}, only 0 is possible with cautious_decay and decay_follows_rate")
+        raise ConfigError(
+            f"{key}: got {stage}, only 0 is possible with cautious_decay or decay_follows_rate; expected both false"
+        )
     if stage == 3 and "translation" in training.objective.kinds:
         raise ConfigError(f"{key}: got 3, at most 2 is possible with translation, whose search needs whole layers")
     if stage == 3 and training.weight_average is not None:

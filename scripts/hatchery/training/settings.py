@@ -77,7 +77,7 @@ class ScheduleSettings(Settings):
     def __post_init__(self) -> None:
         if self.warmup_steps is ABSENT:
             return
-        exactly = "with warmup_steps, which says exactly how many"
+        exactly = "with warmup_steps, which sets the exact number"
         if self.warmup_steps_limit is not None:
             raise refused("warmup_steps_limit", self.warmup_steps_limit, f"null {exactly}")
         if self.warmup_fraction != WARMUP_FRACTION:
@@ -235,9 +235,13 @@ class TrainingSettings(Settings):
         if self.steps is not ABSENT and self.steps and self.budget is not None:
             raise refused("steps", self.steps, "no steps with `budget`, which determines them; 0 trains nothing")
         if self.checkpoints_at and self.words_budget is None:
-            raise refused("checkpoints_at", self.checkpoints_at, "no marks without a `budget` in words")
+            raise refused("checkpoints_at", self.checkpoints_at, "no word milestones without a `budget` in words")
         if self.checkpoints_at and self.early_stopping is not None:
-            raise refused("early_stopping", self.early_stopping, "null with checkpoints_at, whose last one is the end")
+            raise refused(
+                "early_stopping",
+                self.early_stopping,
+                "null with checkpoints_at, because the last checkpoint is the end of the training",
+            )
         if (most := self.words_budget) is not None and self.steps != 0:
             least = self.objective.sequences_of_step(
                 round(self.batch_size * self.initial_batch_fraction), self.sequence_length
@@ -265,10 +269,14 @@ class TrainingSettings(Settings):
         named = {"long_sequence": (self.long_sequence,), "length_schedule": self.length_schedule}
         changes = [(key, change) for key, of_key in named.items() for change in of_key if change is not None]
         if self.long_sequence and self.length_schedule:
-            raise refused("length_schedule", self.length_schedule, "none with long_sequence, which is one such change")
+            raise refused(
+                "length_schedule",
+                self.length_schedule,
+                "no changes with long_sequence, which is itself a change of length",
+            )
         fractions = [change.from_fraction for _, change in changes]
         if fractions != sorted(set(fractions)):
-            raise refused("length_schedule", fractions, "changes whose from_fraction rises from one to the next")
+            raise refused("length_schedule", fractions, "changes in ascending order of from_fraction")
         if self.order is not None and (translates or self.length_schedule):
             expected = "null with task translation or a length_schedule, which have an order of their own"
             raise refused("order", self.order, expected)

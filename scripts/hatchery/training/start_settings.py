@@ -126,7 +126,7 @@ class WeightAverageSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.weights == "equal" and self.decay != WeightAverageSettings.decay:
-            raise refused("decay", self.decay, "no such key with equal weights")
+            raise refused("decay", self.decay, "no such key with `weights: equal`")
 
     @property
     def averages_every_step(self) -> bool:
@@ -163,9 +163,9 @@ class CurriculumSettings(Settings):
             raise refused("first", self.first, "no such key with by: first_epoch, which measures no difficulty")
         for key, default in (("word_column", "word"), ("value_column", "value")):
             if (value := getattr(self, key)) != default and self.by != "words":
-                raise refused(key, value, f"no such key with by: {self.by}; by: words has it")
+                raise refused(key, value, f"no such key with by: {self.by}, because only `by: words` uses this key")
         if (self.column is not None) != (self.by == "column"):
-            raise refused("column", self.column, "a name with by: column, and no such key with another measure")
+            raise refused("column", self.column, "a name with `by: column`, and no such key with any other `by`")
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class CurriculumChoice(CurriculumSettings):
         for key, given, by in (("model", self.model is not None, "loss"), ("words", self.words is not ABSENT, "words")):
             if given != (self.by == by):
                 value = getattr(self, key) if given else None
-                raise refused(key, value, f"a value with by: {by}, and no such key with another measure")
+                raise refused(key, value, f"a value with `by: {by}`, and no such key with any other `by`")
 
 
 @dataclass(frozen=True)
@@ -223,11 +223,12 @@ class OutputBiasSettings(Settings):
         named = self.larger_corpus is not ABSENT
         if named != (self.counts == "larger_corpus"):
             given = self.larger_corpus if named else None
-            raise refused("larger_corpus", given, "a corpus, where counts is larger_corpus, and nothing elsewhere")
+            raise refused("larger_corpus", given, "a corpus if `counts` is larger_corpus, and no such key otherwise")
         # The paper states its rule for all models, but for a bias of 0 the rule would scale the matrix to zero.
         if self.weight_scale in ("centred", "frobenius") and self.kind != "unigram":
             raise refused(
                 "weight_scale",
                 self.weight_scale,
-                f"own, unit or a number: it matches the norm of the bias, and kind {self.kind!r} has none",
+                f"own, unit or a number, because this scale is the norm of the bias, and kind {self.kind!r} has no "
+                "such bias",
             )

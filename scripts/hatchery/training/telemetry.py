@@ -117,7 +117,11 @@ class Sinks:
                 # The training continues without a sink that fails.
                 del self._sinks[name]
                 reason = f"{type(error).__name__}: {first_line(error)}"
-                print(f"warning: {name} is closed and gets no more metrics: {reason}", file=sys.stderr, flush=True)
+                print(
+                    f"warning: the sink {name} is closed and receives no more metrics: {reason}",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
 
 def open_sinks(names: Iterable[str], folder: Path, run: str, after_step: int = 0) -> Sinks:

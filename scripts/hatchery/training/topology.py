@@ -64,7 +64,10 @@ def read_topology(environment: Mapping[str, str], resolves: Callable[[str], bool
     else:
         return SINGLE_PROCESS
     if not 0 <= topology.rank < topology.world_size:
-        raise ConfigError(f"environment: rank {topology.rank} is outside a world of {topology.world_size} processes")
+        raise ConfigError(
+            f"environment: got rank {topology.rank} with {topology.world_size} processes, expected a rank from 0 to "
+            f"{topology.world_size - 1}"
+        )
     return topology
 
 
@@ -83,7 +86,7 @@ def _from_variables(
 def _number(environment: Mapping[str, str], name: str) -> int:
     value = environment.get(name)
     if value is None:
-        raise ConfigError(f"environment: {name} is not set, though other variables name several processes")
+        raise ConfigError(f"environment: {name} is not set, but other variables describe several processes")
     if not re.fullmatch(r"\d+", value):
         raise ConfigError(f"environment: {name} is {value!r}, expected a number")
     return int(value)
@@ -104,7 +107,7 @@ def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], 
         return first_host(nodes)
     if address:
         return address
-    raise ConfigError("environment: MASTER_ADDR is not set, and there is no Slurm node list to take it from")
+    raise ConfigError("environment: MASTER_ADDR is not set, and no Slurm node list gives the address; set MASTER_ADDR")
 
 
 def first_host(nodes: str) -> str:

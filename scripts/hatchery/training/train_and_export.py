@@ -82,7 +82,10 @@ def train_and_export(
     options = runtime_settings(runtime, settings)
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
         wanted = settings.output_bias.counts
-        raise ConfigError(f"counts is {inputs.counts}, but pretrain.output_bias.counts is {wanted}")
+        raise ConfigError(
+            f"counts: got {inputs.counts} with pretrain.output_bias.counts {wanted}, expected token shards if and "
+            "only if it is larger_corpus"
+        )
     _check_inputs(inputs)
     check_ensembles(settings.ensemble, inputs)
     check_initial_model(settings, inputs.initial, inputs.tokenizer)
@@ -246,7 +249,10 @@ def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: by
         checkpoint = checkpoint_folder(trained.record.checkpoints.folder, step)
         if not checkpoint.is_dir():
             # The milestone was added to the settings after the run had passed its step.
-            print(f"warning: there is no checkpoint of milestone {name}, so no model of it", file=sys.stderr)
+            print(
+                f"warning: milestone {name}: the checkpoint is missing, so the model of this milestone is not exported",
+                file=sys.stderr,
+            )
             continue
         verify_checkpoint(checkpoint)
         model = copy.deepcopy(trained.model).to("cpu")
@@ -264,4 +270,7 @@ def _save(folder: Path, model: LanguageModel | OwnModel) -> list[Path]:
 def _check_inputs(inputs: Inputs) -> None:
     tokens, tokenizer = read_manifest(inputs.tokens), read_manifest(inputs.tokenizer)
     if tokens.inputs.get("tokenizer") != tokenizer.digest:
-        raise ConfigError(f"{inputs.tokens}: the shards were encoded with another tokenizer than {inputs.tokenizer}")
+        raise ConfigError(
+            f"{inputs.tokens}: the shards were encoded with another tokenizer than {inputs.tokenizer}; encode the "
+            "corpus with this tokenizer"
+        )

@@ -87,7 +87,7 @@ def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None =
     if budget.corpus_bytes is not None:
         where = "pretrain.budget.corpus_bytes"
         if text_bytes is None:
-            raise ConfigError(f"{where}: the bytes of the text were not counted; encode it again")
+            raise ConfigError(f"{where}: the bytes of the text were not counted; encode the corpus again")
         if text_bytes > budget.corpus_bytes:
             raise ConfigError(f"{where}: the text has {text_bytes:,} bytes, expected at most {budget.corpus_bytes:,}")
     if budget.epochs is None:
@@ -135,8 +135,8 @@ def spend(
         guess = max(low + 1, aim if high == 0 else min(aim, high - 1))
     if low == first_step:
         raise ConfigError(
-            f"pretrain.budget.words_seen: got {most:,}, of which the first step alone would show more than the "
-            f"{most - words_before:,} that are left"
+            f"pretrain.budget.words_seen: got {most:,}, but the first step alone reads more than the "
+            f"{most - words_before:,} words that are left of this number"
         )
     marks = {}
     for words in settings.marks:

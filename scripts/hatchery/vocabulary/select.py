@@ -55,7 +55,7 @@ def select(
     """Select texts and write them; see the stage `select_text`."""
     if (settings.sentence_model is None) != (sentence_model is None):
         raise ConfigError(
-            f"sentence_model: got {sentence_model}, expected {settings.sentence_model}, which the settings name"
+            f"sentence_model: got {sentence_model}, expected {settings.sentence_model}, the value in the settings"
         )
     read_vocabulary(vocabulary)
     tasks = list(_tasks(settings, source, vocabulary, sentence_model))

@@ -69,7 +69,9 @@ def table_rows(source: RawSource, file: str, encoding: str) -> Iterator[tuple[st
     lines = Lines(source, file, encoding)
     for place, row in csv_rows(lines):
         if has_surplus(row) or None in row.values():
-            raise SourceError(f"{place}: the row has another number of cells than the header, expected equal numbers")
+            raise SourceError(
+                f"{place}: the number of cells in this row differs from the number of columns in the header"
+            )
         yield place, row
     if not lines.line:
         raise SourceError(f"{lines.where}: line 1: the table is empty; expected a header")

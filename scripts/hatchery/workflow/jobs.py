@@ -124,7 +124,7 @@ class Jobs:
             path = FOLDER / f"{digest}.json"
             if not path.exists():
                 raise ConfigError(
-                    f"{address}: no requested result has this address; request "
+                    f"{address}: this path belongs to no known result; request "
                     "results/<experiment>/pretraining/<model>/manifest.json or another result of an experiment"
                 )
             self._by_digest[digest] = read_call(path)

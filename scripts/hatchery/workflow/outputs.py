@@ -87,7 +87,10 @@ class Outputs:
         """
         block = self.project.corpus(corpus)
         if block.made_from != made_from:
-            raise ConfigError(f"the corpus {corpus!r} is made from `{block.made_from}`; request {self.corpus(corpus)}")
+            raise ConfigError(
+                f"the corpus {corpus!r} is made from `{block.made_from}`, so its manifest has another path; request "
+                f"{self.corpus(corpus)}"
+            )
         return getattr(block, made_from)
 
     def source(self, name: str | None) -> list[str]:

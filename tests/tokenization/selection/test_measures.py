@@ -214,9 +214,9 @@ def test_tokens_are_counted_for_each_word_and_unknown_ones_for_each_token_in_fou
 
 def test_a_sample_without_words_is_refused() -> None:
     for sequences in ([], [""], [" \n "]):
-        with pytest.raises(CorpusError, match="the sample has no words"):
+        with pytest.raises(CorpusError, match="the sample contains no words"):
             word_split_ratio(byte_level([]), count_words(sequences), "corpus")
-        with pytest.raises(CorpusError, match="the sample has no words"):
+        with pytest.raises(CorpusError, match="the sample contains no words"):
             running_text(byte_level([]), sequences, "corpus")
 
 

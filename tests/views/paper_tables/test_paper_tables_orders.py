@@ -81,7 +81,10 @@ def test_a_model_without_all_tasks_is_left_out_and_the_reason_told(msgs: Any) ->
 def test_the_tasks_of_an_order_are_those_of_the_published_average() -> None:
     assert tasks_of_average("msgs", "average") == MSGS_AMBIGUOUS_TASKS
     assert tasks_of_average("babylm_glue", "average") == BABYLM_GLUE_TASKS
-    with pytest.raises(ConfigError, match="glue average: expected an average over the first metrics of tasks"):
+    with pytest.raises(
+        ConfigError,
+        match="glue average: got an average over other metrics, expected an average over the first metric of each task",
+    ):
         tasks_of_average("glue", "average")
 
 
@@ -179,7 +182,7 @@ def test_the_same_scores_on_other_tasks_give_the_same_average() -> None:
     [
         ({("a", 1, 1.0): 1.0, ("b", 1, 1.0): 1.0, ("a", 2, 1.0): 1.0}, "seed 42, 2 .* no score for b"),
         ({("a", 1, 1.0): 1.0, ("a", 1, 2.0): 1.0, ("b", 1, 1.0): 1.0}, "learning rate 2 .* no score for b"),
-        ({("a", 1, 1.0): None}, "no run has a score for every task"),
+        ({("a", 1, 1.0): None}, "got no run with a score for every task"),
     ],
 )
 def test_gaps_are_refused(scores: Scores, message: str) -> None:

@@ -58,7 +58,8 @@ def list_exported_models(settings: ListingSettings, model: Mapping[str, Path], o
 
     if sorted(model) != sorted(settings.runs):
         raise ConfigError(
-            f"model: got {', '.join(sorted(model))}, expected {', '.join(sorted(settings.runs))} as in the settings"
+            f"model: got {', '.join(sorted(model))}, expected the runs of the settings: "
+            f"{', '.join(sorted(settings.runs))}"
         )
     manifests = {run: read_manifest(model[run]) for run in settings.runs}
     names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))

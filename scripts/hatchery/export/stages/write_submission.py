@@ -34,8 +34,9 @@ def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"
     wanted = block.submission
     if wanted.edition != 2026:
         raise ConfigError(
-            f"{where}: submission.edition: got {wanted.edition}, whose leaderboard is closed; the average by its rules "
-            f"is in results/{experiment}/analyses/babylm_leaderboard/numbers.csv"
+            f"{where}: submission.edition: got {wanted.edition}, whose leaderboard is closed, expected 2026; the "
+            f"average by the rules of {wanted.edition} is in "
+            f"results/{experiment}/analyses/babylm_leaderboard/numbers.csv"
         )
     return wanted, submitted_run(project, experiment)
 

@@ -67,7 +67,9 @@ def our_name(published_name: str) -> str | None:
     if number:
         key = key.replace(f".{number[1]}", ".{}", 1)
     if not number or key not in _NUMBERED:
-        raise ModelError(f"{published_name}: not a tensor of the published GPT-BERT models that fits here")
+        raise ModelError(
+            f"{published_name}: expected the name of a tensor of the published GPT-BERT models that this model also has"
+        )
     return _NUMBERED[key].format(number[1])
 
 
@@ -81,7 +83,7 @@ def published_name(name: str, gated: bool = True) -> str:
     for theirs, ours in (*_WHOLE_MODEL.items(), *_NUMBERED.items()):
         if key == ours and (f"{GATE}." in theirs) <= gated:
             return f"transformer.{theirs.format(number[1])}" if number else theirs
-    raise ModelError(f"{name}: the published code has no such tensor")
+    raise ModelError(f"{name}: the published code has no tensor for this tensor")
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -103,7 +103,8 @@ class PositionLinear(nn.Module):
         if missing < 0:
             length, most = input_ids.shape[1], self.n_positions
             raise EvaluationError(
-                f"input_ids: got {length} positions, expected at most the {most} that the head weighs"
+                f"input_ids: got {length} positions, expected at most {most}, the number of positions with a weight "
+                "in the head"
             )
         mask = F.pad(token_mask(input_ids, attention_mask), (0, missing))
         ids = F.pad(input_ids, (0, missing), value=self.pad_id).where(mask, self.pad_id)
@@ -214,7 +215,9 @@ class MultipleChoice(SequenceClassifier):
         mask = token_mask(input_ids, attention_mask)
         exists = mask.any(dim=-1)
         if can_read_values(exists) and not bool(exists.any(dim=-1).all()):
-            raise EvaluationError("input_ids: a question has no choice with a token in it")
+            raise EvaluationError(
+                "input_ids: a question has only choices without tokens, expected a choice with at least one token"
+            )
         rows = exists.flatten().nonzero().squeeze(1)
         scores = super().forward(input_ids.flatten(0, 1)[rows], mask.flatten(0, 1)[rows]).squeeze(-1)
         laid_out = torch.full((exists.numel(),), IMPOSSIBLE_SCORE, dtype=scores.dtype, device=scores.device)

@@ -219,7 +219,9 @@ class SpanClassifier(TaskModel):
     def _checked(self, layers: Tensor | None, mask: Tensor | None, spans: Tensor, sentences: Tensor) -> Tensor:
         assert layers is not None
         if self.encoder_mode == "trained" or (self.encoder_mode == "frozen_with_dropout" and self.training):
-            raise ModelError(f"layers: an encoder that is {self.encoder_mode} has no precomputed states")
+            raise ModelError(
+                f"layers: got precomputed states, expected none, because the encoder is {self.encoder_mode}"
+            )
         expected = (self.encoder.n_layers, self.encoder.config.hidden_size)
         if layers.ndim != 4 or (layers.shape[0], layers.shape[3]) != expected:
             raise ModelError(f"layers: got shape {tuple(layers.shape)}, expected [{expected[0]}, B, T, {expected[1]}]")

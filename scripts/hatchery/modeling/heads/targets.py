@@ -157,7 +157,7 @@ def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     labels = labels.to(scores.dtype)
     labelled = labels != UNLABELLED
     if can_read_values(labels) and bool((labelled & (labels != 0) & (labels != 1)).any()):
-        raise EvaluationError(f"labels: expected 0 or 1 for each label, or {UNLABELLED} for none")
+        raise EvaluationError(f"labels: expected 0 or 1 for each label, or {UNLABELLED} for a missing label")
     losses = F.binary_cross_entropy_with_logits(scores, labels, reduction="none")
     return SummedLoss(losses.where(labelled, 0.0).sum(), labelled.sum())
 
@@ -196,11 +196,13 @@ def check_class_labels(scores: Tensor, labels: Tensor) -> None:
     outside = (labels != UNLABELLED) & ((labels < 0) | (labels >= n_classes))
     if bool(outside.any()):
         wrong = int(labels[outside][0])
-        raise EvaluationError(f"labels: got {wrong}, expected 0 to {n_classes - 1}, or {UNLABELLED} for none")
+        raise EvaluationError(
+            f"labels: got {wrong}, expected 0 to {n_classes - 1}, or {UNLABELLED} for a missing label"
+        )
     given = labels != UNLABELLED
     chosen = scores[given].gather(-1, labels[given].unsqueeze(-1))
     if bool((chosen <= IMPOSSIBLE_SCORE).any()):
-        raise EvaluationError("labels: a label names a choice or a position that the input does not have")
+        raise EvaluationError("labels: a label is the index of a choice or a position outside the input")
 
 
 def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
@@ -232,4 +234,6 @@ def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
 def _refuse(condition: Tensor, spans: Tensor, complaint: str) -> None:
     if bool(condition.any()):
         start, end = spans[condition][0].tolist()
-        raise EvaluationError(f"spans: [{start}, {end}) {complaint}; expected 0 <= start < end, tokens only")
+        raise EvaluationError(
+            f"spans: [{start}, {end}) {complaint}; expected 0 <= start < end within the tokens of the sentence"
+        )

@@ -172,7 +172,9 @@ class OneSpan:
         wrong = (given != (end != UNLABELLED)) | (given & (end <= start))
         if can_read_values(labels) and bool(wrong.any()):
             span = labels[wrong][0].tolist()
-            raise EvaluationError(f"labels: got {span}, expected [start, end) with start < end, or two {UNLABELLED}")
+            raise EvaluationError(
+                f"labels: got {span}, expected [start, end) with start < end, or twice {UNLABELLED} for a missing label"
+            )
         last = torch.where(given, end - 1, UNLABELLED)
         firsts, lasts = (OneClass().loss(scores[..., i], wanted) for i, wanted in enumerate((start, last)))
         return SummedLoss((firsts.loss_sum + lasts.loss_sum) / 2, firsts.n_labelled)

@@ -73,7 +73,10 @@ class Embedding(nn.Module):
             return self.dropout(self.word_layer_norm(words)), self.relative_layer_norm(self.relative_embedding)
         length, most = input_ids.shape[1], self.position_embedding.num_embeddings
         if length > most:
-            raise ModelError(f"a sequence of {length} tokens: the model has absolute positions for {most}")
+            raise ModelError(
+                f"got a sequence of {length} tokens, expected at most {most}, the number of absolute positions of the "
+                "model"
+            )
         positions = self.position_embedding.weight[:length]
         if mask is not None and mask.dim() == 2:
             places = torch.arange(length, device=mask.device).where(~mask, mask.cumsum(dim=1) - 1)

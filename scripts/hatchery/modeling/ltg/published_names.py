@@ -65,7 +65,10 @@ def our_name(published_name: str, n_layers: int | None = None) -> str | None:
         return None
     names, key = (_ONE_LAYER, layer[2]) if layer else (_WHOLE_MODEL, published_name)
     if key not in names:
-        raise ModelError(f"{published_name}: not a tensor of the published LTG-BERT or ELC-BERT models that fits here")
+        raise ModelError(
+            f"{published_name}: expected the name of a tensor of the published LTG-BERT or ELC-BERT models that this "
+            "model also has"
+        )
     return names[key].format(layer[1]) if layer else names[key]
 
 
@@ -80,7 +83,7 @@ def published_name(name: str, n_layers: int) -> str:
     for theirs, ours in _ONE_LAYER.items():
         if layer and f"{layer[1]}{{}}{layer[3]}" == ours:
             return f"transformer.layers.{layer[2]}.{theirs}"
-    raise ModelError(f"{name}: the published code has no such tensor")
+    raise ModelError(f"{name}: the published code has no tensor for this tensor")
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

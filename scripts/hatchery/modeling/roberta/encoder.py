@@ -78,7 +78,10 @@ class RobertaEmbedding(nn.Module):
         """
         length = input_ids.shape[1]
         if length > self.most_tokens:
-            raise ModelError(f"a sequence of {length} tokens: the model has absolute positions for {self.most_tokens}")
+            raise ModelError(
+                f"got a sequence of {length} tokens, expected at most {self.most_tokens}, the number of absolute "
+                "positions of the model"
+            )
         positions = self.position_embedding(position_ids(input_ids, self.pad_token_id, mask))
         summed = word_vectors(self.word_embedding, input_ids) + self.token_type_embedding.weight[0] + positions
         return self.dropout(self.layer_norm(summed))

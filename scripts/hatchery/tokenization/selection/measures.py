@@ -178,7 +178,7 @@ def word_split_ratio(definition: Definition, words: Counter[str], where: str) ->
     """Return the mean number of tokens of isolated words. Raises CorpusError, naming `where`, if there is no word."""
     total = words.total()
     if not any(words):
-        raise CorpusError(f"{where}: the sample has no words to measure a word-split ratio on")
+        raise CorpusError(f"{where}: the sample contains no words, expected words for the word-split ratio")
     backend = open_backend(isolated(definition), where)
     distinct = sorted(words)
     tokens = sum(words[word] * len(found) for word, found in zip(distinct, tokens_of(backend, distinct), strict=True))
@@ -195,7 +195,7 @@ def running_text(definition: Definition, sequences: Sequence[str], where: str) -
     lines = [line.strip() for sequence in sequences for line in sequence.split("\n") if line.strip()]
     words = sum(len(line.split()) for line in lines)
     if not words:
-        raise CorpusError(f"{where}: the sample has no words to measure fertility on")
+        raise CorpusError(f"{where}: the sample contains no words, expected words for the fertility")
     tokens = unknown_tokens = 0
     for found in tokens_of(backend, lines):
         tokens += len(found)

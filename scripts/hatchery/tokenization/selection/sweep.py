@@ -146,11 +146,17 @@ def sweep_tokenizers(
 
 def _check(settings: SweepSettings, morphemes: Path | None, references: Mapping[str, Path]) -> None:
     if (settings.morphemes is None) != (morphemes is not None):
-        raise ConfigError(f"morphemes: got {morphemes}, the settings name {settings.morphemes or 'a list of yours'}")
+        raise ConfigError(
+            f"morphemes: got the file {morphemes}, but the settings name "
+            f"{settings.morphemes or 'a raw input (morphemes_data)'}"
+        )
     for name in references:
         candidate = settings.type_named(name)
         if candidate.reference_ratio is not None:
-            raise ConfigError(f"reference: the type {name!r} has a reference_ratio already")
+            raise ConfigError(
+                f"reference: got a tokenizer for the type {name!r}, which already has a reference_ratio; remove one "
+                "of the two"
+            )
     for candidate in settings.types:
         if len(candidate.sizes) > 1 and candidate.reference_ratio is None and candidate.name not in references:
             raise ConfigError(

@@ -79,7 +79,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         if self.rates is not None:
             for key, default in (("mask_probability", 0.15), ("final_mask_probability", None)):
                 if (value := getattr(self, key)) != default:
-                    raise refused(key, value, "no such key with rates, whose shares it would contradict")
+                    raise refused(key, value, "no such key with `rates`, which sets the shares of hidden tokens")
         diffusion = self.rates is not None and self.rates.weights == "diffusion"
         for key, asked in (("rates", diffusion), ("preference", self.preference is not None)):
             if not asked:
@@ -100,7 +100,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
                 "null with diffusion weights: a chance that depends on the hidden token would tell the model about it",
             )
         if self.preference is not None and self.preference.adapts and self.labelled_share < 1:
-            raise refused("labelled_share", self.labelled_share, "1 with a preference by loss or accuracy")
+            raise refused("labelled_share", self.labelled_share, "1 with a `preference` by loss or accuracy")
 
     @property
     def is_bound(self) -> bool:

@@ -59,7 +59,8 @@ def export_milestone(
     mark = measures.get("marks", {}).get(folder.name)
     if not found:
         raise ManifestError(
-            f"{pretraining.path}: there is no model {folder.name}; it was trained for {measures.get('steps')} steps"
+            f"{pretraining.path}: there is no model {folder.name}; the run was trained for {measures.get('steps')} "
+            "steps"
         )
     steps = int(folder.name.rpartition("_")[2]) if mark is None else mark["step"]
     milestone = steps if mark is None else folder.name

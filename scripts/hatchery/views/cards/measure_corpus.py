@@ -269,5 +269,5 @@ def _compare(
                 if found != stated[measure]:
                     raise CorpusError(
                         f"{manifest.folder / STATISTICS}: source {source!r}, split {split!r} has {stated[measure]} "
-                        f"{measure}, the shards hold {found}"
+                        f"{measure}, but the shards contain {found}"
                     )

@@ -60,7 +60,7 @@ def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, d
             models[str(model)] = rows.filter(pl.col("metric") == METRIC)
     for task, models in found.items():
         if lacking := [model for model, runs in models.items() if runs.is_empty()]:
-            raise EvaluationError(f"{tables['measurements']}: {lacking[0]}: no metric mcc, expected one of {task.task}")
+            raise EvaluationError(f"{tables['measurements']}: {lacking[0]}: the metric mcc of {task.task} is missing")
     order = list(found)
     return {task: found[task] for task in sorted(order, key=lambda task: _place(task, order))}
 

@@ -70,7 +70,9 @@ def sizes_table(
     where = f"{settings.published.paper}, table {number}"
     places = {_place(row, column) for row in layout.rows for column in layout.columns}
     if missing := sorted(set(published) - places):
-        raise ConfigError(f"{where}: the layout has no cell for the printed size of {', '.join(missing[0])}")
+        raise ConfigError(
+            f"{where}: the layout has no cell for {', '.join(missing[0])}, whose size is printed in the paper"
+        )
     lines = []
     for row in layout.rows:
         printed = tuple(_printed(published, row, column, bool(settings.caveat), where) for column in layout.columns)

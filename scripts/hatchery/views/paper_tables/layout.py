@@ -267,7 +267,8 @@ def _check_table(layout: TableLayout, where: str) -> None:
         for column in layout.resolved_columns():
             if not (column.suite and column.metric):
                 raise ConfigError(
-                    f"{where}.columns: {column.heading} lacks suite or metric; set both there or for the table"
+                    f"{where}.columns: {column.heading}: suite or metric is missing; set both keys in the column or in "
+                    "the table"
                 )
 
 

@@ -165,7 +165,8 @@ def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
     tasks = tuple(task for member in members for task, metric in member if len(member) == 1 and not metric)
     if not tasks or len(tasks) < len(members):
         raise ConfigError(
-            f"{suite} {average}: expected an average over the first metrics of tasks, which an order compares"
+            f"{suite} {average}: got an average over other metrics, expected an average over the first metric of each "
+            "task"
         )
     return tasks
 
@@ -220,5 +221,5 @@ def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
         mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
         scores += [] if rows["value"].has_nulls() or mean is None else [mean]
     if not scores:
-        raise EvaluationError("no run has a score for every task")
+        raise EvaluationError("got no run with a score for every task, expected at least one")
     return scores

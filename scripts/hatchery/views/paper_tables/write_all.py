@@ -144,7 +144,7 @@ def check_papers(settings: PaperTablesSettings, layout: PaperLayout, numbers: Se
     """Raise ConfigError if settings, layout and published values do not all belong to one paper."""
     for name, paper in (("the layout", layout.paper), ("the published values", numbers[0].paper)):
         if paper != settings.published.paper:
-            raise ConfigError(f"{name}: of the paper {paper}, expected {settings.published.paper} (published.paper)")
+            raise ConfigError(f"{name}: got the paper {paper}, expected {settings.published.paper} (published.paper)")
 
 
 def _table(
