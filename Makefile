@@ -107,8 +107,8 @@ test-transformers-4: env ## test exported models with the version of transformer
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" .venv/bin/python -c "import transformers; print('transformers', transformers.__version__)"
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" $(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m hub $(PYTEST_OPTIONS) tests/export
 
-# Tools in which others use exported models; Hatchery itself needs none of them. Both versions of transformers are tested
-# at the same time.
+# Other tools that load exported models; Hatchery itself needs none of these tools. Both versions of transformers are
+# tested at the same time.
 TOOLS := .tools
 IN_TOOLS = -p no:cacheprovider $(PYTEST_OPTIONS) tests/export/test_in_tools.py
 $(TOOLS)/installed: tests/export/tools.lock

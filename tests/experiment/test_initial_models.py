@@ -138,7 +138,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
                 "pretraining": {"initialise_from": {"run": "ltg_bert"}, "objective": {"sentence_pairs": "order"}},
             }
         },
-        "has sentence_pair_head false, this run true",
+        "has sentence_pair_head false, this run has sentence_pair_head true",
     ),
     "a bias of its own": (
         {"later": {"pretraining": {"initialise_from": {"run": "ltg_bert"}, "output_bias": {"kind": "unigram"}}}},
@@ -177,7 +177,7 @@ def test_a_circle_through_two_experiments_is_refused(configuration: Path) -> Non
     copy_of_demo(configuration)
     add(configuration, "other", there=start(run="here", experiment="demo"))
     project = add(configuration, here=start(run="there", experiment="other"))
-    with pytest.raises(ConfigError, match=r"circle: demo/here-s42 <- other/there-s42 <- demo/here-s42"):
+    with pytest.raises(ConfigError, match=r"cycle: demo/here-s42 <- other/there-s42 <- demo/here-s42"):
         project.check("experiment", "demo")
 
 

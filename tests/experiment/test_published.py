@@ -151,7 +151,7 @@ def test_a_baseline_that_is_left_out_is_in_no_evaluation_and_no_table() -> None:
     for paths in (results.of_kind("strict", "minimal_pairs"), results.of_kind("strict", "finetuning")):
         assert not [name for name in paths if "t5" in name] and [name for name in paths if "roberta_base" in name]
     assert project.experiment("bnc").baselines == ()
-    with pytest.raises(ConfigError, match=r"leave_out_baselines: got 'bert_base', expected a baseline; did you mean"):
+    with pytest.raises(ConfigError, match=r"leave_out_baselines: got 'bert_base', no such baseline; did you mean"):
         Project(REPOSITORY / "config", {"leave_out_baselines": ["bert_base"]}).experiment("bnc")
 
 

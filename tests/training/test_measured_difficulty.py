@@ -75,7 +75,7 @@ def test_a_run_ordered_by_loss_names_its_model_and_differs_from_a_shuffled_run(t
     assert ordered.inputs["order_model"] == small.digest
     weights = [made.file("model.safetensors").read_bytes() for made in (ordered, plain, train_here("again", **keys))]
     assert weights[0] != weights[1] and weights[0] == weights[2]
-    with pytest.raises(ConfigError, match=r"order\.by: got 'length' with the input .*; by: loss requires this input"):
+    with pytest.raises(ConfigError, match=r"order\.by: got 'length' with the input .*; `by: loss` requires this input"):
         train_here("unasked", steps=2, order_model=small.path, order={"by": "length"})
 
 
