@@ -48,7 +48,7 @@ Uints = npt.NDArray[np.uint64]
 
 @lru_cache(maxsize=1)
 def _empty(permutations: int) -> "MinHash":
-    # The library loads SciPy, so only corpora without near duplicates import it.
+    # The library loads SciPy, so it is imported only if near duplicates are removed.
     from datasketch import MinHash
 
     return MinHash(permutations, seed=SEED, hashfunc=int)

@@ -86,7 +86,7 @@ class SentenceSplitter:
         return SentenceSpans(untimed_tokenizer(self.model.parameters()))
 
     def split(self, text: str) -> list[str]:
-        """Return the sentences of one paragraph in order, without empty ones, white space collapsed.
+        """Return the non-empty sentences of one paragraph in order, with white space collapsed.
 
         With `corrected`, the sentences joined by single spaces are the paragraph with its white space collapsed, and
         splitting a sentence again gives the sentence. Time grows linearly with the text, for any content.

@@ -143,7 +143,7 @@ def repair_mojibake(text: str) -> str:
         text = text.replace("\0", "")
     if text.isascii():
         return text
-    # Import ftfy here, because it takes half of the readers' import time, which planning would spend too.
+    # Import ftfy here, because its import takes half of the readers' import time, and planning does not need it.
     from ftfy import TextFixerConfig, fix_text
 
     # Use only the library's repair of wrong decodings.

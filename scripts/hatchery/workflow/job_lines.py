@@ -32,7 +32,7 @@ _END = "At least one job did not complete successfully"
 _SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
 _SLURM_RUN = "SLURM run ID:"
 _PASSED_ON = (NOTHING_TO_BE_DONE_MSG, "Complete log(s):", _SLURM_RUN)
-# Part of a warning of Snakemake that is ignored: `show_result` writes nothing if the link already exists.
+# Part of a warning that is not shown: Snakemake warns that `show_result` writes nothing if the link already exists.
 _LINK_WARNING = "of rule show_result were not present"
 TERMINAL = "DefaultStreamHandler"
 """Name of Snakemake's logging handler for the terminal."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     """Return the settings that turn raw sources into the documents of a corpus."""
     block = project.corpus(corpus)
-    # `languages` is part of the settings only if it decides how the user's own text is split into sentences, so that it
-    # changes no other corpus.
+    # `languages` is part of the settings only if it decides how the user's own text is split into sentences, so that
+    # the key does not affect other corpora.
     own = [source.options for source in block.sources if source.reader == "plain_text"]
     cut = any(options.sentences is None and not options.tagged for options in own)
     sources = [keys_of(source, "data", "embedded") for source in block.sources]
