@@ -3,7 +3,7 @@
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
 objectives". Labels of the loss are counted: subwords, not words, and targets, not inputs. For masked models the masking
 code produces these labels, because span masking, whole-word masking, shortened examples and reproduced errors of
-published code all change them.
+published code change the labels.
 """
 
 from collections.abc import Iterable, Iterator

@@ -192,8 +192,8 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
     """Return a message if a raw input is unavailable: the key to set, where to get the data, and its terms; otherwise
     None.
 
-    Data that can be downloaded are available. `place` names the file and key of the path, if the path is not set in
-    config.yaml.
+    Data that can be downloaded count as available. `place` names the file and key of the path, if the path is not set
+    in config.yaml.
     """
     state, fetch = "has no path", ""
     if source.path is not None:

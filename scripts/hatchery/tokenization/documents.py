@@ -31,7 +31,7 @@ SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})
 def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]]:
     """Return the shards that a manifest lists, by split (sorted) and in the order of their numbers; no shard is read.
 
-    Raises CorpusError if there are no shards, or if the shards of a split are not exactly 0 to n - 1 of the same n.
+    Raises CorpusError if there are no shards, or if a split lacks a shard or mixes shards of different numbers n.
     """
     shards: dict[str, dict[int, OutputFile]] = {}
     totals: dict[str, set[int]] = {}

@@ -2,7 +2,7 @@
 
 A batch is a function of the seed and the step, so drawing ahead does not change the results. By default a thread of the
 training process draws batches; worker processes keep up with faster devices. Workers are forked, so they share the
-memory-mapped shards. They end with the training, also after an error or a kill. For training on a GPU, this module
+memory-mapped shards. Workers end with the training, also after an error or a kill. For training on a GPU, this module
 copies the batches to page-locked memory.
 """
 

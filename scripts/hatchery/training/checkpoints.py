@@ -172,7 +172,7 @@ def newest_sound_checkpoint(
 
     If the checkpoint of a step in `milestones` is damaged, or the checkpoint of a step in `required` is missing, the
     run must train this step again, so all checkpoints from this step on are removed. Each removal is reported as a
-    warning. Raises MisplacedError for an undamaged checkpoint of another run, which is kept.
+    warning. Raises MisplacedError for an undamaged checkpoint of another run; this checkpoint is not removed.
     """
     for leftover in run_folder.glob(".step_*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)

@@ -125,7 +125,7 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     """Return the manifest's entry for the initial model's training; counts are null if this model was imported.
 
     With `take: training` the run's own counts include the earlier steps and tokens; with `take: weights` they do not.
-    `left_out_steps` and `left_out_tokens` count trainings before the continued training, which its own counts exclude.
+    `left_out_steps` and `left_out_tokens` count earlier trainings, which the counts of the continued training exclude.
     """
     assert settings.initialise_from is not None
     take, manifest = settings.initialise_from.take, read_manifest(initial)

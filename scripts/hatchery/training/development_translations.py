@@ -21,8 +21,8 @@ class TranslatedSet(DevelopmentSet):
     """Development pairs, some of which are also translated; the processes share the pairs.
 
     Sources are truncated as in training. A reference translation is the decoded target, because a run reads its text
-    only as tokens; so the reference lacks characters outside the tokenizer's vocabulary. The references of test sets
-    are original text.
+    only as tokens. So the reference translation lacks characters outside the tokenizer's vocabulary. The references of
+    test sets are original text.
     """
 
     def __init__(

@@ -1,9 +1,10 @@
 """The model inside DeepSpeed: Hatchery's own optimisers, fp32 parameters, half precision by autocast.
 
 ZeRO stages 1 to 3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, so LAMB's norm per tensor cannot be
-computed; stage 0 does not flatten. AdamW updates each number independently, so it supports all stages
-(`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not averaged; the training loop has
-divided the loss before. The engine waits for a GPU only in fp16, where the loss scale depends on the gradients.
+computed; stage 0 does not flatten parameters. AdamW updates each number independently, so it supports all stages
+(`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not averaged, because the training
+loop has already divided the loss. The engine waits for a GPU only in fp16, where the loss scale depends on the
+gradients.
 """
 
 from collections.abc import Iterator, Mapping

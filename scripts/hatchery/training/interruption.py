@@ -1,7 +1,7 @@
 """A clean stop: after a signal or at a time limit, a run finishes the current step and saves a checkpoint.
 
 The signals are SIGTERM (Slurm's time limit or preemption), SIGUSR1 (`sbatch --signal=USR1@300`) and Ctrl-C. The command
-then exits with status 75 (`EX_TEMPFAIL`), which Snakemake's `retries` treats as a failure; the same command, run again,
+then exits with status 75 (`EX_TEMPFAIL`), which Snakemake treats as a failure and repeats (`retries`); the same command
 continues from the checkpoint. A second Ctrl-C ends the process at once. A second SIGTERM does not, because Slurm may
 send several SIGTERM signals while the checkpoint is being written.
 
@@ -67,8 +67,8 @@ class Deadline:
         grace_seconds: float,
         time_left: Callable[[str], str | None] = ask_queue,
     ) -> Self | None:
-        """Return the earlier of two limits, the time limit of the settings and the end of the Slurm job; None without
-        limits.
+        """Return the earlier of two limits, the time limit of the settings and the end of the Slurm job; None if there
+        is neither limit.
 
         The end of the Slurm job is SLURM_JOB_END_TIME (seconds since 1970) or, without this variable, now plus
         `time_left(job id)`. Later changes of Slurm's time limit have no effect. Raises ConfigError for an invalid

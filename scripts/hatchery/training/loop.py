@@ -278,8 +278,8 @@ def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_los
     """Return the metrics of `steps` as rows. Raises TrainingError at the first step that diverged.
 
     `guessing_loss` is the loss of a uniform prediction in nats. A run has diverged if its loss exceeds its lowest loss
-    so far by more than `guessing_loss`. The uniform prediction itself is no limit, because some initialisations start
-    far above its loss.
+    so far by more than `guessing_loss`. The lowest loss is the reference, because some initialisations start far above
+    the loss of a uniform prediction.
     """
     rows, skipped, lowest = [], record.skipped_steps, record.lowest_loss
     tokens, words = record.position.tokens, record.position.words

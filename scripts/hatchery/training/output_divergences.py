@@ -39,8 +39,8 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
     """Return the sums of `MEASURES` over N positions, followed by N: fp64 [6].
 
     `logits` are [N, rows], `targets` int64 [N], `unigram` fp64 [V] with values above 0 that sum to 1; V is at most
-    `rows`. Logits from V on belong to padding. omega and u are 0 for padding; for KL(p || omega) and KL(p || u), p is
-    restricted to the V token ids, because otherwise these divergences would be infinite.
+    `rows`. Logits from V on belong to padding. omega and the uniform distribution u are 0 for padding; for KL(p ||
+    omega) and KL(p || u), p is restricted to the V token ids, because otherwise these divergences would be infinite.
     """
     n_types, positions = len(unigram), len(logits)
     log_unigram = unigram.log()

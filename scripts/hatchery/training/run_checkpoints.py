@@ -44,8 +44,8 @@ class RunCheckpoints:
     ) -> None:
         """Keep the checkpoints of the steps in `milestones` and `required`.
 
-        Steps in `required` without a checkpoint are trained again. Before a checkpoint is written, `lease` is verified,
-        the right to write into `folder`; `check_inputs` raises an error if the run's inputs have changed.
+        Steps in `required` without a checkpoint are trained again. Before a checkpoint is written, `lease`, the right
+        to write into `folder`, is verified, and `check_inputs` raises an error if the run's inputs have changed.
         """
         self.folder, self.runtime, self.is_first = folder, runtime, topology.is_first
         self.milestones = tuple(sorted({*milestones, *required}))

@@ -1,6 +1,6 @@
 """Speed, peak speed and memory of a run, and the reuse of freed memory.
 
-On a CUDA device, memory is torch's allocated memory. On a CPU it is the resident memory of the process, including
+On a CUDA device, memory is torch's allocated memory. On a CPU, memory is the resident memory of the process, including
 libraries and data. Only this process is measured.
 
 By default the C library returns the memory of a freed large tensor to the kernel, so that every step uses 100,000 new

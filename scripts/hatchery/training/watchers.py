@@ -1,7 +1,7 @@
 """Watchers: objects that act between training steps, to measure the model, average its weights or end the run.
 
-The loop calls the watchers in the same order in every process, so that their collective operations match. Their tensors
-are saved in checkpoints. A watcher that depends only on weights and metrics is bitwise equal in a resumed run.
+The loop calls the watchers in the same order in every process, so that their collective operations match. The watchers'
+tensors are saved in checkpoints. A watcher that depends only on weights and metrics is bitwise equal in a resumed run.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
 """The number of steps that spend a word budget, and the steps of the word milestones, counted before training.
 
-Source: the rules of the BabyLM challenge of 2025 and 2026. They count words (`hatchery.corpora.word_counting`) in all
-text that a model reads, including repetitions, and require checkpoints after given numbers of words. The text of a step
-is a function of its number (`data_order`), so words can be counted without training. Because the number of steps is
-known before training, schedules cover all steps, and a resumed run has the same milestones.
+Source: the rules of the BabyLM challenge of 2025 and 2026. These rules count words (`hatchery.corpora.word_counting`)
+in all text that a model reads, including repetitions, and require checkpoints after given numbers of words. The text of
+a step is a function of its number (`data_order`), so words can be counted without training. Because the number of steps
+is known before training, schedules cover all steps, and a resumed run has the same milestones.
 """
 
 import json

@@ -9,11 +9,11 @@ Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows
 replacement from all windows of a text. A text is a document (C4, Wikipedia), several documents joined by spaces
 (BookCorpus, whose documents are sentences), or a whole corpus (CBT, Simple Wikipedia). The authors use the global
 random generators of NumPy and Python. Here the name of a text seeds its own generator, so the draw depends neither on
-the order of processing nor on the number of processes. If a text has too few windows, all are used. A whole corpus is
-never in memory: each window gets a random number, and the windows with the smallest numbers are kept, first in each
-group of files, then over all files. No window extends over two files. The published function inserts spaces between all
-characters of a Wikipedia article; the authors' final data do not seem to contain this error, and neither version
-reproduces it.
+the order of processing nor on the number of processes. If a text has fewer windows than must be drawn, all windows are
+used. A whole corpus is never in memory: each window gets a random number, and the windows with the smallest numbers are
+kept, first in each group of files, then over all files. No window extends over two files. The published function
+inserts spaces between all characters of a Wikipedia article; the authors' final data do not seem to contain this error,
+and neither version reproduces it.
 """
 
 import hashlib

@@ -12,8 +12,8 @@ two letters that begin with s (`su`, `sk`) are accepted, because the released li
 transcripts; the dictionary and the suffixes do not explain ten of them, and the reason is unknown.
 
 Cleaning of words, corrected: `-`, `+` and `_` separate the words of a compound, as in the texts that are compared with
-the list. Apostrophes, digits and all other ASCII symbols are deleted; `comparison` also deletes apostrophes. Words with
-characters other than a to z, and codes for unintelligible speech, are rejected.
+the list. Digits and all other ASCII symbols are deleted, also apostrophes, because texts are compared with words
+without apostrophes. Words with characters other than a to z, and codes for unintelligible speech, are rejected.
 
 The authors' released file was saved by a spreadsheet, and their code reads it with the defaults of pandas
 (docs/papers/reduced-vocabulary.md, "The released list"). as_published uses the words that their code reads: `TRUE` and

@@ -2,10 +2,10 @@
 
 Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` is the corrected
 form of the BabyLM revision, whose labels are tokens of the text and whose budget counts distinct positions. For the
-form without a minimum number of tokens see docs/papers/elc-bert.md, "Masking". The first BNC code overwrites tokens in
-place: where a span overlaps an earlier span, the label is the replaced token, usually [MASK], and the token counts
-again towards the budget. So about 6 % of the labels are wrong. `PublishedSpanMasking` reproduces this for comparison
-with published numbers.
+form without a minimum number of tokens see docs/papers/elc-bert.md, "Masking". LTG-BERT's first BNC code overwrites
+tokens in place: where a span overlaps an earlier span, the label is the replaced token, usually [MASK], and the token
+counts again towards the budget. So about 6 % of the labels are wrong. `PublishedSpanMasking` reproduces this for
+comparison with published numbers.
 """
 
 from dataclasses import dataclass, replace

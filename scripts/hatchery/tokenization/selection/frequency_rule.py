@@ -98,8 +98,8 @@ def sizes_between(lowest: int, highest: int, step: int) -> list[int]:
 def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least_frequency: int) -> SearchResult:
     """Return the largest of the ascending `sizes` whose frequency is at least `least_frequency`, or None, by bisection.
 
-    Assumes that a larger size has no higher frequency. Otherwise, the result satisfies the rule and the next larger
-    size does not, but an even larger size may.
+    Assumes that a larger size has no higher frequency. If a larger size has a higher frequency, the result satisfies
+    the rule and the next larger size does not, but an even larger size may satisfy the rule.
     """
     seen: dict[int, int] = {}
 
