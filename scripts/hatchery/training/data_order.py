@@ -70,7 +70,7 @@ class Placed(Protocol):
         ...
 
     def places(self) -> np.ndarray:
-        """Index, in the split, of each sequence's first token: int64 [len]."""
+        """Index, among the tokens of the split, of each sequence's first token: int64 [len]."""
         ...
 
 
