@@ -101,7 +101,7 @@ class BlockExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence's first piece: int64 [len]."""
+        """Return the index, among the tokens of the split, of each sequence's first token: int64 [len]."""
         return self._pieces.places()
 
     @property

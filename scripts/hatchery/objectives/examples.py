@@ -235,8 +235,8 @@ class TwoKinds(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each masked sequence: int64 [len]; equal for causal
-        sequences."""
+        """Return the index, among the split's tokens, of the first token of each masked or causal sequence: int64
+        [len]."""
         return self._hidden.places()
 
     @property
