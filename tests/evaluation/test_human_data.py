@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from first_looks import first_problem
 
-from hatchery.evaluation.surprisal.human_data import NUMBERS, read_children, read_words
+from hatchery.evaluation.surprisal.human_data import NUMBERS, read_children, read_contexts, read_words
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, ReadingSettings
 from hatchery.raw.registration import open_source, register_source
 from hatchery.typed import build
@@ -95,6 +95,16 @@ def acquisition_problem(folder: Path, children: str, contexts: Any) -> str | Non
 
 
 CONTEXTS = {"dög": [{"context": ""}, {"context": "the"}], "猫": [{"context": "the"}, {"context": "男"}]}
+
+
+@pytest.mark.parametrize(("shortest", "words"), [(1, ["dög", "猫", "or"]), (2, ["dög", "or"]), (3, ["dög"])])
+def test_words_of_fewer_characters_than_asked_for_are_left_out(tmp_path: Path, shortest: int, words: list[str]) -> None:
+    (tmp_path / "data").mkdir()
+    text = json.dumps({**CONTEXTS, "or": [{"context": "red"}]})
+    (tmp_path / "data" / "words.json").write_text(text, encoding="utf-8")
+    register_source("data", tmp_path / "data", tmp_path / "data.json")
+    found = read_contexts(open_source(tmp_path / "data.json"), "words.json", shortest)
+    assert list(found) == words and found["dög"] == ["", "the"]
 
 
 @pytest.mark.parametrize(

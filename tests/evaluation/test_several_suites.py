@@ -84,9 +84,9 @@ def test_a_job_loads_the_model_once_and_writes_what_jobs_of_one_suite_write(job,
 
 def test_a_suite_that_fails_does_not_stop_the_others(job, tmp_path):
     with pytest.raises(
-        EvaluationError, match=r"1 of 2 suites failed \(c\); the first error: c.jsonl:1: the field 'sentence_good'"
+        EvaluationError, match=r"2 of 3 suites failed \(c, d\); the first error: c.jsonl:1: the field 'sentence_good'"
     ):
-        job({"c": suite("c"), "a": suite("a")})
+        job({"c": suite("c"), "d": suite("d"), "a": suite("a")})
     assert (tmp_path / "out" / "a" / "manifest.json").exists() and not (tmp_path / "job" / "manifest.json").exists()
 
 

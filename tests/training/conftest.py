@@ -211,11 +211,12 @@ def train_here(
         order_model: Path | None = None,
         order_words: Path | None = None,
         order_corpus: Path | None = None,
+        initial: Path | None = None,
         **changes: Any,
     ) -> Manifest:
         settings, output = pretrain_slice(**changes), tmp_path / name / "manifest.json"
         ordering = order_model, order_words, order_corpus
-        inputs = Inputs(token_data.tokens, token_data.tokenizer, None, None, teachers, members, *ordering)
+        inputs = Inputs(token_data.tokens, token_data.tokenizer, initial, None, teachers, members, *ordering)
         job = Job(settings, inputs.by_name, output)
         options = runtime_slice(**(runtime or {}))
         train_and_export(job, pretrain_settings(settings), options, inputs, tmp_path / "checkpoints", name)

@@ -14,6 +14,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import load_language_model, save_model
 from hatchery.training.continuation import check_vocabulary
 from hatchery.training.inputs import Inputs
+from hatchery.training.milestones import words_seen
 
 FOLDER = "members"
 """Subfolder of an ensemble's folder with all members except the first."""
@@ -65,8 +66,10 @@ def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
 def _facts(member: Manifest, name: str) -> float | None:
     """Return the entry `name` of a member's manifest, or None; "words" includes the words of the member's initial
     models."""
+    if name == "words":
+        return words_seen(member.measures)
     facts: Mapping[str, float] = {**volatile_facts(member.path), **member.measures}
-    return facts.get("words_seen", facts.get(name)) if name == "words" else facts.get(name)
+    return facts.get(name)
 
 
 def load_members(trained: Manifest) -> list[LanguageModel]:

@@ -74,7 +74,10 @@ def test_the_mean_and_the_words_of_the_text_that_is_drawn_are_rows_of_the_tables
     manifest = measured(source, manifest_of("gpt2"), tmp_path / "out", separator="|", drawn=2)
     rows = rows_of_words(Evaluated(manifest, read_manifest(manifest_of("gpt2")), "mine"))
     words = pl.read_parquet(manifest.file("surprisal.parquet"))
-    assert rows[0]["value"] == pytest.approx(words["surprisal"].mean()) and rows[0]["items"] == 4
+    bits = words["surprisal"].to_list()
+    mean = sum(bits) / 4
+    assert rows[0]["value"] == pytest.approx(mean) and rows[0]["items"] == 4
+    assert rows[0]["sampling_deviation"] == pytest.approx((sum((one - mean) ** 2 for one in bits) / 3 / 4) ** 0.5)
     assert [(row["task"], row["level"]) for row in rows[1:]] == [
         ("mine/01/'=cat/dog the", "word"),
         ("mine/02/old", "word"),
