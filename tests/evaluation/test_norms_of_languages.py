@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -61,6 +62,9 @@ def test_pieces_of_a_word_are_counted_without_a_space_where_there_is_none() -> N
     # Bytes of the word, and of the space before it.
     assert [added_pieces(backend, "猫", spaces) for spaces in (False, True)] == [3, 4]
     assert [added_pieces(backend, "poes", spaces) for spaces in (False, True)] == [4, 5]
+    # A word that a tokenizer joins with the text before it has one piece.
+    joined = SimpleNamespace(encode=lambda text, add_special_tokens: SimpleNamespace(ids=[7]))
+    assert added_pieces(joined, "poes") == 1
 
 
 @pytest.mark.parametrize(("spaces", "text"), [(False, "我看见猫"), (True, "我看见 猫")])

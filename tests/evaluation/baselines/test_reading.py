@@ -172,6 +172,11 @@ def test_surprisals_of_words_that_children_learn_are_those_of_the_pipeline():
     # What fails in the pipeline is NaN, and leaves out the checkpoint for the word.
     alone, failed = surprisals_behind(model, [("the", "dog"), ("the " * 2000, "dog")])
     assert math.isfinite(alone) and math.isnan(failed)
+    # One token before the text: a text that fills the longest input has a surprisal.
+    (text,) = model.encode(["the dog"])
+    for longest, fails in ((len(text.ids) + 1, False), (len(text.ids), True)):
+        model.longest_input = longest
+        assert math.isnan(surprisals_behind(model, [("the", "dog")])[0]) == fails
     trace = json.loads((folder / "aoa_trace.json").read_text())
     learnt = learnt_of(rows, pieces_of({row["target_word"] for row in rows}))
     found = acquisition(children_of(GOLDEN / "data/full/aoa/cdi_human.csv"), learnt, 400)
