@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import torch
 
 import hatchery
 from hatchery.analysis.pretrained_run import pretrained_run
-from hatchery.artifacts.manifests import Manifest, read_manifest
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.opening import open_model
 from hatchery.modeling.store import load_language_model
+from hatchery.training import ensemble
 
 Train = Callable[..., Manifest]
 SENTENCE = "The old dogs sleep ."
@@ -73,3 +75,14 @@ def test_an_ensemble_of_ensembles_and_one_of_another_vocabulary_are_refused(trai
     ):
         train_here("unasked", steps=0, members=members)
     assert read_manifest(joined).settings["ensemble"] is True
+
+
+def test_words_of_a_member_that_continues_a_model_with_unknown_words_are_unknown(tmp_path: Path) -> None:
+    for name, measures, words in (
+        ("alone", {"words": 50}, 50),
+        ("continued", {"words": 50, "words_seen": 150, "initial_model": {}}, 150),
+        ("unknown", {"words": 50, "initial_model": {}}, None),
+    ):
+        with stage_run(tmp_path / name / "manifest.json", {"stage": "pretrain"}) as run:
+            run.measures |= measures
+        assert ensemble._facts(read_manifest(tmp_path / name / "manifest.json"), "words") == words
