@@ -59,6 +59,8 @@ def test_the_mean_share_is_that_of_the_draws(shape: str, mean: float) -> None:
     generator = np.random.default_rng(0)
     found = np.mean([rates.draw(generator).rate for _ in range(20_000)])
     assert rates.mean == pytest.approx(0.1 + 0.5 * mean)
+    # The plan of a training counts labels by this mean.
+    assert MaskedSettings(kind="subword", rates=rates).mask_rate(0.3) == pytest.approx(0.1 + 0.5 * mean)
     assert found == pytest.approx(rates.mean, abs=0.005)
 
 

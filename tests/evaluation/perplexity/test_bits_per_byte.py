@@ -191,6 +191,13 @@ def test_tables_have_the_bits_per_byte_of_each_run_split_and_model_of_others(
     blind = -(math.log(1 / 17) + 3 * math.log(4 / 17) + 2 * math.log(3 / 17) + math.log(3 / 17)) / 7
     (row,) = rows(model="masked", kind="perplexity", task="dev", metric="loss_nats")
     assert row["blind_guess"] == pytest.approx(blind)
+    (row,) = rows(model="masked", kind="perplexity", task="train", metric="loss_nats")
+    assert row["blind_guess"] == pytest.approx(-(3 * math.log(4 / 17) + 4 * math.log(3 / 17)) / 7)
+    # Every token: [UNK] once, [PAR] and [SEP] twice more, of 12. Of 13 in development, [TAB] is new.
+    counts = {4: 3, 3: 2 + 1 + 2 + 1, 2: 3, 1: 1}
+    every = -sum(number * math.log(count / 22) for count, number in counts.items()) / 13
+    (row,) = rows(model="causal", kind="perplexity", task="dev", metric="loss_nats")
+    assert row["blind_guess"] == pytest.approx(every)
     (row,) = rows(model="masked", kind="perplexity", task="dev", metric="bits_per_byte")
     assert row["blind_guess"] == pytest.approx(blind * 7 / 15 / math.log(2))
     runs = {row["model"]: row for row in tables["runs"].to_dicts()}
