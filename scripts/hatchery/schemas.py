@@ -29,7 +29,7 @@ SCHEMAS = Path(__file__).resolve().parents[2] / "workflow" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SWEEP = "#/$defs/with_sweep"
 _WITH_SWEEP = {
-    "description": "Holds `{sweep: [value, ...]}` somewhere; the workflow makes a run of every value.",
+    "description": "Keys with at least one value `{sweep: [value, ...]}`; the workflow makes a run for each value.",
     "type": "object",
     "anyOf": [{"required": ["sweep"]}, {"not": {"additionalProperties": {"not": {"$ref": _SWEEP}}}}],
 }

@@ -67,7 +67,7 @@ class SourceSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class DecontaminationSettings(Settings):
-    """Training text without the lines that share a run of words with evaluation data."""
+    """Removal of training lines that share several consecutive words with evaluation data."""
 
     data: Annotated[tuple[DataName, ...], MinLen(1), Unique()]
     """Raw inputs with evaluation data, by their names under `data` in config.yaml. All strings of JSON files and all

@@ -39,8 +39,8 @@ class BaselineSettings(Settings):
     """An external model in the layout of the library `transformers`, registered as a raw input of kind folder."""
 
     architecture: Architecture
-    """Kind of model. masked predicts masked words, causal predicts the next word, and encoder_decoder generates text
-    from the output of an encoder (T5, BART)."""
+    """Architecture of the model. masked predicts masked words, causal predicts the next word, and encoder_decoder
+    generates text from the output of an encoder (T5, BART)."""
     leading_blank: bool | None = None
     """Add a space before every sentence of minimal pairs; null uses the suite's value."""
     predicts_next: bool = False

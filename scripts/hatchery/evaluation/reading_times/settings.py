@@ -87,7 +87,8 @@ class ReadingTableSettings(Settings):
     `drop_sentence_ends` keeps. Words without enough previous words are excluded from the regressions."""
     random_effects: Literal["none", "intercepts", "slopes"] = "slopes"
     """none: linear regression. intercepts and slopes: mixed model with independent random effects of each participant,
-    either an intercept, or an intercept and a slope of every predictor. All are fitted by maximum likelihood."""
+    either an intercept, or an intercept and a slope of every predictor. All regressions are fitted by maximum
+    likelihood."""
 
     @property
     def responses(self) -> tuple[str, ...]:
