@@ -227,7 +227,7 @@ def test_a_damaged_table_is_named(two_models: Any, damage: str) -> None:
 
 def test_a_table_of_other_columns_is_refused(tmp_path: Path) -> None:
     write_rows(tmp_path / "runs.parquet", RUNS, [])
-    with pytest.raises(ManifestError, match="its columns are not those of measurements"):
+    with pytest.raises(ManifestError, match="the columns of this file are not the columns of measurements"):
         read_frame(tmp_path / "runs.parquet", MEASUREMENTS)
 
 

@@ -152,7 +152,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
             + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
             + "runs:",
-            "aliases repeat more than 100,000 values; give the anchors fewer values",
+            "aliases repeat more than 100,000 values; use fewer aliases, or anchors with fewer values",
         ),
         "a misspelt change of a model whose file names no family": (
             "elc_demo_small,",
@@ -273,7 +273,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "translation of text without pairs": (
             "test: {corpus: demo_parallel}",
             "test: {corpus: demo}",
-            "translation.tests.test.corpus: got 'demo', which holds no pairs of sentences; expected a corpus whose "
+            "translation.tests.test.corpus: got 'demo', which contains no sentence pairs; expected a corpus whose "
             "sources have reader parallel_text",
         ),
         "leaving out a run that is not there": (

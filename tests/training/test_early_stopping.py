@@ -119,7 +119,8 @@ def test_the_reason_is_true_where_the_last_evaluation_was_the_best_by_too_little
     for step, loss in ((10, 3.0), (20, 2.9), (30, 2.8)):
         stopping.note(step, {"development_loss": loss})
     assert stopping.reason_to_stop == (
-        "in 2 evaluations the development loss got no better by more than 0.5; it was lowest, 2.8000, after step 30"
+        "in 2 evaluations the development loss did not improve by more than 0.5; the best value, the lowest, was "
+        "2.8000 after step 30"
     )
 
 

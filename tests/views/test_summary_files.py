@@ -125,7 +125,7 @@ def test_perplexities_of_different_objectives_stand_apart_and_say_what_they_are(
     assert "| next | - | 2.72 (n=1) | 60.0 (50.6 to 69.4, n=1) |" in markdown
     assert "per masked token of masked models" in markdown and "per token of causal models" in markdown
     assert "not comparable" in markdown
-    assert "Causal models are asked for every token" in markdown and "Fixed masks" in markdown
+    assert "Causal models predict every token" in markdown and "Masks are fixed" in markdown
     assert next(line.split() for line in text.splitlines() if "dev perplexity, causal" in line)[-2:] == ["-", "2.72"]
 
 
@@ -143,7 +143,7 @@ def test_models_of_one_objective_share_a_column_that_is_named_plainly(
     markdown = write(two_objectives, tmp_path, objectives=objectives)[2].read_text(encoding="utf-8")
     assert "| model | dev perplexity | blimp, phenomena |" in markdown
     assert f"Averages in percent; {said}" in markdown
-    assert ("Fixed masks" in markdown) == (objectives is None)
+    assert ("Masks are fixed" in markdown) == (objectives is None)
 
 
 def test_the_bound_of_masked_diffusion_has_its_own_unit(experiment: Any, tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ from hatchery.evaluation.basis import (
 BETWEEN_TWO = "between two trained models each"
 """End of a heading above differences between models with one pretraining seed each."""
 ONE_SEED = (
-    "A model with one pretraining seed is one trained model: a difference is between these two trained models and not "
-    "bold, and what another seed would give is not known. A claim about models needs several pretraining seeds."
+    "A model with one pretraining seed is one trained model: a difference is a difference between two trained models "
+    "and not bold, because the result of another seed is unknown. A claim about models needs several pretraining "
+    "seeds."
 )
 
 _REASONS = {
@@ -34,7 +35,7 @@ _REASONS = {
     SCORING: "texts were scored in different ways",
     ITEMS: "the numbers of items differ",
     PRECISION: "the precisions differ",
-    SELECTION: "some were chosen by the very text that they are scored on",
+    SELECTION: "some models were selected on the text on which they are scored",
     RULES: "the rules of scoring differ",
 }
 _CURES = {
@@ -45,7 +46,7 @@ _CURES = {
     SCORING: "numbers with the same `scoring`",
     ITEMS: "numbers on the same items",
     PRECISION: "numbers in the same precision (`perplexity` is measured in float32)",
-    SELECTION: "numbers on a text that chose nothing",
+    SELECTION: "numbers on a text that selected no model",
     RULES: "numbers by the same rules",
 }
 _READABLE = (ASKED, WINDOW, SCORING, PRECISION, RULES)
@@ -60,7 +61,7 @@ def why(different: Mapping[str, Sequence[str]]) -> str:
     """
     reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
     cures = [_CURES[aspect] for aspect in different if aspect in _CURES]
-    return f"{' and '.join(reasons)}. What would compare: {', and '.join(cures)}"
+    return f"{' and '.join(reasons)}. Comparable would be: {', and '.join(cures)}"
 
 
 def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:

@@ -315,7 +315,10 @@ def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
 
 
 def _other_columns(path: str | Path, table: TidyTable) -> ManifestError:
-    return ManifestError(f"{path}: its columns are not those of {table.name}; remove it to have it made again")
+    return ManifestError(
+        f"{path}: the columns of this file are not the columns of {table.name}; remove the file and run the same "
+        "command again"
+    )
 
 
 def read_frame(

@@ -56,7 +56,9 @@ class _Rules(Composer, SafeConstructor, Resolver):
         else:
             self._sizes[node] = self._values - before
         if self._repeated > MOST_REPEATED:
-            problem = f"aliases repeat more than {MOST_REPEATED:,} values; give the anchors fewer values"
+            problem = (
+                f"aliases repeat more than {MOST_REPEATED:,} values; use fewer aliases, or anchors with fewer values"
+            )
             raise yaml.composer.ComposerError(None, None, problem, mark)
         return node
 

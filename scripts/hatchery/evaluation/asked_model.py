@@ -233,7 +233,9 @@ class AskedModel:
 
 def _logits_alone(model: ModuleModel, question: str) -> ConfigError:
     name = type(model.network.module).__name__
-    return ConfigError(f"{question}: got {name}, a module of your own, expected a model of ours or of transformers")
+    return ConfigError(
+        f"{question}: got {name}, a module of your own code, expected a model of Hatchery or of transformers"
+    )
 
 
 def _one_text(sentence: str) -> list[str]:

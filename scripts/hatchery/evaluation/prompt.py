@@ -26,10 +26,11 @@ DRAWS = 2
 
 # Lines of the help text are short enough for a terminal of 80 columns.
 HELP = """\
-A line with a gap (The dog ____ the cat.) is filled by a masked model. A
-beginning goes on where a model was trained for that; otherwise every word gets
-its surprisal. Two sentences with | between them are compared. The number or
-the name of a model asks that one from then on. Ctrl-D quits."""
+A masked model fills the gap of a line (The dog ____ the cat.). A causal or
+hybrid model continues the beginning of a text; a masked model shows the
+surprisal of every word. Two sentences with | between them are compared. The
+number or the name of a model selects this model for the next lines. Ctrl-D
+quits."""
 
 
 def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str, Path]:

@@ -197,5 +197,5 @@ def _splits_of_pairs(project: "Project", name: str) -> list[str]:
 
 def _no_pairs(corpus: str) -> str:
     return (
-        f"got {corpus!r}, which holds no pairs of sentences; expected a corpus whose sources have reader parallel_text"
+        f"got {corpus!r}, which contains no sentence pairs; expected a corpus whose sources have reader parallel_text"
     )

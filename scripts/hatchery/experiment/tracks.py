@@ -172,8 +172,8 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
         called = f"{origin.run!r} of {origin.experiment}"
         if other.corpus != experiment.corpus:
             yield (
-                f"{called} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of both would count; "
-                "make one corpus of them"
+                f"{called} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of both corpora "
+                "would count; combine both into one corpus"
             )
         if origin.experiment != name:
             yield from (f"{called}: pretraining{problem}" for problem in _own(track, pretraining, project))
@@ -182,7 +182,7 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
     if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
         yield (
             f"{last.run!r} of {last.experiment} is the last training, whose words are not counted, because "
-            f"experiment {last.experiment} has no `track: {experiment.track}`; name the track there, too"
+            f"experiment {last.experiment} has no `track: {experiment.track}`; set this track in that experiment, too"
         )
 
 
@@ -206,8 +206,8 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
             continue
         if other.corpus != experiment.corpus:
             yield (
-                f"{called} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of both would count; "
-                "make one corpus of them"
+                f"{called} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of both corpora "
+                "would count; combine both into one corpus"
             )
         if one.experiment != name:
             yield from (
@@ -216,7 +216,7 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
             if other.track != experiment.track:
                 yield (
                     f"the words of {called} are not counted, because experiment {one.experiment} has no "
-                    f"`track: {experiment.track}`; name the track there, too"
+                    f"`track: {experiment.track}`; set this track in that experiment, too"
                 )
     trainings = [one for one in everything if trains(pretraining_of(project, one))]
     names = ", ".join(f"{one.experiment}/{one.name}" for one in trainings)
@@ -224,8 +224,8 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     # A training whose budget is not in words is already reported at its own key.
     if track.words_seen is not None and None not in words and (total := sum(filter(None, words))) > track.words_seen:
         yield (
-            f"the budgets of {names} have {total:,.0f} words together, expected at most {track.words_seen:,}: "
-            "the words that teachers have seen count, too"
+            f"the budgets of {names} have {total:,.0f} words together, expected at most {track.words_seen:,}, because "
+            "the words seen by teachers also count"
         )
     epochs = [_increment(project, one, "epochs") for one in trainings]
     if track.epochs is None:
@@ -233,8 +233,8 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     if None in epochs:
         missing = next(one for one, count in zip(trainings, epochs, strict=True) if count is None)
         yield (
-            f"{missing.run!r} of {missing.experiment} has no `budget.epochs`, expected it in all of {names}, whose sum "
-            f"is at most {track.epochs}: the epochs of teachers count, too"
+            f"{missing.run!r} of {missing.experiment} has no `budget.epochs`, expected it in all of {names}, whose "
+            f"sum is at most {track.epochs}, because the epochs of teachers also count"
         )
     elif (total := sum(filter(None, epochs))) > track.epochs:
         yield f"the budgets of {names} have {total:g} epochs together, expected at most {track.epochs}"

@@ -195,7 +195,7 @@ class WrittenBlocks:
                     if other := name if name in files else found.files.get(name):
                         found.twice[name] = (
                             f"{self._file(kind, stem)}: {VARIANTS}.{name}: {self._file(kind, other)} has a {kind} of "
-                            "this name, too; rename one of them"
+                            "the same name; rename one of the two"
                         )
                     found.files.setdefault(name, stem)
         return self._varied.setdefault(kind, found)

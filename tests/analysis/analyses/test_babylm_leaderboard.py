@@ -157,7 +157,7 @@ def test_numbers_of_other_data_are_marked_and_alone_stand_beside_no_published_ro
     caveat = "this experiment; * not the official data, does not compare with published rows"
     assert headings[0] == (caveat if marked else "this experiment")
     assert ("published" in headings) == published
-    assert any("there are no published rows here" in note for note in found.notes) != published
+    assert any("so no published rows are shown" in note for note in found.notes) != published
 
 
 def test_one_model_on_other_data_marks_a_part(experiment, repository: Path, tmp_path: Path) -> None:

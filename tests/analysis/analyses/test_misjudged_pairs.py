@@ -89,7 +89,7 @@ def test_without_an_untrained_model_lengths_alone_tell_of_a_bias(tmp_path: Path,
         ("added", 1, None),
         ("agreement", 0, None),
     ]
-    assert any("lengths of the sentences alone" in note for note in found.notes)
+    assert any("only from the lengths of the sentences" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(("paradigms", "biased"), [(2, 1), (3, 1), (4, 0)])

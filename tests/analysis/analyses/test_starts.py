@@ -93,7 +93,7 @@ def test_scores_on_other_sentences_or_of_a_beam_that_they_chose_have_no_differen
     }
     (note,) = [note for note in found.notes if "Not compared" in note]
     assert "one/unigram, test, bleu, because the texts differ" in note
-    assert "one/single, test, bleu, because some were chosen by the very text that they are scored on" in note
+    assert "one/single, test, bleu, because some models were selected on the text on which they are scored" in note
     assert "later" not in note and "zero" not in note
 
 

@@ -25,14 +25,15 @@ from hatchery.settings.fields import NotEmpty
 from hatchery.sums import plain_sum
 
 NOTES = (
-    "A part that is missing counts 0 in every mean, whose number of parts is fixed: 6, 7 and 6 parts in zero-shot for "
-    "English, Dutch and Mandarin (both tasks of GlobalPIQA are one part), and 8, 8 and 9 in fine-tuning. The overall "
-    "score is the mean of the three languages.",
-    "That a language's score weighs all its parts equally is inferred. The server also scores Hanzi and reading times.",
-    "Means of zero-shot tasks weigh pairs, and a tie of k texts counts 1/k; the strict tracks weigh paradigms, so "
-    "BLiMP has another number there.",
-    "Fine-tuning chooses the epoch by the rows that it is scored on. Whether the slips of the official trainer are "
-    "included is in the settings of each task.",
+    "A missing part counts 0 in every mean. A mean has a fixed number of parts: 6, 7 and 6 zero-shot parts for "
+    "English, Dutch and Mandarin (both tasks of GlobalPIQA are one part), and 8, 8 and 9 fine-tuning parts. The "
+    "overall score is the mean of the three languages.",
+    "It is inferred that a language's score weights all its parts equally. The server also scores Hanzi and reading "
+    "times.",
+    "Means of zero-shot tasks weight all pairs equally, and a tie of k texts counts 1/k; the strict tracks weight "
+    "all paradigms equally, so the number of BLiMP is different in these tracks.",
+    "Fine-tuning chooses the epoch on the scored rows. Whether the errors of the official trainer are included is in "
+    "the settings of each task.",
 )
 OVERALL, MEAN = "overall", "mean"
 

@@ -73,7 +73,8 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
     notes += not_compared({str(row["measure"]): different for row in rows if (different := differing(_bases(row)))})
     if not groups:
         notes = [
-            "No two models were compared: none has the name of a model of the first experiment. Name one: `against`."
+            "No models were compared, because no model has the name of a model of the first experiment. Set "
+            "`against` to the model for comparison."
         ]
     return Findings(rows, [Table(columns, groups, title)] if groups else [], notes)
 

@@ -155,8 +155,8 @@ def _name(part: str) -> str:
 
 def _notes(settings: CorpusSizesSettings, printed: Sequence["PublishedSize"]) -> list[str]:
     notes = [
-        "Tokens are those of each experiment's tokenizer, in the sequences made of the texts. A dash marks a number "
-        "that is not printed, or unknown because texts of several sources were selected together.",
+        "Tokens are counted with each experiment's tokenizer, in the sequences made from the texts. A dash marks a "
+        "number that is not printed, or that is unknown because texts of several sources were selected together.",
     ]
     if settings.published and not printed:
         notes.append(f"No size of {settings.published!r} is published.")

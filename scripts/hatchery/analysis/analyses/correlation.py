@@ -320,18 +320,19 @@ def p_value_text(value: float) -> str:
 
 def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[str, str], Any]) -> list[str]:
     if not shown:
-        return ["There are no three trained models with a perplexity and an average of a suite."]
+        return ["Fewer than three trained models have both a perplexity and an average of a suite."]
     notes = [
-        "n counts trained models, the mean over seeds of each; models that were not pretrained are left out. A "
-        "negative rho means that models with a lower perplexity have higher scores. p is two-sided: twice the smaller "
-        "tail.",
+        "n is the number of trained models, each with its mean over seeds; models that were not pretrained are left "
+        "out. A negative rho means that models with a lower perplexity have higher scores. p is two-sided: twice the "
+        "smaller tail.",
     ]
     if any(source == OURS for source, _ in by_suite):
         notes.append(f"FLOPs of the figure: {COUNT_NAMES[settings.flops]}.")
         notes.append(
-            "A model is compute-optimal if its last evaluation has the lowest development loss in its bin of FLOPs. The"
-            " study found that for a number of parameters such models do not necessarily score higher: the last column"
-            " has the sizes at which their mean is above that of the others, of the sizes that have both."
+            "A model is compute-optimal if its last evaluation has the lowest development loss in its bin of FLOPs. "
+            "The study found that, at equal numbers of parameters, compute-optimal models do not necessarily score "
+            "higher. The last column gives the number of sizes at which the mean of the compute-optimal models is "
+            "above the mean of all other models, among the sizes with both kinds of models."
         )
     if settings.paper:
         notes.append(

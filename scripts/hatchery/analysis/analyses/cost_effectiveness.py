@@ -274,14 +274,15 @@ def _table(
 
 def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> list[str]:
     notes = [
-        "ICER: perplexity of the next smaller model less that of the model, divided by the difference of their FLOPs"
-        " per training sequence in 1e9. Positive is a reduction. Both models differ in one size alone.",
+        "ICER: perplexity of the next smaller model minus the perplexity of the model, divided by the difference of "
+        "their FLOPs per training sequence in 1e9. A positive ICER is a reduction of perplexity. The two models "
+        "differ in a single size.",
         f"Ours: {split} perplexity, mean over seeds; FLOPs: {COUNT_NAMES[settings.flops]}.",
     ]
     if settings.sets:
         notes.append(f"Ours are compared within {', '.join(name.replace('_', '-') for name in settings.sets)}.")
     if not any_rows:
-        notes.append("No two models of the study differ in one size alone.")
+        notes.append("No two models of the study differ in only one size.")
     if settings.paper:
         notes.append(
             "Published logs: the perplexities that the authors logged, before rounding, and FLOPs of their code without"

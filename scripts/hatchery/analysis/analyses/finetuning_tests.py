@@ -43,7 +43,7 @@ NOUNS = Nouns(
     runs_of="runs",
     what="Share of the scored rows that are answered correctly, in percent, regardless of the task's main metric, over "
     "all runs with an answer: pretraining seeds, fine-tuning seeds and learning rates.",
-    nothing="No two models were fine-tuned on the same task with answers that are right or wrong row by row.",
+    nothing="No two models were fine-tuned on the same task whose answers are correct or wrong row by row.",
 )
 
 
@@ -54,7 +54,7 @@ def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
     judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
     answered = {task: read_answers(models, _read, NOUNS.items) for task, models in judged.items()}
     others = ", ".join(task for task in found if task not in judged)
-    left_out = [f"Not tested, because answers are not right or wrong row by row: {others}."] if others else []
+    left_out = [f"Not tested, because answers are not correct or wrong row by row: {others}."] if others else []
     return findings(settings, study, answered, NOUNS, left_out)
 
 

@@ -259,21 +259,24 @@ def _notes(
     if biased:
         shown = f"; the {PARADIGMS_SHOWN} farthest from a half are shown" if len(biased) > PARADIGMS_SHOWN else ""
         notes += [
-            f"{len(biased)} of {len(paradigms)} paradigms are biased{shown}: a model that was never trained knows no "
-            "grammar, so where it is far from half of the pairs, or where the shorter sentence is the good one far "
-            "more or less often than in half of them, the sentences of a pair can be told apart without grammar. "
-            "There, 50 % is not chance: compare trained models with the untrained one.",
-            "The score of a sentence is a sum over its tokens, so a model without knowledge prefers the shorter one.",
+            f"{len(biased)} of {len(paradigms)} paradigms are biased{shown}: an untrained model knows no grammar. If "
+            "it judges far more or fewer than half of the pairs correctly, or if the shorter sentence is the good "
+            "sentence in far more or fewer than half of the pairs, the sentences of a pair can be distinguished "
+            "without grammar. In these paradigms, 50 % is not chance: compare trained models with the untrained one.",
+            "The score of a sentence is a sum over its tokens, so a model without knowledge prefers the shorter "
+            "sentence.",
         ]
     elif any(each.guessed is not None for each in judged.values()):
-        notes.append("No paradigm is biased: untrained models judge about half of the pairs of each rightly.")
+        notes.append(
+            "No paradigm is biased: untrained models judge about half of the pairs of each paradigm correctly."
+        )
     if any(each.guessed is None for each in judged.values()):
-        notes.append("There is no untrained model, so biases are found by the lengths of the sentences alone.")
+        notes.append("There is no untrained model, so biases are found only from the lengths of the sentences.")
     if pairs:
         notes.append(
             f"Of the misjudged pairs, at most {OF_ONE_PARADIGM} of a paradigm and {PAIRS_SHOWN} of a suite are shown: "
-            "those that most models have wrong, and of these the ones in which the bad sentence is ahead by most. "
-            f"`numbers.csv` has up to {PAIRS_LISTED:,} of each suite, `scores.parquet` of each model all."
+            "the pairs that most models misjudge, and among these the pairs with the largest margin of the bad "
+            f"sentence. `numbers.csv` has up to {PAIRS_LISTED:,} of each suite, `scores.parquet` of each model all."
         )
     return notes
 

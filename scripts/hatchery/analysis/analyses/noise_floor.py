@@ -99,9 +99,10 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
     settings = replace(settings, curve=tuple(model for model in settings.curve if model not in resized))
     notes = [
         f"Differences to {labels[settings.baseline]} of the same pretraining seed, mean and 95 % interval. Noise is "
-        f"the standard deviation of the baseline over its seeds, of which there have to be {settings.least_seeds}.",
+        f"the standard deviation of the baseline over its seeds (at least {settings.least_seeds} seeds).",
         *(
-            f"{labels[model]} is no part of the curve: it differs from the baseline in {', '.join(columns)}."
+            f"{labels[model]} is not part of the curve, because this model differs from the baseline in "
+            f"{', '.join(columns)}."
             for model, columns in resized.items()
         ),
     ]
@@ -200,9 +201,9 @@ def _curve(
         return None
     curve = fit_data_curve(*zip(*points, strict=True))
     notes.append(
-        f"Curve of {' '.join(key)}: {curve.limit:.4f} + {curve.coefficient:.4f} (words / {curve.scale:.4g})^"
-        f"-{curve.exponent:.4f}, from {curve.least:.4g} to {curve.most:.4g} words, residual {curve.deviation:.4f}. "
-        "Amounts outside of these are extrapolated."
+        f"Curve of {' '.join(key)}: {curve.limit:.4f} + {curve.coefficient:.4f} (words / "
+        f"{curve.scale:.4g})^-{curve.exponent:.4f}, from {curve.least:.4g} to {curve.most:.4g} words, residual "
+        f"{curve.deviation:.4f}. Amounts outside this range are extrapolated."
     )
     return curve
 

@@ -42,8 +42,8 @@ def compare(settings: BootstrapSettings, study: Study) -> Findings:
     notes = [
         f"Points. The sentences of a test set were drawn with replacement {settings.samples:,} times, the same ones "
         f"for both models: a run and the run `{settings.against}` of the same experiment and pretraining seed. The "
-        "interval holds 95 % of the differences; p is how often chance alone would give so large a one, as sacreBLEU "
-        "reckons it. Neither knows of other seeds of training."
+        "interval contains 95 % of the differences; p is the probability of a difference at least this large by "
+        "chance alone, computed as in sacreBLEU. Neither knows of other seeds of training."
     ]
     return Findings(
         rows, [Table(columns, groups, f"Differences on the test sentences, {BETWEEN_TWO}")] if groups else [], notes

@@ -103,9 +103,9 @@ def notes_of(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
     counts = [row[key] for row in rows for key in (nouns.runs, f"against_{nouns.runs}")]
     several = (
         f"For a model with several {nouns.runs_of}, a {item} counts with the share of {nouns.runs} that answer it "
-        f"correctly, and the model with the larger share wins the {item}. The deviation after a difference is the root "
-        f"of the sum of squares of the known deviations over {nouns.runs}. A difference that is no larger is not bold, "
-        f"whatever its p, because one {nouns.runs.removesuffix('s')} may cause it."
+        f"correctly, and the model with the larger share wins the {item}. The deviation after a difference is the "
+        f"root of the sum of squares of the known deviations over {nouns.runs}. A difference that is not larger than "
+        f"its deviation is not bold, whatever its p, because one {nouns.runs.removesuffix('s')} may cause it."
     )
     failed = (
         "Where runs failed (one answer for every row, or none better than chance), a difference is bold only if it is "
@@ -117,12 +117,12 @@ def notes_of(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
         f"{nouns.items} lost: the reverse.",
         *([several] if max(counts) > 1 else []),
         *([failed] if any(row.get("failed") or row.get("against_failed") for row in rows) else []),
-        f"p: how often a difference as large would come about if, on every {item}, only chance decided which of the "
-        "two models is which (exact; McNemar's test). Corrected: for the "
-        f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where the corrected p "
-        f"is below {BEYOND_CHANCE:g}, beyond the noise of the choice of the {nouns.items}, and where both models have "
-        "several pretraining seeds.",
-        f"The test is over {nouns.items}, given these trained models. It takes {nouns.items} as independent; where "
-        "many are made from one template, p is too small.",
+        f"p: the probability of a difference at least this large if, on every {item}, only chance decided which of "
+        f"the two models is which (exact; McNemar's test). Corrected: for the {len(rows)} "
+        f"comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold if the corrected p is below "
+        f"{BEYOND_CHANCE:g}, beyond the noise of the choice of the {nouns.items}, and where both models have several "
+        "pretraining seeds.",
+        f"The test is over {nouns.items}, given these trained models. The test assumes independent {nouns.items}; if "
+        f"many {nouns.items} are made from one template, p is too small.",
         *([ONE_SEED] if any(map(has_single, rows)) else []),
     ]

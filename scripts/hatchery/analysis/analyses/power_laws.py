@@ -146,7 +146,7 @@ def _breaks(found: dict[str, "Laws"]) -> list[Table]:
         return []
     columns = [Column("of", words=True), Column("between (FLOPs)"), Column("gain"), Column("exponent below")]
     columns += [Column("exponent above"), Column("a break?", words=True)]
-    return [Table(columns, [Group(rows)], "The best cut of the compute-optimal points into two power laws")]
+    return [Table(columns, [Group(rows)], "The best division of the compute-optimal points into two power laws")]
 
 
 def _regions(clouds: dict[str, list["ScalingPoint"]], found: dict[str, "Laws"]) -> list[Table]:
@@ -179,12 +179,12 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]],
         f"Compute-optimal is the evaluation with the lowest development loss in each bin of FLOPs; bins: {bins}.",
         f"Our FLOPs: {COUNT_NAMES[settings.flops]}. Our tokens are counted without padding; parameters"
         " include all matrices.",
-        "Laws are fitted by least squares of the loss itself (Levenberg-Marquardt), not of logarithms; R² is that of"
-        " the loss.",
+        "Laws are fitted by least squares of the loss (Levenberg-Marquardt), not of its logarithm; R² refers to the "
+        "loss.",
         "The loss of a model is the mean over its seeds.",
         f"Intervals: models are drawn with replacement {settings.draws:,} times, with all of their evaluations, and"
         " each draw has its own compute-optimal points. A dash means that there are too few points or models.",
-        f"Gain: by how much two laws lower the Bayesian information criterion; above {DECISIVE:g} counts as a break.",
+        f"Gain: decrease of the Bayesian information criterion with two laws; above {DECISIVE:g} counts as a break.",
     ]
     if not clouds[OURS] and not apart:
         notes.append("The study has no development losses of trained models yet.")

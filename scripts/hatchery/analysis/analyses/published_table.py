@@ -238,13 +238,15 @@ def _notes(settings: PublishedTableSettings) -> list[str]:
     costs = any(_measure(_place(column)) == COST for column in settings.columns)
     flops = f" Our FLOPs (1e15): {COUNT_NAMES[settings.flops]}." if costs else ""
     notes = [
-        f"Printed: the paper. Below it our models that repeat the row, means over seeds.{flops} A dash marks a number "
-        "that is not printed or not measured.",
+        "Printed rows are from the paper. Below each printed row are our models that replicate it, as means over "
+        f"seeds.{flops} A dash marks a number that is not printed or not measured.",
     ]
     if settings.minus:
-        notes.append(f"The row {settings.minus!r} is absolute; the others are differences from it.")
+        notes.append(f"The row {settings.minus!r} shows scores; all other rows show differences from this row.")
     if settings.change_from:
-        notes.append("Changes in percent from the same model with the reduced vocabulary; of sizes, differences.")
+        notes.append(
+            "Changes in percent from the same model with the reduced vocabulary; for sizes, absolute differences."
+        )
     if settings.remark:
         notes.append(settings.remark)
     return notes

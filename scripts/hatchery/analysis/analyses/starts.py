@@ -72,10 +72,10 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
         lines = [_line(row) for row in rows if row["model"] == model]
         groups.append(Group(lines, labels[model]))
     notes = [
-        "Points, mean \u00b1 standard error over seeds; `alc` is the area under the learning curve of development text "
-        "over the first steps, as many as its line says, divided by their number. Differences are to "
-        f"`{settings.against}` of the same experiment, with the root of the sum of the squared standard errors. "
-        "The paper prints no numbers to compare them with."
+        "Points, mean \u00b1 standard error over seeds; `alc` is the area under the learning curve of development "
+        "text over the first steps, divided by the number of these steps, which the row states. Differences are to "
+        f"`{settings.against}` of the same experiment, with the root of the sum of the squared standard errors. The "
+        "paper prints no numbers to compare them with."
     ]
     shown = {f"{labels[key[0]]}, {key[2]}, {key[3]}": different[key] for key in sorted(different) if key[0] in models}
     notes += not_compared(shown)

@@ -81,13 +81,13 @@ def _cells(row: Mapping[str, str], any_printed: bool) -> list[Content]:
 def _notes(rows: list[dict[str, str]], any_printed: bool) -> list[str]:
     final = [row for row in rows if row["final_choice"] == "1"]
     notes = [
-        f"Bold: the size chosen of each type, whose ratio is closest to the reference ratio of its type. Chosen of"
-        f" these: {readable(row['type'])} with {int(row['size']):,} entries."
+        "Bold: the chosen size of each type, whose ratio is closest to the reference ratio of the type. The chosen "
+        f"tokenizer: {readable(row['type'])} with {int(row['size']):,} entries."
         for row in final
     ]
     notes.append(
-        "ESMS as the study's code counts it; its definition in the paper, words whose tokens are exactly the morphemes,"
-        " gives other numbers."
+        "ESMS is counted as in the study's code; the definition in the paper, words whose tokens are exactly the "
+        "morphemes, gives other numbers."
     )
     if any_printed:
         notes.append("Printed values are those of the paper, on its corpus and its list of morphemes.")

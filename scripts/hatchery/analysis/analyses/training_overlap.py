@@ -27,8 +27,9 @@ Words = tuple[str, ...]
 _FIRST = 3
 """Number of initial words by which sentences are indexed. Shorter sentences are only found if they are a whole line."""
 NOTE = (
-    "A sentence stands in the training text where its words follow each other in a line of it, as they are written and "
-    "with all their marks. Where the good sentence alone does, memory can stand in for grammar."
+    "A sentence is in the training text if a line of this text contains all words of the sentence in sequence, with "
+    "the same spelling and punctuation. If only the good sentence of a pair is in the training text, a model can "
+    "answer from memory instead of grammar."
 )
 
 

@@ -22,7 +22,7 @@ from hatchery.training.telemetry import METRICS_FILE
 
 EXPECTED = (
     "expected a mapping from the number of words that each checkpoint has seen to its model, or the folder of a "
-    "training of ours with `milestones` or `checkpoints_at`"
+    "Hatchery training with `milestones` or `checkpoints_at`"
 )
 
 

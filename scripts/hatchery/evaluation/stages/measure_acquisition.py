@@ -94,8 +94,8 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
     evaluation=Evaluation(
         place=37,
         title="Age of acquisition",
-        note="Correlation times 100 of the ages at which children and models acquire words; 0 where p is above 0.1 or "
-        "fewer than three words are left.",
+        note="Correlation times 100 of the ages at which children and models acquire words; 0 if p is above 0.1 or if "
+        "fewer than three words remain.",
         asked=acquisition_asked,
         rows=acquisition_rows,
         data=DataCheck(settings=AcquisitionSettings, reads=ages_read, check=check_ages),

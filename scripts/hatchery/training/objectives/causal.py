@@ -31,7 +31,7 @@ class CausalSettings(ObjectiveKeys):
     kinds: ClassVar[tuple[ModelKind, ...]] = ("causal",)
     perplexity_per: ClassVar[str] = "per token"
     asked_for: ClassVar[str] = (
-        "Causal models are asked for every token and every end of a document. Their accuracy is in percent of these."
+        "Causal models predict every token and every end of a document. Accuracy is in percent of these predictions."
     )
 
     task: Literal["causal"] = "causal"

@@ -39,7 +39,8 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked", "causal")
     perplexity_per: ClassVar[str] = "per masked token"
     asked_for: ClassVar[str] = (
-        "Hybrid models are asked for masked tokens at the positions before them. Their accuracy is in percent of these."
+        "Hybrid models predict masked tokens at the positions before these tokens. Accuracy is in percent of masked "
+        "tokens."
     )
     predicted_before: ClassVar[int] = 1
 

@@ -35,7 +35,8 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked",)
     perplexity_per: ClassVar[str] = "per masked token"
     asked_for: ClassVar[str] = (
-        "Fixed masks; common ones are the same for every model with a tokenizer. Accuracy in percent of masked tokens."
+        "Masks are fixed; common masks are the same for every model with the same tokenizer. Accuracy in percent of "
+        "masked tokens."
     )
 
     short_probability: Share = 0.1

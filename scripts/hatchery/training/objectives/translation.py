@@ -43,8 +43,8 @@ class TranslationSettings(ObjectiveKeys):
     kinds: ClassVar[tuple[ModelKind, ...]] = ("translation",)
     perplexity_per: ClassVar[str] = "per target token"
     asked_for: ClassVar[str] = (
-        "Models that translate are asked for every token and the end of the target, after its source and the right "
-        "tokens before. Their accuracy is in percent of these."
+        "Translation models predict every token and the end of the target, given the source and the correct previous "
+        "tokens. Accuracy is in percent of these predictions."
     )
 
     task: Literal["translation"] = "translation"
