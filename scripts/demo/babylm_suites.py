@@ -22,7 +22,8 @@ from demo.rows import ACTED, ADJECTIVES, CLASSIFIED, MEN, PERSON_VERBS, THINGS, 
 from demo.scenes import GENERAL_VERBS, Words
 
 Texts = tuple[str, ...]
-# The drawn words of a group, the name of its contrast, and its pairs of a good and a bad text.
+# One group of rows: a word that identifies the group's draw, the name of the contrast between good and bad texts, and
+# the pairs of a good and a bad text.
 Contrasts = tuple[str, str, list[Texts]]
 _WATCHING = tuple(verb for verb in PERSON_VERBS if verb.base in {"watch", "draw", "follow", "help", "visit"})
 # Question and answer of each type of question; C and I are the copula and the pronoun for the noun T.

@@ -136,9 +136,8 @@ def embedded_reflexive(rng: random.Random) -> Twins:
 
 
 def past_participle(rng: random.Random) -> Twins:
-    """Return twins that exchange past tense and participle: "Tom has eaten / ate the pear", "Tom ate / eaten
-    the pear".
-    """
+    """Return two minimal pairs with a past tense in place of a participle, and the reverse: "Tom has eaten / ate the
+    pear" and "Tom ate / eaten the pear"."""
     scene = Scene.draw(rng)
     verb = choose(rng, _DISTINCT)
     noun = choose(

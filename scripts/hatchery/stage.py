@@ -107,7 +107,8 @@ class Stage:
     # Requested run time. A pretraining (`runs_on` is "gpus") requests the time estimated from its steps, if possible.
     minutes: int
     memory_mb_per_thread: int = 0
-    # The number of threads is the key `compute.<threads>_threads` of the configuration; for None, it is 1.
+    # Name of the configuration key that sets the number of threads: "x" names the key `compute.x_threads`. None means
+    # one thread.
     threads: Threads | None = None
     # Keys in the section `compute` of the configuration that the function receives as `runtime`; they do not affect
     # results.
@@ -120,8 +121,8 @@ class Stage:
     # paths as the parameters of type `OutputPath` with these names. If `shared` is set, the patterns are derived from
     # `shared`.
     outputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
-    # Outputs that `snakemake --report` shows, by name: the category and the subcategory, with wildcards.
-    # `workflow/report/<stage>.rst` is their caption.
+    # Category and subcategory in the report of `snakemake --report`, by name of the output. Both may contain wildcards.
+    # The captions of these outputs are in `workflow/report/<stage>.rst`.
     reported: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # Regular expressions of wildcards that may only have some values in this stage.
     wildcard_patterns: Callable[..., Mapping[str, str]] = lambda project: {}

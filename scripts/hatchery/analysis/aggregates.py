@@ -26,10 +26,11 @@ NORMAL_95 = 1.96
 class Aggregate:
     """The mean of a number over `n` runs, of which `n_failed` failed. `n_without_number` other runs have no value.
 
-    `mean` is None without runs, and `mean_without_failed` if all runs failed. `std` is the sample standard deviation (n
-    - 1), None for fewer than two runs. For a single run, `sampling_deviation` is the standard deviation due to the
-    choice of test items. `blind_guess` is the score of a guess that does not see the items. `seeds` is the number of
-    pretraining seeds (0: unknown), and `basis` the comparison basis (`evaluation.basis`).
+    `mean` is None if there are no runs. `mean_without_failed` is the mean over the runs that did not fail, or None if
+    all runs failed. `std` is the sample standard deviation (n - 1), or None for fewer than two runs. For a single run,
+    `sampling_deviation` is the standard deviation due to the choice of test items. `blind_guess` is the score of a
+    guess that does not see the items. `seeds` is the number of pretraining seeds (0: unknown). `basis` is the
+    comparison basis (`evaluation.basis`).
     """
 
     mean: float | None

@@ -121,10 +121,12 @@ Bins = Literal["january_2023", "quantiles"]
 
 
 def january_edges(costs: Sequence[float]) -> Floats:
-    """Return the bin edges of January 2023: the percentiles 0, 5, ..., 100 of the costs, with subdivided first bins.
+    """Return the bin edges that the study used in January 2023: the percentiles 0, 5, ..., 100 of the costs, with
+    subdivided first bins.
 
-    The range below the smallest cost and the first bin (5 %) are divided into ten parts each, the second bin into five.
-    The parts below the smallest cost contain at most one point; they reproduce the study.
+    The range below the smallest cost is divided into ten bins, the first bin (5 %) is divided into ten, and the second
+    bin is divided into five. The ten bins below the smallest cost contain at most one point; they exist only because
+    the study has them.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
     least, first, second, *rest = percentiles
@@ -142,8 +144,8 @@ EDGES: dict[Bins, Callable[[Sequence[float], int], Floats]] = {
     "january_2023": lambda costs, bins: january_edges(costs),
     "quantiles": quantile_edges,
 }
-"""Functions that return bin edges, by name. Their arguments are the costs and the number of bins, which january_2023
-ignores."""
+"""Functions that return the edges of cost bins, by name. Their arguments are the costs and the number of bins;
+`january_2023` ignores the number of bins."""
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[float] | Floats) -> list[int]:

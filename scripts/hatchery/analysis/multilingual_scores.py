@@ -103,17 +103,17 @@ def _pair_averages(measurements: "pl.DataFrame") -> dict[str, float | None]:
 
 
 def group_mean(parts: Mapping[str, float | None]) -> float:
-    """Return the mean over all parts of a group or language; a missing part counts as 0."""
+    """Return the mean score over all suites or tasks of a group; a missing score counts as 0."""
     return _mean(parts.values())
 
 
 def language_mean(groups: Mapping[str, Mapping[str, float | None]]) -> float:
-    """Return the mean over all parts of a language."""
+    """Return the mean score over all suites and tasks of a language; a missing score counts as 0."""
     return _mean(value for parts in groups.values() for value in parts.values())
 
 
 def overall(parts: Parts) -> float:
-    """Return the mean of the three languages."""
+    """Return the mean of the mean scores of the three languages."""
     return _mean(language_mean(parts[language]) for language in LANGUAGES)
 
 

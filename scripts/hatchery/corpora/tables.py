@@ -165,10 +165,11 @@ def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineFor
 def _row_paragraphs(
     source: RawSource, file: str, context: ReaderContext, form: LineForm
 ) -> Iterator[tuple[str, list[Paragraph] | None, str | None, dict[str, float]]]:
-    """Yield the document key, the paragraphs, the licence and the numbers of each row.
+    """Yield for each row of a table its document key, its paragraphs, its licence, and its values in the
+    `numeric_columns`.
 
-    A rejected row has no paragraphs and no numbers; a row without a column of licences has no licence. Raises
-    SourceError for a row that is kept and has no number in one of the `numeric_columns`.
+    A rejected row has no paragraphs and no values. A table without a column of licences has no licences. Raises
+    SourceError if an accepted row has no finite number in one of the `numeric_columns`.
     """
     options: PlainTextOptions = context.options
     for place, row in _rows(source, file, options, context.piece)[1]:

@@ -99,8 +99,8 @@ def _single_spaces(text: str) -> str:
     return _MANY_SPACES.sub(" ", text) if "  " in text else text
 
 
-# Non-ASCII characters that ftfy does not change between ASCII characters. Control characters, « » and Â and Ã are
-# excluded, because ftfy treats them as mojibake even before a space.
+# Non-ASCII characters that ftfy leaves unchanged if their neighbours are ASCII characters. Control characters, «, », Â
+# and Ã are excluded, because ftfy treats them as mojibake even before a space.
 SAFE_CHARACTERS = "¡¢£§©®°±·¿ÀÁÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÖØÙÚÛÜßàáâãäåæçèéêëìíîïñòóôöøùúûüÿ²³¼½¾×÷–—…€"
 CURLY_QUOTES = {"‘": "'", "’": "'", "“": '"', "”": '"'}
 _NOT_ASCII = SAFE_CHARACTERS + "".join(CURLY_QUOTES)

@@ -1,7 +1,7 @@
-"""The answers of `make try`: text and bars for one line that the user typed.
+"""The answers of `make try` to one line that the user typed: text, with bars for probabilities or surprisals.
 
-A gap is filled, the beginning of a text is continued, two sentences are compared, and for other text every word's
-surprisal is shown.
+If the line has a gap, the model fills the gap. If the line has two sentences, the model compares their probabilities.
+Otherwise, a model that can continue text continues the line, and any other model returns the surprisal of every word.
 """
 
 import math

@@ -221,7 +221,8 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     trainings = [one for one in everything if trains(pretraining_of(project, one))]
     names = ", ".join(f"{one.experiment}/{one.name}" for one in trainings)
     words = [_increment(project, one, "words_seen") for one in trainings]
-    # A training whose budget is not in words is already reported at its own key.
+    # If the budget of a training is not in words, another check has already reported this training under its own
+    # configuration key.
     if track.words_seen is not None and None not in words and (total := sum(filter(None, words))) > track.words_seen:
         yield (
             f"the budgets of {names} have {total:,.0f} words together, expected at most {track.words_seen:,}, because "

@@ -68,7 +68,8 @@ class MaskRates(Settings):
 
     def draw(self, generator: "np.random.Generator") -> "DrawnRate":
         """Draw a share of hidden tokens with one uniform number."""
-        # The generator's numbers can be 0, for which the weight of a label would be undefined, and are below 1.
+        # The generator draws from [0, 1), but the weight of a label is undefined for 0. Therefore 1 minus the number is
+        # used, which is in (0, 1].
         return self.at(1.0 - float(generator.random()))
 
 

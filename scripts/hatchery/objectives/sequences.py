@@ -17,7 +17,7 @@ from hatchery.objectives.special_ids import SpecialIds
 
 
 class FramedSequence(NamedTuple):
-    """A sequence of n tokens without padding."""
+    """A sequence of n tokens: text with its special tokens, without padding."""
 
     ids: np.ndarray
     """int64 [n], special tokens included."""

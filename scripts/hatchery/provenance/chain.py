@@ -267,8 +267,8 @@ def output_problems(chain: Chain) -> list[str]:
         for output in node.manifest.outputs if node.manifest else ():
             assert node.manifest is not None
             try:
-                # Without a recorded time, the bytes are read even if size and time are unchanged, because the disk may
-                # have damaged the file.
+                # The disk may have damaged a file without changing its size and modification time. Therefore the
+                # recorded modification time is removed, so that `check` reads the bytes.
                 node.manifest.check(replace(output, modified=None))
             except ManifestError as error:
                 problems.append(str(error))

@@ -112,8 +112,8 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
             partial.begin(_version(response))
         else:
             partial.stitched = True
-        # Some servers describe a .tar.gz as a gzip-encoded .tar. Without the header, `requests` does not decode the
-        # bytes.
+        # Some servers declare a .tar.gz as a .tar with the content encoding gzip, and `requests` would unpack the gzip
+        # layer. Therefore the response's Content-Encoding header is removed.
         response.raw.headers.pop("Content-Encoding", None)
         progress.jump(partial.size)
         with partial.path.open("ab") as output:

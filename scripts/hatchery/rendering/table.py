@@ -171,7 +171,8 @@ class Table:
             rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
             r"\begin{table}[p]",
             r"\centering",
-            # Document classes expect captions below tables, so they leave no space below a caption above a table.
+            # LaTeX's document classes expect the caption below the table, so they set the space below a caption to 0.
+            # Here the caption is above the table, so 4 pt separate them.
             r"\setlength{\belowcaptionskip}{4pt}",
             rf"\caption{{{latex_text(f'{caption} ({title}).')}}}",
             rf"\label{{tab:{label}}}",

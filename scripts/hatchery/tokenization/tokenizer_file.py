@@ -194,7 +194,7 @@ def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
 
 def _special_tokens(path: Path, definition: Definition) -> SpecialTokens:
     added_ids = {token["content"]: token["id"] for token in definition["added_tokens"]}
-    # Choose the set with the largest number of names in the file; in a tie, the smaller set.
+    # Choose the set of special tokens of which the file contains the most; in a tie, choose the smaller set.
     special = max(
         SPECIAL_SETS.values(), key=lambda known: (sum(n in added_ids for n in known.order), -len(known.order))
     )

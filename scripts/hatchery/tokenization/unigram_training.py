@@ -68,7 +68,7 @@ class SegmentLattice:
     def _probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
         """Return the scaled probability of each piece.
 
-        If more than a fifth of the edges belong to removed pieces, these edges are deleted.
+        If more than a fifth of the graph's edges belong to removed pieces, these edges are deleted from the graph.
         """
         living = alive[self._pieces]
         if living.mean() < 0.8:

@@ -62,8 +62,8 @@ def compile_layers_(
     modules: list[Any] = []
     for module in model.modules():
         if isinstance(module, EncoderLayer) and module.weighting.between_blocks:
-            # These layers write to different indices of the running sums, so they cannot share a compiled function;
-            # their attention and feed-forward blocks can.
+            # Each of these layers writes the sums of its blocks to its own index of one tensor, so these layers cannot
+            # share a compiled function. Their attention and feed-forward blocks can share it.
             modules += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
             modules.append(module)

@@ -60,7 +60,8 @@ NOTHING_GIVEN = Given()
 
 
 class RunParts:
-    """Builds the parts of a run from its settings and inputs."""
+    """Builds the objects of a training run from its settings and inputs: the model, the batches, the watchers and
+    others."""
 
     def __init__(
         self, settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology, name: str

@@ -42,7 +42,8 @@ def memory_mib(device: "torch.device") -> Memory:
         current, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
     else:
         current = _resident_bytes()
-        # The maximum of both numbers, because the kernel updates the peak later than the current size.
+        # The kernel updates the peak memory later than the current memory, so the reported peak may be below the
+        # current memory. Therefore use the maximum of peak and current memory.
         peak = max(current, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT)
     return Memory(round(current / _MIB, 1), round(peak / _MIB, 1))
 

@@ -204,8 +204,8 @@ class OutputBiasSettings(Settings):
     larger_corpus: CorpusName = ABSENT
     """Larger corpus for `counts: larger_corpus`, encoded with the run's tokenizer. An end token is counted for each of
     its sentences, as for targets."""
-    # The default gives about 2 million labels at 128 tokens per sequence, which are counted within a minute. The
-    # frequency of a token with 100 labels then has a standard error of 10 %.
+    # With 128 tokens per sequence, 100,000 examples have about 2 million labels, which are counted within a minute. If
+    # a token is the label 100 times, its frequency has a standard error of 10 %.
     counted_examples: Count | None = 100_000
     """Maximum number of examples whose labels are counted; null uses all examples."""
     centred: bool = False

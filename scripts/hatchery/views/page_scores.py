@@ -75,7 +75,7 @@ class ScoreTables:
             table, guesses = self._table(part, models, caption)
             groups = {"": [*guesses]} if guesses else {}
             for line in table.lines:
-                # The heading of the set also names the experiment, so labels omit it.
+                # The heading above a group of models names the experiment, so the models' labels omit the experiment.
                 group = (sets or {}).get(line.model, "")
                 name = line.label.rpartition("/")[2] if group else line.label
                 groups.setdefault(group, []).append(replace(line, label=breakable(name)))

@@ -130,7 +130,7 @@ def _texts(line: Line, starred: bool) -> list[str]:
     `starred` is True if any cell of the model has a star.
     """
     texts = ["-" if each is None else each.text("+-") + "*" * bool(each.failures_text) for each in line.values]
-    # In other cells, a space replaces the star, so that digits are aligned.
+    # If any cell of the model has a star, a space is appended to the cells without a star, so that digits are aligned.
     return [text if text.endswith("*") or not starred else text + " " for text in texts]
 
 

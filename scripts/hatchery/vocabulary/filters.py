@@ -55,7 +55,8 @@ class SentenceFilter:
             elif not (
                 known.contains_all(folded[start:end].split()) if sentence.isascii() else known.contains(sentence)
             ):
-                # Unknown words are the most frequent reason, so they are counted in a local variable, which is faster.
+                # Unknown words are the most frequent reason for removing a sentence. A local variable is faster than a
+                # counter, so these sentences are counted in a local variable.
                 unknown += 1
                 if examples:
                     outcome.examples.setdefault(UNKNOWN, sentence)

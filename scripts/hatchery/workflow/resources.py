@@ -209,8 +209,8 @@ class Resources:
         if record.runs_on != "gpus":
             return None
         names = self.jobs.names(wildcards.model)
-        # In the Snakemake process inside a Slurm job, the name of the run is unknown, but this process requests no run
-        # time.
+        # The Snakemake process inside a Slurm job does not know the name of the run. This process requests no run time,
+        # so None is enough.
         return self.pretraining_times(names["experiment"]).minutes(names["run"]) if names else None
 
     def pretraining_times(self, experiment: str) -> "PretrainingTimes":

@@ -179,7 +179,8 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
             perplexities.setdefault(row.model, {})[row.task] = row.mean, row.basis
         wanted = row.suite in settings.suites or not settings.suites
         if wanted and row.metric == "score_percent" and row.task.startswith("average"):
-            # The first average of a suite is its main average. Other averages only serve single tables.
+            # A suite may have several averages over tasks. The first average is the suite's score; each other average
+            # only appears in the tables of some papers.
             averages.setdefault(row.suite, {}).setdefault(row.model, (row.mean, row.basis))
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"
@@ -194,7 +195,8 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the pairs in the paper's Table 3. Sizes and FLOPs are computed, not read from the paper."""
+    """Return the pairs of perplexity and score in the paper's Table 3. Numbers of parameters and FLOPs are not in the
+    paper: the former are from the published training curves, and the latter are computed."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
     from hatchery.modeling.flops import STUDY_SEQUENCES, reduced_vocabulary_flops

@@ -58,11 +58,11 @@ def join_experiments(
     layers: Mapping[str, Path],
     output: Path,
 ) -> None:
-    """Write the tables of a study into the folder of `output`. Each argument contains the paths of one table, by
-    experiment.
+    """Write the tables of a study into the folder of `output`. Each table joins the rows of all experiments of the
+    study. `measurements`, `runs`, `curves` and `layers` contain the paths of the experiments' tables, by experiment.
 
-    Only one part of one table is in memory at a time. Raises ConfigError if the experiments are not those of the
-    settings, and ManifestError for a table that was altered or contains rows of another experiment.
+    Tables are read in batches of rows, so memory is flat. Raises ConfigError if the experiments of an argument differ
+    from those in `settings`. Raises ManifestError if a table was altered or contains rows of another experiment.
     """
     from hatchery.analysis.tidy_tables import TABLES, growing
 

@@ -81,7 +81,8 @@ def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
 
 
 def companions(source: RawSource, file: str, options: ParallelTextOptions) -> list[str]:
-    """Return the second-language file that belongs to a first-language file; empty for a table."""
+    """Return the second-language file of a first-language file. For a table, which contains both languages, return an
+    empty list."""
     partner = _entry(source, file, options)[2]
     return [] if partner is None else [partner]
 

@@ -24,9 +24,8 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def sample_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
-    """Return the manifest of the corpus from which the sample is drawn and, if another corpus sets the sample's size,
-    its manifest.
-    """
+    """Return the manifest of the corpus from which the sample is drawn. If another corpus sets the size of the sample,
+    also return the manifest of this other corpus."""
     sample = of.part(corpus, "sample")
     named = {"corpus": sample.corpus, "size_of": sample.size_of}
     return {key: of.corpus(name) for key, name in named.items() if name is not ABSENT}

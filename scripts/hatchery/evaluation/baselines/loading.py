@@ -199,8 +199,9 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
         network, loading = auto[architecture].from_pretrained(
             folder, config=config, dtype=torch.float32, output_loading_info=True, **local
         )
-    except Exception as error:  # the library raises many kinds of errors, with messages of many lines
-        # PyTorch's message explains how to run the code in the weights, so another message replaces it.
+    except Exception as error:  # `transformers` raises many types of errors, whose messages have many lines
+        # For weights that contain code, PyTorch's message explains how to run this code. Therefore a message without
+        # this advice replaces PyTorch's message.
         has_code = "weights_only" in str(error)
         reason = (
             "its weights file holds objects other than tensors, which are never loaded"

@@ -55,7 +55,7 @@ class TextNumbers:
 
     @property
     def texts(self) -> list[str]:
-        """Distinct texts in the order of their numbers."""
+        """Distinct texts; the text with index i in this list has the number i."""
         return list(self._numbers)
 
     def of(self, texts: Iterable[str]) -> list[int]:

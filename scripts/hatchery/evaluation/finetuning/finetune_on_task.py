@@ -237,11 +237,11 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the positions of the training items, and the development data that selects the reported state (None for
-    selection "last").
+    """Return the positions of the training items, and the development data on which the best step is selected. The
+    development data are None if `selection` is "last".
 
-    With selection "scored", the development data are all rows of the main set, including rows that enter no metric
-    (docs/papers/babylm-evaluation.md, "Official fine-tuning").
+    If `selection` is "scored", the development data are all rows of the task's first scored set, including rows that
+    enter no metric (docs/papers/babylm-evaluation.md, "Official fine-tuning").
     """
     kept, protocol = list(range(len(task.groups))), settings.protocol
     if protocol.selection == "scored":

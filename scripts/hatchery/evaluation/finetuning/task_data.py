@@ -115,8 +115,8 @@ def _transferred(
     tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
 ) -> list[ScoredSet]:
-    """Return the main sets of the tasks in `settings.transfer`; sets that differ only in the label mapping share their
-    encoded rows."""
+    """Return the first scored set of each task in `settings.transfer`, which the model predicts without training on
+    this task. Sets that differ only in the label mapping share their encoded rows."""
     sets, known = list[ScoredSet](), list[tuple[object, Rows, EncodedData]]()
     for task in settings.transfer:
         mapping = label_mapping(task, model_labels)

@@ -19,7 +19,7 @@ POSITIVE_CLASS = 1
 
 
 def independent(scored: Scored) -> bool:
-    """Return whether the labels are independent yes-or-no decisions, bool [n, K]."""
+    """Return True if each row has K independent yes-or-no labels, which are stored as bool [n, K]."""
     return scored.labels.dtype == np.bool_ and scored.labels.ndim == 2
 
 

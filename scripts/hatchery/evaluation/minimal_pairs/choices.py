@@ -34,7 +34,8 @@ def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
 
 
 def read_choices(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item for each row: the choices after the prompt and one space, the right choice first.
+    """Yield an item for each row. The candidates are the row's choices, each with a space before it and the prompt as
+    context. The right choice is first.
 
     Raises EvaluationError naming file and line for a wrong row.
     """

@@ -202,7 +202,8 @@ def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) 
 
 
 def accuracy_frame(table: Sequence[Accuracy]) -> pl.DataFrame:
-    """Return the table accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1).
+    """Return the table accuracy.csv: the accuracies of `table` as fractions of 1, with the numbers of pairs, right
+    decisions and ties.
 
     The column `chance`, the accuracy of a blind guess, is added if the number of candidates is not always two.
     """

@@ -34,7 +34,7 @@ def spilled_predictors(settings: ReadingTableSettings) -> dict[str, int]:
 def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
     """Return the words without the first and the last word of each sentence.
 
-    Words without a sentence are one sentence of their item.
+    All words of an item that have no sentence number are treated as one sentence.
     """
     own = pl.col("position")
     ends = pl.struct("item", "sentence")
@@ -72,8 +72,8 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
 def _values_of_words(
     words: pl.DataFrame, rows: pl.DataFrame, table: ReadTable, settings: ReadingTableSettings
 ) -> pl.DataFrame:
-    """Return the words of the texts with the values of all predictors; a predictor from a column has the value of the
-    word's first row."""
+    """Return the words of the texts with the values of all predictors. If a predictor is a column of the reading-time
+    table, its value is that of the word's first row in this table."""
     known = words.with_columns(pl.col("word").str.len_chars().cast(pl.Float64).alias(LENGTH))
     if table.frequencies is not None:
         known = known.with_columns(pl.Series(ZIPF, zipf(words["word"], table.frequencies), pl.Float64))

@@ -168,7 +168,8 @@ def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
     """Return 1 - R2 of least squares: the share of the variance of `outcome` that `columns` do not explain."""
     if not len(outcome) or np.ptp(outcome) == 0:
         return math.nan
-    # Products of frequencies and lengths differ by orders of magnitude; R2 does not depend on the scale.
+    # The columns differ by orders of magnitude, because some columns are products of frequencies and lengths. Therefore
+    # columns are standardised for numerical accuracy; R2 does not depend on their scale.
     spread = columns.std(axis=0)
     scaled = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1)
     design = np.column_stack([np.ones(len(outcome)), scaled])

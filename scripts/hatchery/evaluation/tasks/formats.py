@@ -227,9 +227,10 @@ def check_disjoint(source: RawSource, task: TaskSettings) -> None:
 class FormatDefinition:
     """A file format of tasks.
 
-    `read` returns the records of one file: `read(source, task, key of the task's files, name, wanted fields)`. `fields`
-    are the default text fields of tasks. If `files_by_label` is true, each label of the task is a key of its files, and
-    the training set consists of the files of all labels.
+    `read(source, task, key, name, wanted)` returns the records of the file `name`, which is listed in
+    `task.files[key]`, with the fields `wanted`. `fields` are the text fields of tasks that name none. If
+    `files_by_label` is true, the keys of `task.files` are the task's labels, and the training set consists of the files
+    of all labels.
     """
 
     read: Callable[[RawSource, TaskSettings, str, str, Collection[str]], Iterator[Record]]

@@ -99,9 +99,9 @@ def _without_blind_token(encoder: Encoder, options: SequenceOptions) -> Sequence
 
 
 HEADS: dict[str, HeadDefinition] = {
-    # One class per text or pair of texts: GLUE, HANS, MSGS.
+    # Predicts one class label for each text or pair of texts: GLUE, HANS, MSGS.
     "sequence_classification": HeadDefinition(SequenceOptions, True, SequenceClassifier),
-    # One number per text or pair of texts: STS-B.
+    # Predicts one number for each text or pair of texts: STS-B.
     "regression": HeadDefinition(RegressionOptions, False, SequenceRegressor),
     # The index of the best input among several: COPA.
     "multiple_choice": HeadDefinition(ChoiceOptions, False, MultipleChoice),

@@ -7,10 +7,11 @@ spans per target, each span has its own layer weights and its own pooling. The o
 docs/papers/ltg-bert.md, "Records of edge probing") also has a projection per span, and scales the combination.
 
 The paper combines the contributions of the layers to the residual stream, s_k = l_k - l_(k-1). The published code
-instead passes the layer outputs l_k to the missing module. `layer_reading` chooses: "contributions" uses differences if
-the layers only add to the residual stream, and outputs for encoders with layer weighting (ELC-BERT) or post-norm, whose
-outputs already are the contributions. In the attention pooling, a linear score per token and head replaces the product
-of a learned query and projected keys, which is equivalent.
+instead passes the layer outputs l_k to the missing module. The option `layer_reading` selects the vectors:
+"differences" selects s_k, and "outputs" selects l_k. The default "contributions" selects s_k if every layer only adds
+to the residual stream. For other encoders, with layer weighting (ELC-BERT) or post-norm, it selects l_k, because their
+outputs are already the contributions. In the attention pooling, a linear score per token and head replaces the product
+of a learned query and projected keys. Both are equivalent.
 """
 
 from collections.abc import Sequence

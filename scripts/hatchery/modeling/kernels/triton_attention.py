@@ -243,7 +243,8 @@ def query_gradient_kernel(
             towards = tl.where(kept, towards * kept_scale, 0.0)
         of_scores = found * (towards - delta[:, None])
         found_gradient += tl.dot(of_scores.to(keys.dtype), keys, input_precision=PRECISION)
-        # The keys up to i - (first distance of row r) have row r or a later row.
+        # A key j has the distance i - j to query i. So its row of the position table is r or higher exactly for j up to
+        # i - first_distance[r], and `behind` sums the gradients of these keys.
         behind += _up_to(tl.cumsum(of_scores, 1), i[:, None] - of_row[None, :] - start, N)
     after = tl.gather(behind, tl.zeros([M, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((behind - after) * scale).to(keys_of_rows.dtype)

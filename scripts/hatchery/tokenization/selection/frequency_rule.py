@@ -25,7 +25,8 @@ _BATCH = 8192
 
 @dataclass(frozen=True)
 class Probe:
-    """A vocabulary size that the search has evaluated, and the frequency of its type at the rank of the rule."""
+    """A vocabulary size that the search has evaluated, and the frequency of the vocabulary's type at the rank of the
+    rule."""
 
     size: int
     frequency_at_95_percent: int
@@ -33,7 +34,8 @@ class Probe:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The largest size that satisfies the rule, or None, and all evaluated sizes in ascending order."""
+    """The largest vocabulary size that satisfies the rule (None if no size does), and all evaluated vocabulary sizes in
+    ascending order."""
 
     largest_size: int | None
     probes: list[Probe]

@@ -1,13 +1,14 @@
 """The hybrid objective: masked next-token prediction and causal language modelling in one run.
 
 Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A hidden token is predicted at the position before
-it, so masked and causal sequences use the same head; they differ in the attention mask and in hidden tokens. Each kind
-reads the whole text, at its own pace. A fixed share of each batch is causal sequences. By default, the loss is the mean
-causal loss times this share plus the mean masked loss times the remaining share.
+it, so masked and causal sequences use the same head; they differ in the attention mask and in hidden tokens. Masked
+sequences and causal sequences each pass through the whole training text, independently of each other. A fixed share of
+each batch consists of causal sequences. By default, the loss is the mean causal loss times this share plus the mean
+masked loss times the remaining share.
 
 Hatchery's own choices: documents are framed by `[CLS]` and `[SEP]`, as in all packed sequences; means are over the
 global batch, so they do not depend on the number of processes. `segments: blocks` with `kind: short_span` packs and
-masks text as published (`objectives.blocks`).
+masks text as in the authors' code (`objectives.blocks`).
 """
 
 from dataclasses import dataclass, fields

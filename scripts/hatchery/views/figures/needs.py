@@ -163,7 +163,8 @@ def _regularised(project: "Project", experiment: str) -> Mapping[str, Regularise
 
 def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, object]]:
     found = project.for_members(experiment, lambda part: project.expansion(part).swept_values())
-    # As in the names of a study's models, the names of lines begin with the experiment.
+    # Model names in a study begin with the experiment's name. Therefore the experiment's name also begins the names of
+    # the curves that connect swept runs.
     return {
         model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
         for model, values in found.items()

@@ -71,7 +71,8 @@ MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 
 @dataclass(frozen=True)
 class TaskScore:
-    """One row: mean and deviation in percent, the single runs (empty for an average over tasks), the published mean."""
+    """The scores of one model: mean and standard deviation over its runs in percent, the score of each run (empty for
+    an average over tasks), and the mean that the paper published."""
 
     aggregate: Aggregate
     runs: Runs
@@ -80,9 +81,10 @@ class TaskScore:
 
 @dataclass(frozen=True)
 class TaskScores:
-    """The scores of one task by model; `metric` is a name such as `f1_percent`.
+    """The scores of one task, or averages over the tasks of a suite, by model; `metric` is a name such as `f1_percent`.
 
-    `blind_guess` is only drawn for accuracies; `average` is True if the scores are means over tasks.
+    `blind_guess` is the accuracy of always predicting the most frequent label, None for other metrics. `average` is
+    True for averages over tasks.
     """
 
     task: str

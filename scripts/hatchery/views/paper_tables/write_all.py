@@ -89,7 +89,7 @@ def latex_table(table: PaperTable) -> str:
 
 
 def latex_document(tables: Sequence[PaperTable]) -> str:
-    """Return a LaTeX document that includes the files of the tables and numbers the tables as the paper does."""
+    """Return a LaTeX document that includes the tables' files. Each table has the same number as in the paper."""
     return latex_of_files((table.name, int(table.number)) for table in tables)
 
 

@@ -10,7 +10,8 @@ from hatchery.views.summary_sections import Section, suite_title, with_settings
 
 
 def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """Return two sections for each suite: averages and first metrics of tasks, then further metrics of tasks."""
+    """Return two sections for each suite. The first section has the averages over tasks and the first metric of each
+    task. The second section has the other metrics of each task."""
     suites = dict.fromkeys(task.suite for task in summary.finetuned)
     return [
         section
@@ -20,7 +21,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
 
 
 def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -> list[Section]:
-    """Return the two sections of a suite: averages and the first metric of each task, then all other metrics."""
+    """Return the two sections of a suite, as in `sections`."""
     tasks = [task for task in summary.finetuned if task.suite == suite]
     prefix = _common_word([task.task for task in tasks if task.main])
     metrics = {task.metric for task in tasks}

@@ -36,10 +36,11 @@ MOST_DRAWN = 40
 
 
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
-    """Return the settings of a figure of an experiment or a study; it draws at most the first MOST_DRAWN models.
+    """Return the settings of a figure of an experiment or a study. Most figures draw only the first MOST_DRAWN models.
 
-    External models come last, and are drawn in figures of an experiment if they have the needed results. If some
-    experiments of a study lack the needed results, their models are not drawn, and the figure names these experiments.
+    A figure of an experiment also draws external models, after the experiment's own models, if they have the results
+    that the figure needs. If some experiments of a study lack these results, their models are not drawn, and the figure
+    names these experiments.
     """
     declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
     needs = [need for need in declared.needs if need in NEEDS]
