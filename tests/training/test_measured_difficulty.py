@@ -161,7 +161,7 @@ def test_a_column_that_is_missing_in_the_corpus_or_in_a_document_is_named(
     token_data: Any, with_levels: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        ConfigError, match=r"order\.column: got 'levl'; did you mean 'level'\? There are: level in .*manifest"
+        ConfigError, match=r"order\.column: got 'levl'; did you mean 'level'\? There are: level among the `numeric"
     ):
         values_of_documents(DocumentValues(with_levels, token_data.tokens, "levl"))
     output = tmp_path / "manifest.json"

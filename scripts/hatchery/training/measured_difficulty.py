@@ -190,7 +190,8 @@ def values_of_documents(of: DocumentValues) -> np.ndarray:
     corpus = read_manifest(of.corpus)
     columns = list(corpus.measures.get(NUMERIC_COLUMNS, ()))
     if of.column not in columns:
-        raise ConfigError(f"order.column: got {of.column!r}{alternatives(of.column, columns)} in {of.corpus}")
+        known = f"{alternatives(of.column, columns)} among the `numeric_columns` of {of.corpus}"
+        raise ConfigError(f"order.column: got {of.column!r}{known}")
     values: dict[str, float | None] = {}
     for path in corpus.files(".parquet", "train-"):
         table = read_table(path, ["doc_id", NUMBER + of.column])
