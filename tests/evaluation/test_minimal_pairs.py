@@ -15,6 +15,7 @@ from hatchery.evaluation.minimal_pairs.decisions import (
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.minimal_pairs.pairs import POOLED_FILES, check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import predictions_text, preferred_sentences
+from hatchery.evaluation.minimal_pairs.score_suite import read_suite
 from hatchery.evaluation.settings import ExpectedSize, PairColumns, ScoringSettings, SuiteSettings
 from hatchery.experiment.project import Project
 from hatchery.typed import build
@@ -229,6 +230,16 @@ def test_a_line_without_its_partner_is_named(make_source, content, message):
 def test_a_format_has_its_own_keys_only(settings, message):
     with pytest.raises(ConfigError, match=message):
         SuiteSettings(**settings)
+
+
+def test_the_subset_of_a_suite_is_that_of_its_seed(make_source, json_lines):
+    rows = [{"sentence_good": f"good {number}", "sentence_bad": f"bad {number}"} for number in range(30)]
+    source = make_source({"a.jsonl": json_lines(rows)})
+    drawn = [
+        [item.item_id for item in read_suite(source, ScoringSettings(suite="a", pairs_per_paradigm=3, seed=seed)).items]
+        for seed in (0, 7, 7)
+    ]
+    assert drawn[0] != drawn[1] == drawn[2] and len(drawn[0]) == 3
 
 
 def test_subsets_are_seeded_nested_and_independent_of_other_paradigms():

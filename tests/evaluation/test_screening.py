@@ -138,16 +138,19 @@ def drawn_items(count: int) -> list[Item]:
 @pytest.mark.parametrize("per_token", [False, True])
 def test_decisions_are_those_of_fp32(uneven, monkeypatch, causal, per_token) -> None:
     monkeypatch.setattr(score_suite, "computes_bf16_fast", lambda device: True)
+    seeds: list[int] = []
+    monkeypatch.setattr(score_suite, "screened", lambda *of: seeds.append(of[-1]) or screened(*of))
     model, suite = uneven(causal), score_suite.Suite(drawn_items(500))
     found = {
         precision: score_suite.score(
             model,
             suite,
-            ScoringSettings(suite="mine", precision=precision, per_token=per_token),
+            ScoringSettings(suite="mine", precision=precision, per_token=per_token, seed=3),
             EvaluationRuntime(tokens_per_batch=512),
         )
         for precision in ("fp32", "screened")
     }
+    assert seeds == [3]
     full, quick = (found[name].tables["scores.parquet"] for name in ("fp32", "screened"))
     assert quick["outcome"].to_pylist() == full["outcome"].to_pylist()
     assert found["screened"].frame("accuracy.csv").equals(found["fp32"].frame("accuracy.csv"))
