@@ -151,14 +151,14 @@ def test_order_comments_and_constants_are_kept_and_the_unneeded_is_left_out(libr
                 "b": "def _help():\n    return 2\n\n\ndef b():\n    return _help()\n",
                 "root": "from hatchery.a import a\nfrom hatchery.b import b\nx = a() + b()\n",
             },
-            "_help: names both hatchery.a._help and hatchery.b._help",
+            "_help: the name means both hatchery.a._help and hatchery.b._help",
         ),
         (
             {
                 "a": "from math import floor as f\n\n\ndef a():\n    return f(1)\n",
                 "root": "from hatchery.a import a\nfrom math import ceil as f\nx = a() + f(2)\n",
             },
-            "f: names both math.floor and math.ceil",
+            "f: the name means both math.floor and math.ceil",
         ),
         (
             {"a": "from hatchery.root import y\nx = y\n", "root": "from hatchery.a import x\ny = x\n"},

@@ -223,7 +223,7 @@ def test_a_layout_that_does_not_fit_the_printed_table_is_refused_in_one_line(
             {"published": {"paper": "elc_bert", "track": "strict", "rows": {"m": "elc_bert_base"}}},
             "got 'm', expected",
         ),
-        ({"published": {"paper": "ltg_bert", "rows": {}}}, "the layout: of the paper elc_bert, expected ltg_bert"),
+        ({"published": {"paper": "ltg_bert", "rows": {}}}, "the layout: got the paper elc_bert, expected ltg_bert"),
         ({"experiment": "other"}, "got the model 'mine' of 'toy', expected a model of 'other'"),
         (
             {"runs": [{"name": "x-s1", "model": "x", "seed": 1}], "published": {"paper": "elc_bert", "rows": {}}},
