@@ -1,4 +1,4 @@
-"""Means and standard deviations over runs, and the two kinds of average over tasks.
+"""Means and standard deviations of a model's scores over its runs, and two kinds of averages over tasks.
 
 A run here is one combination of pretraining seed, fine-tuning seed and learning rate. The mean includes all runs that
 have a value, as in the papers, even failed runs, whose answers are constant or uncorrelated: in ELC-BERT, Table 9, the

@@ -1,7 +1,8 @@
-"""The parts of BabyLM's score and their mean, by the rules of 2025 or 2026 (docs/papers/babylm-2026.md, "Leaderboard").
+"""The scores that BabyLM's overall score averages (parts), and their mean, by the rules of 2025 or 2026
+(docs/papers/babylm-2026.md, "Leaderboard").
 
-2026: the mean of nine parts. 2025: the mean of two means, over language tasks and over measures of human likeness. In
-both years, a missing part counts as 0.
+In 2026, the overall score is the mean of nine parts. In 2025, the overall score is the mean of two means: over the
+language tasks, and over the measures of human likeness. A missing part counts as 0.
 """
 
 import math
@@ -26,8 +27,8 @@ Parts = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Rules:
-    """BabyLM's score of one year. `language` are the parts on language tasks, `likeness` the measures of human
-    likeness.
+    """The rules for BabyLM's overall score in one year. `language` names the language tasks, and `likeness` names the
+    measures of human likeness; each name is one part of the score.
 
     `chance` maps each part to the score of a blind guess.
     """
@@ -40,16 +41,16 @@ class Rules:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return all parts, in the order of the tables."""
+        """Return the names of all parts, in the order of the tables."""
         return (*self.language, *self.likeness)
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """Return the parts that are measured on minimal pairs."""
+        """Return the names of the parts that are suites of minimal pairs."""
         return tuple(part for part in self.parts if part not in (GLUE, READING, ACQUISITION))
 
     def mean(self, parts: Parts, acquisition: bool = True) -> float:
-        """Return the overall score. If `acquisition` is False, the age of acquisition counts as 0."""
+        """Return the overall score. If `acquisition` is False, the score for the age of acquisition counts as 0."""
         found = {part: parts.get(part) or 0.0 for part in self.parts}
         if not acquisition:
             found[ACQUISITION] = 0.0

@@ -240,17 +240,18 @@ def size_table(
 
 
 def sources_of(table: SizeTable) -> list[str]:
-    """Return the sources with documents, in the order of the corpus."""
+    """Return the names of the sources that contain documents, in the order of the corpus."""
     return [source for source, split in table if split == ALL and source != ALL]
 
 
 def splits_of(table: SizeTable) -> list[str]:
-    """Return the splits with documents."""
+    """Return the names of the splits that contain documents."""
     return [split for split in SPLITS if (ALL, split) in table]
 
 
 def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
-    """Return the sizes of selections by (source, level), with the sums over sources, over levels, and over both.
+    """Return the sizes of selections by (source, level), with their sums over all sources, over all levels, and over
+    all sources and levels.
 
     In a corpus of sequences, each selection is a source of documents. So the numbers of sequences (`documents`) and of
     subwords (`tokens`) of a selection are read from `sizes`. These numbers are unknown by source if a selection has

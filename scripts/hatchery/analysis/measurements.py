@@ -26,7 +26,8 @@ DEVELOPMENT_BITS = "development_bits_per_byte"
 def development_measurements(
     curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None, per_byte: float | None = None
 ) -> list[TidyRow]:
-    """Return the last development loss (nats per predicted token) and perplexity; empty for an untrained model.
+    """Return rows with the last development loss (nats per predicted token) and the perplexity. An untrained model has
+    no such rows.
 
     `curve` contains the rows of `metrics.jsonl`, with bits per byte if known. `unigram_loss` is the loss of the unigram
     distribution in nats, `per_byte` the number of predicted tokens per byte.

@@ -63,7 +63,8 @@ class _Config(Record):
 
 
 def metric_rows(manifest: Manifest) -> list[TidyRow]:
-    """Return the rows of `metrics.jsonl` with the columns of `CURVES`; empty for an untrained model (0 steps).
+    """Return the rows of `metrics.jsonl` with the columns of `CURVES`. The list is empty for an untrained model (0
+    steps).
 
     Raises EvaluationError, naming file and line, for a row that is not an object of finite numbers, and for a repeated
     step.
@@ -96,7 +97,8 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
 
 
 def _pairs(consumers: int) -> list[tuple[int, int]]:
-    """Return all pairs (reading layer, layer that is read), sorted. `consumers` is the number of reading layers."""
+    """Return all pairs of a layer n and an earlier layer i whose output is an input of layer n, sorted. `consumers` is
+    the number of layers that read outputs of other layers."""
     return [(n, i) for n in range(1, consumers + 1) for i in range(n)]
 
 
@@ -221,7 +223,7 @@ def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _flops_after(
     plan: StepPlan, model: Mapping[str, Any], config: ModelConfig, teachers: Sequence[Mapping[str, Any]]
 ) -> Callable[[int], float]:
-    """Return a function that returns the training FLOPs of the first n steps.
+    """Return a function that maps a number of steps to the training FLOPs of the steps from the first to this number.
 
     FLOPs include forward and backward passes of the model and forward passes of the teachers. Every sequence counts
     with its maximum length.

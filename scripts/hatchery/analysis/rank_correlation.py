@@ -8,18 +8,19 @@ from hatchery.errors import EvaluationError
 
 LEAST_PAIRS = 3
 MOST_PERMUTED = 7
-"""Maximum number of pairs for which all permutations are counted (7! = 5,040). For more pairs, the t distribution is
-accurate."""
+"""Maximum number of observations for which all permutations are counted (7! = 5,040). For more observations, the t
+distribution is accurate."""
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rho over `pairs` pairs, and its two-sided p value. Both are None if one variable is constant.
+    """Spearman's rho of two variables over `pairs` observations, and its two-sided p value. Rho and p are None if one
+    variable is constant.
 
     `exact` is true if p was computed over all permutations of one variable, and false if p follows from the t
-    distribution with n - 2 degrees of freedom. The exact p is twice the smaller of two shares, at most 1: the share of
-    permutations with at least the observed rho, and the share with at most the observed rho. With ties, rho is not
-    symmetric around 0, so this p differs from the share of permutations with at least the same absolute rho.
+    distribution with `pairs` - 2 degrees of freedom. The exact p is twice the smaller of two shares, at most 1: the
+    share of permutations with at least the observed rho, and the share with at most the observed rho. With ties, rho is
+    not symmetric around 0, so this p differs from the share of permutations with at least the same absolute rho.
     """
 
     rho: float | None
@@ -29,7 +30,7 @@ class Correlation:
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
-    """Return the correlation of the pairs (xs[i], ys[i]). Raises EvaluationError for fewer than three pairs."""
+    """Return the rank correlation between `xs` and `ys`. Raises EvaluationError for fewer than three observations."""
     from scipy import stats
 
     if len(xs) < LEAST_PAIRS:
@@ -51,7 +52,8 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
 
 
 def p_value_of(rho: float, pairs: int) -> float:
-    """Return the two-sided p value of a rho over `pairs` pairs, by the t distribution with `pairs` - 2 degrees."""
+    """Return the two-sided p value of Spearman's rho over `pairs` observations, by the t distribution with `pairs` - 2
+    degrees of freedom."""
     from scipy import stats
 
     if abs(rho) >= 1:

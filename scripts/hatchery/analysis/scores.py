@@ -84,7 +84,7 @@ class Scores:
         return self.row(model, measure.suite, measure.task, measure.metric)
 
     def keys(self) -> list[Key]:
-        """Return the keys of all numbers, in the order of the rows."""
+        """Return the key (suite, task, metric) of every score, in the order of the summary's rows."""
         return list(dict.fromkeys(row.selectors[1:] for row in self.rows))
 
     def suites(self) -> list[str]:

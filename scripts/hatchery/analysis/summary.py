@@ -133,8 +133,8 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
     """Select the rows of minimal pairs for the summary: phenomena and averages. Other kinds of measurements stay
     unchanged.
 
-    BabyLM's pipelines count ties between identical sentences as correct. This second accuracy is shown for both
-    averages of a suite, and for all models, if any model has a tie; otherwise it would equal the first accuracy.
+    BabyLM's pipelines count ties between identical sentences as correct. If any model has a tie in a suite, this second
+    accuracy is shown for all models in each average of the suite. Without ties it would equal the first accuracy.
     """
     averages = measured.filter(pl.col("kind") == "minimal_pairs", pl.col("level") == "average")
     strict, generous = (

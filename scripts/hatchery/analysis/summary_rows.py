@@ -114,7 +114,8 @@ class SummaryRow:
         return ", ".join(parts)
 
     def interval(self) -> str:
-        """Return the 95 % interval of a single run over the choice of its items, `59.1 to 62.9`; empty if unknown."""
+        """Return the 95 % interval of a single run's score over the choice of test items as text, `59.1 to 62.9`. The
+        text is empty if the interval is unknown."""
         if self.mean is None or self.sampling_deviation is None:
             return ""
         low, high = (self.mean + sign * NORMAL_95 * self.sampling_deviation for sign in (-1, 1))
@@ -129,7 +130,7 @@ class SummaryRow:
 
     @property
     def noise(self) -> float:
-        """Return the noise of the number, infinity if it is unknown.
+        """Return the noise of the mean; infinity if the noise is unknown.
 
         For several runs, the noise is their standard deviation. For a single run, it is half the width of the 95 %
         interval over the choice of test items.

@@ -57,7 +57,7 @@ class TidyTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow types."""
+        """The Arrow schema of the table."""
         return pa.schema([(column.name, _ARROW[column.kind]) for column in self.columns])
 
 
@@ -285,7 +285,7 @@ class RowGroups:
         self._table, self._writer = table, writer
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write rows as one part."""
+        """Write the rows as one row group."""
         if rows:
             self.add_table(_arrow(self._table, rows))
 
@@ -303,7 +303,7 @@ def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
-    """Yield the parts of a table as they were written. Raises the ManifestError of `read_frame`."""
+    """Yield the row groups of a table's Parquet file. Raises the ManifestError of `read_frame`."""
     try:
         with pq.ParquetFile(verified_view(path)) as file:
             if file.schema_arrow.names != table.names:

@@ -1,9 +1,9 @@
-"""Runs independent tasks in several processes, and keeps the results of finished tasks (parts) if the job is killed.
+"""Runs independent tasks in several processes, and keeps the results of finished tasks if the job is killed.
 
-Each task writes one file and returns a small JSON object (facts). Both are stored under a digest of the task's inputs,
-settings and code, so a killed job continues with the missing parts, and parts that were made with other settings or
-other code are never used. A part that differs from its checksum is made again. The order of the parts, their bytes, and
-errors do not depend on the number of processes.
+Each task writes one file and returns a small JSON object (facts). File and facts are one part of the job's result. They
+are stored under a digest of the task's inputs, settings and code. So a killed job continues with the missing parts, and
+never uses parts that were made with other settings or other code. A part that differs from its checksum is made again.
+The order of the parts, their bytes, and errors do not depend on the number of processes.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _PENDING_PER_WORKER = 4
 
 @dataclass(frozen=True)
 class Part:
-    """A finished part: the file that its task wrote, and the facts that it returned."""
+    """The result of one task: the file that the task wrote, and the facts that the task returned."""
 
     path: Path
     facts: Facts
@@ -46,7 +46,7 @@ class Part:
 def make_parts(
     tasks: Sequence[Task], work: Work[Task], keys: Sequence[Any], folder: Path, workers: int = 1
 ) -> Iterator[Part]:
-    """Run `work(task, path)` for each task, and yield the parts in the order of the tasks.
+    """Run `work(task, path)` for each task, and yield the results (parts) in the order of the tasks.
 
     `work` writes the file at `path`, a temporary name, and returns facts. With several workers, `work` must be
     importable (a function of a module, or a partial of one), and tasks must be picklable. `keys` are different JSON
@@ -148,5 +148,5 @@ def _finished(path: Path, facts_path: Path) -> Facts | None:
 
 
 def _checksum(path: Path, facts: Facts) -> str:
-    """Return one checksum of a part's file and facts, because both affect the result."""
+    """Return one checksum of a part's file and of its facts."""
     return digest([sha256_file(path), facts])

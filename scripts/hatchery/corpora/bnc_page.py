@@ -121,7 +121,7 @@ def is_heading(block: str) -> bool:
 
 
 class Page:
-    """Collects the text blocks of one BNC text, in one of the two readings (as published, corrected)."""
+    """Collects the text blocks of one BNC text, converted as in the published code or with our corrections."""
 
     def __init__(self, reading: ReadingName, rejections: Rejections) -> None:
         self.corrected = reading == "corrected"
@@ -130,7 +130,7 @@ class Page:
         self.blocks: list[str] = []
 
     def clean(self, text: str) -> str:
-        """Return the text after the cleaning of the page's reading (as published or corrected)."""
+        """Return the text, cleaned as in the published code or, for the reading `corrected`, with our corrections."""
         return clean(text, self._rules)
 
     def sentence(self, element: etree._Element) -> str:

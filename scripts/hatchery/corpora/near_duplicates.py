@@ -55,7 +55,8 @@ def _empty(permutations: int) -> "MinHash":
 
 
 def signature_row(text: str, settings: NearDuplicatesSettings) -> dict[str, bytes]:
-    """Return the columns SIGNATURES of a document; both are empty if the document has no run."""
+    """Return the values of a document in the columns SIGNATURES: its MinHash signature and its runs. The values are
+    empty if the document has no run."""
     keys = np.unique(np.fromiter(runs(text, settings.words), dtype=np.uint64))
     if not len(keys):
         return {"signature": b"", "runs": b""}

@@ -47,7 +47,7 @@ class Drawing:
     names: list[str] = field(default_factory=list)
 
     def add(self, point: int, size: int, source: str) -> None:
-        """Add one document."""
+        """Add one document: its rank in the drawing, its size, and the name of its source."""
         if source not in self.names:
             self.names.append(source)
         self.points.append(point)

@@ -31,8 +31,8 @@ def generator(seed: int, *purpose: str | int) -> np.random.Generator:
 def hold_out(
     groups: Sequence[Hashable], fraction: float, random: np.random.Generator, where: str
 ) -> tuple[list[int], list[int]]:
-    """Return the positions of the rows that are not held out, and of the held-out rows, both ascending; `groups` has
-    the group of each row.
+    """Return two ascending lists of row positions: the rows that remain, and the held-out rows. `groups` has the group
+    of each row.
 
     `round(fraction * number of distinct groups)` groups are held out, at least one; a group is never divided. Raises
     EvaluationError naming `where` for fewer than two groups, or if all groups would be held out.

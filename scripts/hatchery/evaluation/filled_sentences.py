@@ -116,7 +116,8 @@ def continued_sentence(model: AskedModel, sentence: str) -> FilledSentence:
 def translated_sentences(
     model: TranslationModel, tokenizer: Tokenizer, pretraining: Manifest, corpus: Manifest, number: int
 ) -> tuple[str, list[FilledSentence]]:
-    """Return the name of the split, and at most `number` of its sentence pairs with the model's translation.
+    """Return the name of a held-out split of `corpus`, and at most `number` of its sentence pairs with the model's
+    translations.
 
     `model` is in evaluation mode, with the search settings of its training, whose manifest is `pretraining`. Raises
     EvaluationError for the manifest of another objective, and CorpusError for damaged shards.

@@ -32,7 +32,8 @@ MOST_CHECKPOINTS = 28
 
 
 def structure_problems(submission: Any, predictions: Any) -> list[str]:
-    """Return one line for each problem in the contents of the two files; empty if their structure is correct."""
+    """Return one line for each problem in the contents of the two submission files. The list is empty if the structure
+    of the files is correct."""
     return [*_submission(submission), *_predictions(predictions)]
 
 

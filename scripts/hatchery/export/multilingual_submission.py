@@ -60,7 +60,8 @@ class Evaluated:
 def write_files(
     settings: MultilingualSubmissionSettings, evaluated: Evaluated, measurements: Path, run: StageRun
 ) -> None:
-    """Write the two files and a report; the stage `write_multilingual_submission` calls this function."""
+    """Write the two submission files for BabyLM's multilingual track, and a report. The stage
+    `write_multilingual_submission` calls this function."""
     accuracies = submission(evaluated)
     predicted = predictions(settings, evaluated)
     frame = read_frame(measurements, MEASUREMENTS, run=(settings.run,))

@@ -345,8 +345,8 @@ def given_tokens(
 ) -> Tensor:
     """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E]; encoders accept both.
 
-    Raises ValueError unless exactly one of the two is given, and if `position_ids` differ from the positions that a
-    model with absolute positions computes itself.
+    Raises ValueError unless exactly one of `input_ids` and `inputs_embeds` is given. Also raises ValueError if the
+    model has absolute positions and `position_ids` differ from the positions that the model computes.
     """
     if (input_ids is None) == (inputs_embeds is None):
         raise ValueError("input_ids, inputs_embeds: expected exactly one of these two arguments")

@@ -53,7 +53,8 @@ class LayerWeighting:
 
     @property
     def between_blocks(self) -> bool:
-        """Return whether weights combine the sums of all blocks after each of the two blocks of a layer."""
+        """Return True if learned weights combine the sums of all earlier blocks after each attention block and each
+        feed-forward block."""
         return self.layer_input == "unrestricted"
 
 

@@ -24,7 +24,7 @@ CONFIG_FILE = "config.json"
 
 
 def save_model(folder: str | Path, model: LanguageModel) -> list[Path]:
-    """Write the configuration and the weights of `model` into `folder`; return the two paths.
+    """Write the configuration and the weights of `model` into `folder`. Return the paths of the two files.
 
     Equal weights give equal bytes: tensors are sorted by name, and the file contains no date.
     """

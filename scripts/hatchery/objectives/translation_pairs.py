@@ -159,8 +159,8 @@ class TranslationPairs:
         return len(self._cuts(budget)) - 1
 
     def batch_at(self, seed: int, step: int, budget: int) -> tuple[int, np.ndarray]:
-        """Return epoch and pairs (int64) of the batch of step number `step`, counted from 0, with at most `budget`
-        target tokens.
+        """Return the epoch of a training step, and the indices (int64) of the sentence pairs in its batch, which has at
+        most `budget` target tokens. `step` counts from 0.
 
         In every epoch, pairs of equal lengths are shuffled, and the batches are shuffled.
         """
@@ -171,11 +171,12 @@ class TranslationPairs:
         return epoch, order[cuts[chosen] : cuts[chosen + 1]]
 
     def smallest_batch(self, budget: int) -> int:
-        """Return the number of pairs in the smallest batch of at most `budget` target tokens."""
+        """Return the number of sentence pairs in the smallest batch; batches have at most `budget` target tokens."""
         return int(np.diff(self._cuts(budget)).min())
 
     def _batch_cuts(self, budget: int) -> np.ndarray:
-        """Return the first index of each batch among the pairs sorted by length, followed by the number of pairs.
+        """Divide the sentence pairs, sorted by length, into batches. Return the index of the first pair of each batch,
+        followed by the number of pairs.
 
         The number of batches is the minimum for `budget`. Their sizes are about equal, so that the last batch is not
         small: each boundary is as near to an equal division as `budget` allows.
@@ -201,7 +202,8 @@ class TranslationPairs:
 
 
 def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", filtered: bool) -> TranslationPairs:
-    """Return the pairs of a split. Raises the TrainingErrors of `TranslationPairs`, with the shards' manifest."""
+    """Return the sentence pairs of a split. Raises the TrainingErrors of `TranslationPairs`, naming the shards'
+    manifest."""
     try:
         return TranslationPairs(shards, SpecialIds.of(shards.special), longest, rules, filtered)
     except TrainingError as error:
@@ -209,7 +211,7 @@ def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", fi
 
 
 def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
-    """Yield the targets of all pairs, without end tokens."""
+    """Yield the token ids of the target sentence of each pair, without end tokens."""
     return (pairs.sides(index)[1] for index in range(len(pairs)))
 
 
@@ -220,8 +222,7 @@ def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
 
 
 def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
-    """Return the first index of each batch, where each batch is as large as possible, followed by the number of
-    pairs."""
+    """As `_batch_cuts`, but each batch is as large as possible."""
     cuts = [0]
     while cuts[-1] < len(until) - 1:
         cuts.append(_end_of_batch(until, cuts[-1], budget))
@@ -229,7 +230,7 @@ def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
 
 
 def _side_lengths(documents: DocumentCollection) -> np.ndarray:
-    """Return the number of tokens of the two sentences of every document: int64 [documents, 2]."""
+    """Return the numbers of tokens of source and target of every document: int64 [documents, 2]."""
     lengths = np.zeros((documents.n_documents, LINES_OF_A_PAIR), dtype=np.int64)
     for number in range(documents.n_documents):
         document = documents.document(number)

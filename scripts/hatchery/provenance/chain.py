@@ -101,8 +101,8 @@ class Link:
 class Node:
     """One file of the chain; `path` is None if no file with this digest exists any more.
 
-    `manifest` is set for the manifest of a stage, `source` (with `origin`) for the registration of a raw input; both
-    are None for other files.
+    If the file is the manifest of a stage, `manifest` is set. If the file is the registration of a raw input, `source`
+    and `origin` are set. Otherwise these fields are None.
     """
 
     digest: str

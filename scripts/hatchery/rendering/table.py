@@ -92,7 +92,7 @@ class Table:
 
     @property
     def rows(self) -> list[Row]:
-        """Rows of all groups."""
+        """Rows of all groups of the table, in order."""
         return [_row(row) for group in self.groups for row in group.rows]
 
     @property

@@ -39,7 +39,7 @@ class SpecialTokens:
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """Id of each name."""
+        """Token id of each special token, by name."""
         return {name: index for index, name in enumerate(self.order)}
 
     def record(self) -> dict[str, object]:

@@ -132,7 +132,8 @@ class DevelopmentSet:
         return columns | ({"development_pair_accuracy": correct / judged} if judged else {})
 
     def _values(self, engine: "Engine", batch: dict[str, Tensor]) -> Tensor:
-        """Return a batch's loss sum, its divisor, and the number of correctly judged sentence pairs: fp64 [3]."""
+        """Return three sums of a batch, fp64 [3]: the summed loss, its divisor, and the number of sentence pairs whose
+        label is predicted correctly."""
         there = engine.on_device(batch)
         output = engine.evaluate(there)
         loss_sum, rightly, counted = self._terms(output, there)

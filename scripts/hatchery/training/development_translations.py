@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class TranslatedSet(DevelopmentSet):
-    """Development pairs, some of which are also translated; the processes share the pairs.
+    """Development sentence pairs that a translation run scores. Some of the source sentences are also translated. The
+    sentence pairs are divided among the processes.
 
     Sources are truncated as in training. A reference translation is the decoded target, because a run reads its text
     only as tokens. So the reference translation lacks characters outside the tokenizer's vocabulary. The references of
@@ -36,7 +37,8 @@ class TranslatedSet(DevelopmentSet):
         tokenizer: "Tokenizer",
         terms: HeldOut,
     ) -> None:
-        """`translations` is the maximum number of translated pairs; None translates all pairs."""
+        """`translations` is the maximum number of source sentences that are translated; None translates all source
+        sentences."""
         super().__init__(examples, sequences, share, topology, terms)
         self._search, self._tokenizer = search, tokenizer
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:translations])

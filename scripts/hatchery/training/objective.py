@@ -137,7 +137,7 @@ class Term(NamedTuple):
 
     @property
     def minimised(self) -> "Tensor":
-        """The sum to minimise."""
+        """The sum that the optimiser minimises."""
         if self.mixed is not None:
             return self.mixed
         return self.loss_sum if self.penalty is None else self.loss_sum + self.penalty
@@ -149,20 +149,21 @@ class HeldOutTerms(NamedTuple):
     loss_sum: "Tensor"
     """Negative log-likelihood of the labels, in nats."""
     pairs_correct: "Tensor | None" = None
-    """Number of correctly judged text pairs; None if the objective judges no pairs."""
+    """Number of text pairs whose label is predicted correctly; None if the objective has no text pairs."""
     counted: "Tensor | None" = None
     """Divisor of `loss_sum`; None uses the number of labels."""
 
 
 Columns = tuple[tuple[str, ...], ...]
-"""Column names for each loss term: the loss, then the means of `Term.sums`."""
+"""Column names of the training metrics, by loss term: the name of the loss, then a name for the mean of each of
+`Term.sums`."""
 
 
 class Criterion(NamedTuple):
     """The score by which early stopping compares evaluations."""
 
     column: str
-    """Column of the development scores."""
+    """Name of the score's column in the development scores."""
     name: str
     """Name of the score in messages."""
     higher_is_better: bool = False
@@ -175,7 +176,7 @@ class Objective(ABC):
     """The objective of a run."""
 
     columns: Columns
-    """Columns of the training metrics."""
+    """Names of the objective's columns in the training metrics."""
 
     criterion: Criterion = LOWEST_LOSS
     """The development score that early stopping uses."""

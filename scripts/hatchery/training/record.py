@@ -65,8 +65,8 @@ class RunRecord:
         self._log_interval, self._read_interval = log_interval_steps, read_interval_steps
         self._text, self._speed_text = "", ""
         self._loaded_from = checkpoints.folder
-        # Number of steps of the run that this run continues. Its losses are not compared with this run's losses,
-        # because the two objectives may differ.
+        # Number of steps of the run that this run continues. The losses of the continued run are not compared with this
+        # run's losses, because the runs' objectives may differ.
         self._earlier_steps = 0
         self._telemetry: Telemetry | None = None
         self._progress: Progress | None = None

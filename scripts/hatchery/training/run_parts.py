@@ -1,4 +1,5 @@
-"""The parts of a run, built from settings and inputs: model, batches, watchers, progress record, and stop request."""
+"""Builds the objects of a training run from its settings and inputs: model, batches, watchers, progress record, and
+stop request."""
 
 import os
 import sys

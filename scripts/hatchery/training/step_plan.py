@@ -111,7 +111,7 @@ class StepPlan:
 
     @property
     def smallest_batch(self) -> int:
-        """Size of the smallest batch."""
+        """Number of sequences in the smallest batch of the run."""
         return int(self._batches.min())
 
     def at(self, number: int) -> Step:

@@ -100,7 +100,7 @@ class Sinks:
         self._sinks = dict(sinks or {})
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
-        """Write the numbers among `values` to every sink; other values (an unknown MFU) are omitted."""
+        """Write `values` to every sink. Values that are not numbers (an unknown MFU) are omitted."""
         numbers = {name: value for name, value in values.items() if isinstance(value, int | float) and name != "step"}
         self._ask_each(lambda sink: sink.log(step, numbers))
 

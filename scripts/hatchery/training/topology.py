@@ -121,7 +121,7 @@ def first_host(nodes: str) -> str:
 
 
 def on_device(values: list[float] | list[list[float]], device: torch.device) -> Tensor:
-    """Return the numbers as an fp64 tensor on `device`, copied without waiting for the device."""
+    """Return `values` as an fp64 tensor on `device`. The copy does not wait for the device."""
     return moved(torch.tensor(values, dtype=torch.float64), device)
 
 

@@ -25,7 +25,8 @@ class Dot:
     """The mean of one model: its label and colour, the mean as text, and positions in percent of the row's width.
 
     `place` is the position of the mean, `published` is the position of the published mean. `low` and `high` are the
-    ends of the deviation over runs or, for a single run, of the 95 % interval over items. Missing positions are None.
+    ends of the error bar: mean minus and plus the standard deviation over runs or, for a single run, the 95 % interval
+    over test items. Missing positions are None.
     """
 
     model: str

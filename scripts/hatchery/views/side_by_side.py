@@ -33,7 +33,7 @@ _TOLD_ELSEWHERE = {"base", "description", "pretraining", "published", "runs"}
 class Estimate:
     """A difference of means with its 95 % interval; `low` and `high` are None if the noise is unknown.
 
-    `of_models` is True if both sides have several pretraining seeds.
+    `of_models` is True if each of the two compared models has several pretraining seeds.
     """
 
     difference: float
@@ -53,7 +53,8 @@ class Estimate:
 
 
 def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
-    """Return the mean of `other` minus the mean of `one` with its interval; both must have a mean."""
+    """Return the mean of `other` minus the mean of `one`, with the 95 % interval of this difference. Each row must have
+    a mean."""
     assert one.mean is not None and other.mean is not None
     difference, of_models = other.mean - one.mean, min(one.seeds, other.seeds) > 1
     noise = [_noise(row) for row in (one, other)]

@@ -195,7 +195,7 @@ class SpanFilter:
 
 
 class Window(NamedTuple):
-    """A drawn window."""
+    """A window of consecutive words, drawn at random from a text."""
 
     document: str
     """Name of the document that contains the window's first word."""

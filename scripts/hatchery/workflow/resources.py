@@ -46,12 +46,12 @@ class JobFacts:
 def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
     """Return the resources of a stage's job by the executor's names.
 
-    `mem_mb` is per node, `runtime` in minutes. Both grow with the attempt up to the limits of the partition, because
-    the cause of a failure (memory or time) is unknown. If the partition has no known memory limit, the memory of a
-    pretraining does not grow, because several attempts continue one run and would request more memory than any node
-    has. `gpu_slots` is the number of GPU slots that the job needs on this machine; a GPU has `jobs_per_gpu` slots. The
-    Slurm executor ignores `gpu_slots` and uses `gres`. Raises ConfigError for an invalid number of threads, minutes or
-    attempts.
+    `mem_mb` is per node, and `runtime` is in minutes. `mem_mb` and `runtime` grow with each attempt up to the limits of
+    the partition, because the cause of a failure (memory or time) is unknown. If the partition has no known memory
+    limit, the memory of a pretraining does not grow, because several attempts continue one run and would request more
+    memory than any node has. `gpu_slots` is the number of GPU slots that the job needs on this machine; a GPU has
+    `jobs_per_gpu` slots. The Slurm executor ignores `gpu_slots` and uses `gres`. Raises ConfigError for an invalid
+    number of threads, minutes or attempts.
     """
     require(facts.threads >= 1, "resources: threads", facts.threads, "1 or more")
     require(attempt >= 1, "resources: attempt", attempt, "1 or more")

@@ -164,7 +164,8 @@ class Rules:
         return {name: with_plain_errors(function) for name, function in (params | recorded).items()}
 
     def _recorded(self, record: Stage, text: Callable[..., str]) -> Callable[..., str]:
-        # Snakemake compares parameters as an unordered set. The settings, which are in the set anyway, replace an empty
+        # Snakemake compares a job's parameters as an unordered set. The settings are already a parameter, so a
+        # parameter with the value of the settings adds nothing to this set. Therefore the settings replace an empty
         # text.
         def value(wildcards: Any) -> str:
             return text(**arguments_for(text, self._known(wildcards))) or self._call(record, wildcards).settings

@@ -182,9 +182,8 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
-    """Return the misjudged pairs, sorted by the mean share of wrong judgements over trained models, and
-    then by margin.
-    """
+    """Return the minimal pairs that models misjudge, sorted by the mean share of wrong judgements over trained models,
+    and then by margin."""
     import numpy as np
 
     if not judged.wrong:

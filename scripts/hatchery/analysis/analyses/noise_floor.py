@@ -75,16 +75,15 @@ def check(settings: NoiseFloorSettings, study: Study) -> None:
 
 @dataclass(frozen=True)
 class SeededValues:
-    """The values of one number (suite, task, metric) by model and seed, and the comparison bases of each model."""
+    """The values of one score (suite, task and metric) by model and seed, and the comparison bases of this score by
+    model."""
 
     values: Mapping[str, Mapping[int, float]]
     bases: Mapping[str, set[str]]
 
 
 def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
-    """Return a row for each model and each number that exists for both the model and the baseline. Raises
-    ManifestError.
-    """
+    """Return a row for each model and each score that the model and the baseline have. Raises ManifestError."""
     from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
 
     # Read only finished runs, because the table also has rows for milestones.
@@ -140,7 +139,7 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
 
 
 def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
-    """Return all numbers of held-out text and minimal pairs, by (suite, task, metric)."""
+    """Return all scores on held-out text and minimal pairs, by (suite, task, metric)."""
     import polars as pl
 
     chosen = frame.filter(

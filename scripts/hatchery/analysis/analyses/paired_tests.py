@@ -58,7 +58,7 @@ class Answers:
 
     @property
     def runs(self) -> int:
-        """Number of runs."""
+        """Number of the model's runs."""
         return len(self.right)
 
     @property
@@ -78,7 +78,7 @@ class Answers:
 
     @property
     def seeds(self) -> int:
-        """The number of pretraining seeds."""
+        """Number of pretraining seeds of the model's runs."""
         return len(set(self.trainings.tolist()))
 
     @property
@@ -93,7 +93,7 @@ class Answers:
 
     @property
     def n_failed(self) -> int:
-        """Number of failed runs."""
+        """Number of the model's failed runs."""
         return 0 if self.failed is None else int(self.failed.sum())
 
     def without_failed(self) -> "Answers":

@@ -76,7 +76,8 @@ def join_experiments(
 
 
 def _parts(path: Path, table: "TidyTable", experiment: str) -> Iterator["pa.Table"]:
-    """Yield the parts of an experiment's table, with the experiment's name prepended to `model` and `run`."""
+    """Yield the row groups of an experiment's table, with the experiment's name prepended to `model`, `run` and
+    `label`."""
     import pyarrow.compute as pc
 
     from hatchery.analysis.tidy_tables import read_parts

@@ -60,9 +60,8 @@ def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Treatment:
-    """Cleaning functions of one reading (as published or corrected), and counts of the lines that a normaliser leaves
-    out.
-    """
+    """Cleaning functions of one reading (as in the published code, or with our corrections), and counts of the lines
+    that a normaliser leaves out."""
 
     corrected: bool
     """True for the reading `corrected`; the docstring of each corpus lists the fixed errors."""

@@ -1,9 +1,10 @@
 """Rows of `measurements.parquet` for the scores of fine-tuned models, and rows of `layers.parquet` for the layer
 weights of probes.
 
-Each job scores its own task on the main set. A job may also score the task's further sets (MNLI mismatched), and other
-tasks without training on them (HANS). In the summary, each scored set is a task, listed in its own suite. Every seed
-and learning rate is a run; no run is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
+Each job trains on one task and scores the task's first scored set. A job may also score other sets of the task (MNLI
+mismatched), and sets of other tasks without training on these tasks (HANS). In the summary, each scored set is a task,
+listed in its own suite. Every seed and learning rate is a run; no run is selected (for MSGS: docs/papers/elc-bert.md,
+"Fine-tuning").
 """
 
 import math
@@ -46,8 +47,8 @@ class _Result(Record):
 
 @dataclass(frozen=True)
 class _ScoredSet:
-    """One scored set: the suite and task of its rows, its task's first metric, and whether it is the main set of the
-    job."""
+    """One scored set of a job: suite and task that its rows name, the first metric of its task, and whether it is the
+    first scored set of the job."""
 
     suite: str
     task: str

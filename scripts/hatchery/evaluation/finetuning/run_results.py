@@ -40,7 +40,8 @@ OF = "of"
 
 @dataclass(frozen=True)
 class SetResult:
-    """One run on one scored set: metric values (fractions), and the answers for all units in the order of the rows.
+    """Results of one run on one scored set: metric values as fractions, and the predictions for all rows of the set, in
+    their order.
 
     A run that diverged has `failed` "nan", no values and no answers.
     """
@@ -69,7 +70,7 @@ class RunResult:
 
     @property
     def failed(self) -> Failure:
-        """The run's failure on the main set, which is its first set."""
+        """The run's failure on its first scored set."""
         return next(iter(self.sets.values())).failed
 
 
@@ -131,8 +132,7 @@ class RunStore:
 
 
 def runs_identity(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
-    """Return a digest of everything that determines single runs except seed and learning rate: settings, model and raw
-    data.
+    """Return a digest of everything except seed and learning rate that determines a run: settings, model and raw data.
 
     `inputs` are SHA-256 by name. The lists of seeds and learning rates, and the runtime settings, are not part of the
     digest.
@@ -247,8 +247,8 @@ PREDICTIONS_FILE = "predictions.json"
 
 
 def predictions_json(task: TaskSettings, answers: Predicted) -> str:
-    """Return the predictions for the main set in the format of BabyLM's evaluation server (docs/papers/babylm-2026.md,
-    "Prediction files").
+    """Return the predictions for the task's first scored set in the format of BabyLM's evaluation server
+    (docs/papers/babylm-2026.md, "Prediction files").
 
     The task is named after the first part of its file name, `rte` for `rte.valid.jsonl`.
     """

@@ -32,8 +32,8 @@ class EncodedTask:
     """The encoded task that all runs share. Training items with the same number in `groups` are held out together (see
     `input_groups`).
 
-    The first of `sets` is the main set. Sets with the same `data` object are predicted once. `counts` are the numbers
-    of rows that were read, kept, used and scored, for the manifest.
+    `sets` are the scored sets. Sets with the same `data` object are predicted once. `counts` are the numbers of rows
+    that were read, kept, used and scored, for the manifest.
     """
 
     train: ScoredSet

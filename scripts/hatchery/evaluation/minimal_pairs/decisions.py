@@ -20,14 +20,14 @@ from hatchery.evaluation.settings import SuiteSettings
 from hatchery.sums import plain_sum
 
 OF_PAIRS = 0.5
-"""Accuracy of a blind guess on pairs, a fraction."""
+"""Accuracy of a blind guess between two sentences, as a fraction."""
 Outcome = Literal["correct", "wrong", "tie"]
 Level = Literal["paradigm", "phenomenon", "suite"]
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """One row of accuracy.csv; both accuracies are fractions.
+    """One row of accuracy.csv: the accuracies, as fractions, of a paradigm, a phenomenon or a suite.
 
     `accuracy` follows the suite's tie rule (`tie_rule`); `accuracy_ties_correct` counts ties as correct.
     """

@@ -217,8 +217,8 @@ def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, wit
 
 
 def blocks(bucket: Sequence[EncodedSentence], frame: Frame) -> Iterator[Sequence[EncodedSentence]]:
-    """Yield consecutive parts of a list of equally long sentences. All rows of a part have about TOKENS_PER_BLOCK
-    tokens; a part has at least one sentence."""
+    """Split a list of equally long sentences, in order, into parts. Each part has at least one sentence, and its masked
+    rows have about TOKENS_PER_BLOCK tokens in total."""
     length = len(bucket[0].ids)
     tokens = length * (length + len(frame.before) + len(frame.after))
     size = max(1, TOKENS_PER_BLOCK // tokens)

@@ -75,7 +75,8 @@ def screened(
 
 
 def _margins(scores: np.ndarray) -> np.ndarray:
-    """Return the differences of the two highest scores of items, float64 [I], infinite without a second score."""
+    """Return for each item the difference between its two highest scores, float64 [I]; infinity for an item with a
+    single score."""
     if scores.shape[1] < 2:
         return np.full(len(scores), np.inf)
     highest = np.sort(scores, axis=1)[:, -2:]

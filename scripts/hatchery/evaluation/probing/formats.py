@@ -161,10 +161,11 @@ def _task_data(source: RawSource, task: TaskSettings, examples_of: Callable[[str
 def indexed_task_data(
     train: Sequence[NamedExample], sets: Mapping[str, Sequence[NamedExample]], task: TaskSettings
 ) -> TaskData:
-    """Return sentences whose labels are indices into the task's label set; the main set is the first scored set."""
+    """Return the sentences of the training set and of the scored sets. Their labels are indices into the task's label
+    set."""
     labels = _label_set(train, task)
     indices = {label: index for index, label in enumerate(labels)}
-    # The main set comes first, whatever the order of the task's files is.
+    # The set "validation" is always the first scored set, independently of the order of the task's files.
     names = sorted(sets, key=lambda name: name != "validation")
     scored: dict[str, list[Example] | list[SpanExample]] = {
         name: [_indexed(example, indices, task) for example in sets[name]] for name in names

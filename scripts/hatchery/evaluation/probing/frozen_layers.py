@@ -113,7 +113,7 @@ class LayeredSpans:
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units (targets)."""
+        """Labels of all targets."""
         return self.data.labels
 
     @property

@@ -4,8 +4,8 @@
 One sigmoid is fitted to the share of children that say a word at every age. Another sigmoid is fitted to minus the
 word's surprisal, as a function of the logarithm of the number of words that the model has seen. A child's age of
 acquisition is the age at which the first curve reaches 0.5. The model's age is the number of words at which the second
-curve reaches the midpoint between a blind guess and the word's lowest surprisal. The score is the correlation of both
-ages over all words for which both are known.
+curve reaches the midpoint between a blind guess and the word's lowest surprisal. The score is the correlation between
+the children's age and the model's age over all words for which the two ages are known.
 """
 
 import math

@@ -58,7 +58,7 @@ def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length:
 
 
 class Cover(NamedTuple):
-    """The positions that spans choose."""
+    """The positions of the tokens to predict, which random spans cover."""
 
     positions: np.ndarray
     """int64 [labelled], in the order in which spans first covered the positions."""
@@ -103,8 +103,8 @@ class SpanMasking:
         return inputs, labels
 
     def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
-        """Return the positions that spans choose where `maskable`, bool [n], is True; empty if it is False
-        everywhere."""
+        """Return the positions that random spans cover and at which `maskable`, bool [n], is True. Return no positions
+        if `maskable` is False everywhere."""
         n_maskable = int(np.count_nonzero(maskable))
         if n_maskable == 0:
             nothing = np.zeros(0, dtype=np.int64)
@@ -178,10 +178,11 @@ class PublishedSpanMasking:
         return np.array(inputs, dtype=np.int64), np.array(labels, dtype=np.int64)
 
     def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
-        """Return the positions that spans cover where `maskable`, bool [n], is True, repeated for each covering span.
+        """Return the positions that random spans cover and at which `maskable`, bool [n], is True. A position that
+        several spans cover is repeated.
 
-        Empty if only the last position of the nominal length is maskable, which no span covers; the published code
-        would then never end.
+        No span covers the last position of the nominal length. So no position is returned if this position is the only
+        maskable position; the published code would then never end.
         """
         budget = int(np.count_nonzero(generator.random(np.count_nonzero(maskable)) < self.mask_probability))
         allowed = maskable.tolist()

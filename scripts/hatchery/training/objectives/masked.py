@@ -195,8 +195,8 @@ class MaskedObjective(Objective):
         return (batch[WEIGHTS].flatten()[output.positions],)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """Return the negative log-likelihood of masked tokens, or the bound of masked diffusion, and the number of
-        correct pairs."""
+        """Return the negative log-likelihood of masked tokens (for masked diffusion, its upper bound), and the number
+        of sentence pairs whose label is predicted correctly."""
         if WEIGHTS in batch:
             return HeldOutTerms(self._token_term(output, batch).loss_sum, counted=batch[MASKABLE].sum())
         if output.pair_logits is None:

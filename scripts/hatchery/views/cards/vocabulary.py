@@ -106,7 +106,7 @@ class VocabularyFacts:
     running_words: int
     types: int
     hapaxes: int
-    """Types that occur once."""
+    """Number of types that occur once."""
     top: list[tuple[str, int]]
     """(word, frequency) of the most frequent words; words with equal frequency are sorted by code points."""
     complete: bool

@@ -56,7 +56,7 @@ LAYERS_FOR_TWO_COLUMNS = 14
 
 @dataclass(frozen=True)
 class LayerPanel:
-    """One heatmap under a title."""
+    """One heatmap of layer weights, with its title."""
 
     title: str
     table: LayerWeights

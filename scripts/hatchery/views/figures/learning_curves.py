@@ -94,9 +94,8 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
-    """Return the two lines of a model from the points of its seeds; the training loss is averaged over intervals of
-    steps.
-    """
+    """Return a model's curves of training loss and development loss, from the points of its seeds. The training loss is
+    averaged over intervals of steps."""
     training = [[(each.step, each.tokens, each.loss) for each in seed if each.loss is not None] for seed in seeds]
     width = interval_width([row for rows in training for row in rows])
     development = [

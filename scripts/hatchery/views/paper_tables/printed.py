@@ -218,7 +218,7 @@ def common_notes(
 
 
 def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) -> list[str]:
-    """Return the remarks on printed numbers, each once, with the rows and columns of these numbers.
+    """Return each different remark on printed numbers, with the rows and columns of these numbers.
 
     If `comparable` is True, only remarks on comparable numbers are returned, else only remarks on incomparable numbers.
     """
