@@ -50,7 +50,7 @@ class Results:
 
     @cached_property
     def measurements(self) -> pl.DataFrame:
-        """Table with one row per measured number and run."""
+        """Table with one row for each score of each run."""
         return self._table(MEASUREMENTS)
 
     @cached_property

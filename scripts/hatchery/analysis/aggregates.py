@@ -55,7 +55,8 @@ class Aggregate:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return arithmetic mean and sample standard deviation (n - 1); None for an undefined value."""
+    """Return the arithmetic mean and the sample standard deviation (n - 1) of `values`. An undefined mean or deviation
+    is None."""
     if not values:
         return None, None
     mean = math.fsum(values) / len(values)
@@ -65,7 +66,8 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | N
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean of at least one value, and its standard error: the sample standard deviation divided by sqrt(n).
+    """Return the mean of one or more values, and the standard error of the mean: the sample standard deviation divided
+    by the square root of the number of values.
 
     The error is None for one value.
     """
@@ -96,9 +98,8 @@ def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
 def aggregate_values(
     runs: Sequence[tuple[float | None, str, float | None]], blind_guess: float | None = None
 ) -> Aggregate:
-    """Aggregate runs given as (value, reason of failure, sampling deviation). Several runs have no common sampling
-    deviation.
-    """
+    """Return the mean and deviation over runs. Each run is a tuple (value, reason of failure, sampling deviation).
+    Several runs have no common sampling deviation."""
     numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
     mean, std = mean_and_deviation([value for value, _, _ in numbers])
     sound = [value for value, failed, _ in numbers if not failed]
@@ -118,8 +119,8 @@ def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
     """Return the unweighted mean of the tasks' means, with the root mean square of the tasks' deviations.
 
     The papers print this deviation after an average. The deviation of the average itself would be smaller if tasks vary
-    independently. The mean is None if any task has no mean. `n` and `seeds` are minima over the tasks, the counts of
-    failed and missing runs are sums.
+    independently. The mean is None if any task has no mean. `n` and `seeds` are minima over the tasks. The numbers of
+    failed runs and of missing runs are sums over the tasks.
     """
     deviations = [task.std for task in tasks if task.std is not None]
     std = None

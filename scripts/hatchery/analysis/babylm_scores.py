@@ -22,7 +22,8 @@ TASKS = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
 PIQA = ("global_piqa_parallel", "global_piqa_nonparallel")
 READING, ACQUISITION, GLUE = "reading", "acquisition", "glue"
 Parts = Mapping[str, float | None]
-"""Score by part, from 0 to 100 points (correlations from -100); None if not measured."""
+"""Score by part of the overall score, from 0 to 100 points (correlations from -100). A score that was not measured is
+None."""
 
 
 @dataclass(frozen=True)

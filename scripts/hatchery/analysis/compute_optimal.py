@@ -47,7 +47,8 @@ class ScalingPoint:
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
-    """Return the pretrainings in `runs.parquet`, each model once, of the given `experiments` (empty: all).
+    """Return the rows of `runs.parquet` for the pretrainings of `experiments` (empty: of all experiments), each model
+    once.
 
     Several experiments may contain the same model, which is trained only once. With `within`, models must also agree in
     these columns to count as the same. Raises ManifestError for an altered table.
@@ -59,7 +60,8 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
 def points_of_runs(
     runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
 ) -> list[ScalingPoint]:
-    """Return the points of trained models, in the order of the tables, of the given `experiments` (empty: all).
+    """Return the points (cost and loss) of the trained models of `experiments` (empty: of all experiments), in the
+    order of the tables.
 
     A point is the mean over a model's seeds at a step at which all seeds were evaluated. (The lowest loss over seeds
     would bias the fitted laws.) Runs whose FLOPs cannot be counted by the method `count` are left out. The result is
@@ -151,8 +153,8 @@ EDGES: dict[Bins, Callable[[Sequence[float], int], Floats]] = {
 def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[float] | Floats) -> list[int]:
     """Return the index of the point with the lowest loss in each non-empty bin, in the order of the bins.
 
-    Of equal losses, the lowest cost is chosen, and then the first point. Costs are positive. Points outside the edges
-    are ignored.
+    Of equal losses, the lowest cost is chosen, and then the first point. Costs are positive. Points below the first bin
+    edge or above the last bin edge are ignored.
     """
     lowest: dict[int, int] = {}
     bins = np.searchsorted(np.asarray(edges, dtype=float), np.asarray(costs, dtype=float), side="left")
@@ -206,10 +208,10 @@ def _same(first: Sequence[float], second: Sequence[float]) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of compute-optimal models and of other models: numbers of models, and mean scores.
+    """Numbers and mean scores of compute-optimal models and of other models.
 
-    `sizes` is the number of model sizes that have both kinds of models. `ahead` is the number of these sizes at which
-    the compute-optimal models have the higher mean score.
+    `sizes` is the number of model sizes that have compute-optimal models and other models. `ahead` is the number of
+    these sizes at which the compute-optimal models have the higher mean score.
     """
 
     optimal: int
@@ -221,7 +223,8 @@ class Comparison:
 
 
 def compared(models: Iterable[tuple[float | None, bool, float]]) -> Comparison | None:
-    """Compare models given as (number of parameters, is compute-optimal, score).
+    """Compare the scores of compute-optimal models and of other models. Each model is a tuple (number of parameters, is
+    compute-optimal, score).
 
     None if all models are compute-optimal, or none is.
     """

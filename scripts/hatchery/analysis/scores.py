@@ -1,4 +1,5 @@
-"""The numbers of an experiment by model and measure, for all views: which numbers exist, and which are best."""
+"""The scores of an experiment by model and measure, for all views. This module determines which scores exist, and which
+scores are best."""
 
 import math
 from collections import Counter
@@ -92,13 +93,12 @@ class Scores:
         return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:
-        """Return the models with a number for at least one of the measures. For example, some models have no
-        translation scores.
-        """
+        """Return the models that have a score in at least one of `measures`. For example, some models have no
+        translation scores."""
         return [model for model in self.models if any(self.row_for(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
-        """Return the measures that at least one model has.
+        """Return those of `measures` in which at least one model has a score.
 
         If models have different objectives, a measure whose meaning depends on the objective is split into one measure
         per objective.

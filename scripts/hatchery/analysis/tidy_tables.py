@@ -268,7 +268,7 @@ def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, A
 
 @contextmanager
 def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
-    """Yield a `RowGroups` that writes a table in parts, of which only one is in memory.
+    """Yield a `RowGroups`, which writes a table row group by row group. Only one row group is in memory.
 
     At the end of the `with` block, the file gets its final name and a checksum.
     """
@@ -278,7 +278,8 @@ def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
 
 
 class RowGroups:
-    """A table that is written in parts: one part per call of `add`. `read_parts` yields the same parts."""
+    """A table that is written row group by row group: each call of `add` writes one row group. `read_parts` yields the
+    same parts."""
 
     def __init__(self, table: TidyTable, writer: TableWriter) -> None:
         """Initialise with an open `writer`."""
@@ -290,7 +291,7 @@ class RowGroups:
             self.add_table(_arrow(self._table, rows))
 
     def add_table(self, rows: pa.Table) -> None:
-        """Write rows that have the columns of the table as one part."""
+        """Write rows that have the columns of the table as one row group."""
         self._writer.write_table(rows)
 
 

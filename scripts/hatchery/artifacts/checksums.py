@@ -60,7 +60,7 @@ class Expected:
     modified: int | None = None
 
     def differs(self, found: str) -> HatcheryError:
-        """Return the error for a file that differs; `found` describes the difference."""
+        """Return the error for a file that differs from its checksum; `found` describes the difference."""
         return self.error(f"{self.name}: {found} ({self.stated_by}); {self.remedy}")
 
     def check_digest(self, found: str) -> None:

@@ -75,7 +75,8 @@ class _Changes:
 
 
 def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Return one line for each change of a link, by a run, that makes files visible or invisible; change nothing.
+    """Return one line for each link that a run would change so that files become visible or invisible. This function
+    changes nothing.
 
     Raises ConfigError like `link_roots`.
     """

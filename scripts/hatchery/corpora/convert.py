@@ -301,7 +301,7 @@ def _splits(settings: SplitSettings, keys: TextKeys, remaining: npt.NDArray[np.b
 def _report_skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> None:
     """Report the number of unread files of each source by file suffix, unless options chose the files.
 
-    The numbers are only logged and not part of the corpus, which must not depend on unread files.
+    These numbers are only logged, because a corpus must not depend on unread files.
     """
     for source in settings.sources:
         reader, options = reader_of(source)

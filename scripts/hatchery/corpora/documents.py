@@ -50,13 +50,14 @@ class Rejections:
     samples: dict[str, list[str]] = field(default_factory=dict)
 
     def count(self, reason: str, number: int = 1, sample: str | None = None) -> None:
-        """Add `number` texts that were left out for `reason`, and offer one of them, `sample`, as a sample."""
+        """Count `number` rejected texts with the reason `reason`. `sample`, one of these texts, becomes a candidate for
+        the sample texts."""
         self.counts[reason] += number
         if sample is not None:
             self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), sample])
 
     def merge(self, other: "Rejections") -> None:
-        """Add the counts and samples of `other`."""
+        """Add the counts and samples of `other` to the counts and samples of this object."""
         self.counts.update(other.counts)
         for reason, samples in other.samples.items():
             self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), *samples])

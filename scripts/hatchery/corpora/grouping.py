@@ -51,9 +51,8 @@ class Sequence(NamedTuple):
 def grouped(
     items: Iterable[Item], length: SequenceLength, reading: ReadingName, lost: Callable[[Item], None]
 ) -> Iterator[Sequence]:
-    """Yield the sequences of the items, which are all sentences or all spans; call `lost` for items that are in no
-    sequence.
-    """
+    """Group the items, which are either all sentences or all spans, into sequences, and yield these. For items that are
+    in no sequence, call `lost`."""
     if reading == "as_published":
         yield from _as_published(items, length, lost)
         return

@@ -41,7 +41,7 @@ WEIGHTS = (0.05, 0.95)
 """Weights of false and of missed candidates in the choice of the bands; a false candidate only costs time, because
 candidates are compared exactly."""
 _AT_ONCE = 10_000
-"""Number of runs that are permuted at once, which bounds the memory for long documents."""
+"""Number of word runs that are permuted at once. The limit bounds the memory for long documents."""
 
 Uints = npt.NDArray[np.uint64]
 

@@ -159,8 +159,8 @@ _KEY_END = re.compile(r'"[ \t\r\n]*:')
 
 
 def _surely_unique(values: dict[str, object], text: str) -> bool:
-    """Return whether the number of colons in `text` proves that no key occurs twice, which is much faster than checking
-    every key.
+    """Return True if the number of colons in `text` proves that no key occurs twice. This test is much faster than
+    checking every key.
 
     Each written key has a colon after its closing quote, and texts can only add colons. So if the number of colons
     equals the number of keys read, no key replaced another.
@@ -179,7 +179,8 @@ def _key_count(value: object) -> int:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the object of `pairs`; an `object_pairs_hook` that raises ValueError for a key that occurs twice."""
+    """Return the pairs (key, value) of a JSON object as a mapping. Used as `object_pairs_hook`; raises ValueError for a
+    repeated key."""
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [key for key, _ in pairs]

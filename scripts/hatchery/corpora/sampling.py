@@ -55,7 +55,7 @@ class Drawing:
         self.sources.append(self.names.index(source))
 
     def of_size(self, characters: int) -> np.ndarray:
-        """Return a mask bool [documents] of the documents that are drawn to reach this number of characters.
+        """Return a mask, bool [documents], that is True for the documents drawn to reach this number of characters.
 
         Raises CorpusError if the corpus is smaller.
         """
@@ -98,15 +98,14 @@ class Drawing:
         return drawn
 
     def bytes_of(self, drawn: np.ndarray, parts: Mapping[str, SamplePart]) -> dict[str, int]:
-        """Return the number of drawn bytes of each part."""
+        """Return the number of bytes of the drawn documents, by part of the sample."""
         _, sizes, sources = self._arrays()
         numbers = {name: [self.names.index(source) for source in part.sources] for name, part in parts.items()}
         return {name: int(sizes[drawn & np.isin(sources, of)].sum()) for name, of in numbers.items()}
 
     def shown(self, drawn: np.ndarray) -> set[int]:
-        """Return the indices of a few documents of each source that are not drawn, with the smallest ranks, as
-        samples.
-        """
+        """Return the indices of some documents of each source, as samples: those with the smallest ranks among the
+        documents that are not drawn."""
         points, _, sources = self._arrays()
         chosen: set[int] = set()
         for source in range(len(self.names)):

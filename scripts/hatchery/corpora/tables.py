@@ -206,7 +206,7 @@ def _matches(value: str, pattern: str) -> bool:
 
 
 def _text_or_reason(row: Mapping[str, Any], place: str, options: "PlainTextOptions") -> tuple[str | None, str]:
-    """Return the text of a row and the reason for its rejection, which is empty for a row that is kept."""
+    """Return the text of a row and the reason for rejecting the row. The reason is empty for an accepted row."""
     text = field(row, options.column, place)
     if has_surplus(row):
         return text, "row with more fields than the header: quote texts with the delimiter"

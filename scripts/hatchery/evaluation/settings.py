@@ -31,7 +31,7 @@ from hatchery.settings.base import (
 from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName, Unique
 
 IMPORT = "import_model"
-"""Name of the stage that imports external models; a manifest with this `stage` is that of an external model."""
+"""Name of the stage that imports external models. A manifest with this `stage` belongs to an external model."""
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,8 @@ _PREDICTED = {"masked": "hidden tokens", "causal": "next tokens"}
 def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
     """Return the reason why a scoring method does not fit the model's training, or None.
 
-    `kinds` are the uses that the network has, and `learned` the uses for which the network was trained; a method needs
-    a learned use.
+    `kinds` are the uses that the network supports. `learned` are the uses for which the network was trained; a scoring
+    method needs a learned use.
     """
     if name not in WAYS:
         return None  # `auto` uses the model as it was trained.

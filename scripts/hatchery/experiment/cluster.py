@@ -85,8 +85,8 @@ LTG_BERT_RUN = PublishedRun(
     parameters=98_229_760,
     tokens=31_250 * 32_768 * 128,
     device="mi250x",
-    # The paper reports 128 MI250X on 16 nodes, but its script starts 8 processes per node. So one device here is one of
-    # the two dies of an MI250X.
+    # The paper reports 128 MI250X on 16 nodes, but its script starts 8 processes per node. So one device of the script
+    # is one of the two dies of an MI250X.
     devices=128,
     precision="fp16",
     seconds=8 * 3600 + 13 * 60,

@@ -187,7 +187,7 @@ def _holds_pairs(project: "Project", name: str) -> bool:
 
 
 def _splits_of_pairs(project: "Project", name: str) -> list[str]:
-    """Return the splits that a corpus of sentence pairs may have."""
+    """Return the names of the splits that a corpus of sentence pairs may have."""
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
         return _splits_of_pairs(project, corpus.sample.corpus)

@@ -48,7 +48,7 @@ class BlockPieces:
         return Segment(number, self._documents.document(number), self._starts.item(index), self._ends.item(index))
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each piece: int64 [len]."""
+        """Return for each piece the index of its first token among the split's tokens: int64 [len]."""
         return first_tokens(self._documents)[self._numbers] + self._starts
 
 
@@ -101,7 +101,7 @@ class BlockExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of each sequence's first token: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         return self._pieces.places()
 
     @property

@@ -80,7 +80,7 @@ class MaskedExamples(PaddedExamples):
         return len(self._sequences)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         return self._sequences.places()
 
     @property
@@ -163,7 +163,7 @@ class NextTokenExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         return self._pieces.places()
 
     @property
@@ -203,7 +203,7 @@ class Shifted(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         return self._hidden.places()
 
     @property
@@ -235,7 +235,7 @@ class TwoKinds(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the split's tokens, of the first token of each masked or causal sequence: int64
+        """Return for each masked or causal sequence the index of its first token among the split's tokens: int64
         [len]."""
         return self._hidden.places()
 

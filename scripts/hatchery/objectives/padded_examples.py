@@ -117,7 +117,7 @@ class PaddedExamples(ABC):
 
     @abstractmethod
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
 
     @abstractmethod
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:

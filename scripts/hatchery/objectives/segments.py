@@ -103,11 +103,11 @@ class Segments(Protocol):
     def __getitem__(self, index: int) -> Segment: ...
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each segment: int64 [len]."""
+        """Return for each segment the index of its first token among the split's tokens: int64 [len]."""
 
 
 def first_tokens(documents: DocumentCollection) -> np.ndarray:
-    """Return the index, among the tokens of the split, of the first token of every document: int64 [n_documents]."""
+    """Return for each document the index of its first token among the split's tokens: int64 [n_documents]."""
     lengths = documents.document_lengths()
     return np.cumsum(lengths) - lengths
 
@@ -162,7 +162,7 @@ class BabylmSegments:
         return Segment(number, self._documents.document(number), start, start + self._lengths.item(index))
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each segment: int64 [len]."""
+        """Return for each segment the index of its first token among the split's tokens: int64 [len]."""
         return first_tokens(self._documents)[self._numbers] + self._starts
 
 
@@ -240,7 +240,7 @@ class BncSegments:
         return Segment(number, document, start, end)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each segment: int64 [len]."""
+        """Return for each segment the index of its first token among the split's tokens: int64 [len]."""
         firsts = first_tokens(self._documents)
         starts = [self._documents.document(number).sentence_starts + first for number, first in enumerate(firsts)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *starts])
@@ -266,7 +266,7 @@ class DocumentSegments:
         return Segment(number, document, 0, min(len(document.ids), self._limit))
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each segment: int64 [len]."""
+        """Return for each segment the index of its first token among the split's tokens: int64 [len]."""
         return first_tokens(self._documents)[self._numbers]
 
 
@@ -306,7 +306,7 @@ class PackedSequences:
         return [self._piece(piece) for piece in range(self._first_pieces.item(index), end)]
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         firsts = self._first_pieces
         return first_tokens(self._documents)[self._numbers[firsts]] + self._starts[firsts]
 

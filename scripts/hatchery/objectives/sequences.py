@@ -37,7 +37,7 @@ class Sequences(Protocol):
     def __len__(self) -> int: ...
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
         """Return sequence `index`; `generator` draws its random parts."""
@@ -87,7 +87,7 @@ class FramedPacks:
         return len(self._packs)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         return self._packs.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
@@ -128,7 +128,7 @@ class SingleSegments:
         return len(self._segments)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
@@ -164,7 +164,7 @@ class SentencePairs:
         return len(self._segments)
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of the first token of each sequence: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:

@@ -1,4 +1,4 @@
-"""Sentence pairs as examples of translation, in batches of pairs of similar length.
+"""Sentence pairs as translation examples. Each batch has sentence pairs of similar length.
 
 A document of a parallel corpus is a pair (`corpora.readers.parallel_text`): its two sentences are source and target.
 The encoder reads `x1 .. xn end`; the decoder reads `start y1 .. ym` and predicts `y1 .. ym end`. Source:
@@ -41,8 +41,9 @@ class TranslationPairs:
     ) -> None:
         """`longest` is the maximum number of tokens of a sentence, including its end token.
 
-        With `filtered`, pairs that are longer or too different in length are left out; otherwise, longer sentences are
-        truncated. Raises TrainingError for a document that is not a pair, and if the filter leaves no pair.
+        With `filtered`, sentence pairs are left out if a sentence is too long, or if the lengths of the sentences
+        differ too much. Without `filtered`, too long sentences are truncated. Raises TrainingError for a document that
+        is not a pair, and if the filter leaves no pair.
         """
         self._documents, self._special, self._longest = documents, special, longest
         self._backward = rules.direction == "backward"

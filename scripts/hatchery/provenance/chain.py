@@ -121,7 +121,8 @@ class Node:
 
 @dataclass
 class Chain:
-    """The nodes by digest, in depth-first order from `roots`, and one line for each missing or damaged file."""
+    """The files of a provenance chain (nodes) by digest, in depth-first order from `roots`, and one line for each
+    missing or damaged file."""
 
     project: Path
     roots: list[Link] = field(default_factory=list)

@@ -28,7 +28,7 @@ class Counts:
     unknown: int = 0
 
     def add(self, other: "Counts") -> None:
-        """Add the counts of `other`, which belong to other documents."""
+        """Add the counts of `other`, which were counted on other documents, to these counts."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 

@@ -20,7 +20,7 @@ class Examples(Protocol):
         ...
 
     def places(self) -> np.ndarray:
-        """Return the index, among the tokens of the split, of each sequence's first token: int64 [len]."""
+        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
         ...
 
     def batch(self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None) -> dict[str, Tensor]:

@@ -30,7 +30,7 @@ from hatchery.views.sections import own_sections
 
 @dataclass(frozen=True)
 class Section:
-    """Measures that are shown together, with an explanatory `note`; the terminal omits sections with `detail`."""
+    """Measures that a summary shows together, with an explanatory `note`. The terminal omits sections with `detail`."""
 
     title: str
     note: str

@@ -88,9 +88,8 @@ class Study:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def manifests(self, kind: str) -> dict[str, Path]:
-        """Return the manifests whose keys begin with `<kind>/`, by the rest of the key (an experiment, a sweep or a
-        run).
-        """
+        """Return the manifests whose keys begin with `<kind>/`. Keys of the result lack this prefix; they name an
+        experiment, a sweep or a run."""
         return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 

@@ -159,7 +159,8 @@ def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
 
 
 def _resized(runs: "pl.DataFrame", settings: NoiseFloorSettings) -> dict[str, list[str]]:
-    """Return, for models of the curve that do not fit the baseline, the columns of SIZES that differ."""
+    """Return the columns of SIZES in which models of the curve differ from the baseline, by model. Models that do not
+    differ are omitted."""
     sizes = {row["model"]: row for row in runs.select("model", *SIZES).iter_rows(named=True)}
     own = sizes.get(settings.baseline)
     if own is None:

@@ -31,7 +31,7 @@ class Nouns:
 
 
 def has_single(row: Mapping[str, Any]) -> bool:
-    """Return True if one of the two models of a comparison was pretrained with a single seed."""
+    """Return True if at least one of the two compared models was pretrained with a single seed."""
     return min(row["seeds"], row["against_seeds"]) < 2
 
 

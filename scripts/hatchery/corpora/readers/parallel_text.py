@@ -93,7 +93,8 @@ def split_of(source: RawSource, file: str, options: ParallelTextOptions) -> Spli
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the pairs of one file and its partner, streamed; pairs with an empty side are counted as rejected.
+    """Yield the sentence pairs of one file and its partner, streamed. Pairs with an empty sentence are counted as
+    rejected.
 
     Raises SourceError naming file and line of mismatches, such as two files of different length.
     """
@@ -104,7 +105,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def documents_of(pairs: Pairs, file: str, split: Split | None, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the pairs of a file as documents of two lines; pairs with an empty side are counted as rejected."""
+    """Yield the sentence pairs of a file as documents of two lines. Pairs with an empty sentence are counted as
+    rejected."""
     for number, pair in enumerate(pairs):
         sides = [" ".join(side.split()) for side in pair]
         if all(sides):

@@ -66,7 +66,7 @@ def companions(source: RawSource, file: str, options: Wit3Options) -> list[str]:
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the pairs of two files, streamed; pairs with an empty side are counted as rejected.
+    """Yield the sentence pairs of two files, streamed. Pairs with an empty sentence are counted as rejected.
 
     Raises SourceError naming the shorter of two files, and the line of a segment without an end tag in the same line.
     """

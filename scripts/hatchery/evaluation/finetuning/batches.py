@@ -51,7 +51,7 @@ class EncodedData(Protocol):
 
     @property
     def n_units(self) -> int:
-        """Number of units, which have one label and one prediction each: examples, or targets in sentences."""
+        """Number of units: examples, or targets in sentences. Each unit has one label and one prediction."""
 
     @property
     def labels(self) -> np.ndarray:
@@ -72,7 +72,7 @@ FEWEST_BATCHES_PER_POOL, MOST_BATCHES_PER_POOL = 4, 32
 
 
 def batches_per_epoch(n_items: int, batch_size: int, drop_incomplete: bool = False) -> int:
-    """Return the number of batches, and so of optimiser steps, of one epoch."""
+    """Return the number of batches of one epoch, which is also its number of optimiser steps."""
     return n_items // batch_size if drop_incomplete else -(-n_items // batch_size)
 
 

@@ -34,7 +34,8 @@ def accuracy(scored: Scored) -> float:
     """Share of the rows with a right prediction.
 
     With independent labels, a row is right if the label with the highest score is true. So the accuracy is comparable
-    with that of a softmax over the labels, unlike `micro_f1`, which compares each score with the threshold.
+    with the accuracy of a softmax over the labels. `micro_f1` is not comparable in this way, because it compares each
+    score with a threshold.
     """
     if independent(scored):
         best = scored.scores.argmax(axis=1)

@@ -163,8 +163,8 @@ def token_fused_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures,
 ) -> list[np.ndarray]:
-    """Return for each token the sum of two log-probabilities: that of the masked model, and that of the same model from
-    left to right."""
+    """Return for each token the sum of two log-probabilities under one model: the log-probability as a masked token,
+    and the log-probability as the next token."""
     causal = model.left_to_right
     assert causal is not None, "a hybrid model can be asked as a causal one"
     hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)

@@ -187,8 +187,8 @@ def _pair_id(record: Record) -> str:
 
 
 def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> None:
-    """Raise EvaluationError if the number of pairs or paradigms is not that of `expected`, naming the suite to which
-    the files seem to belong."""
+    """Raise EvaluationError if the number of pairs or of paradigms differs from the number in `expected`. The message
+    names the suite to which the files seem to belong."""
     paradigms = {pair.paradigm for pair in pairs}
     right_paradigms = expected.paradigms in (None, len(paradigms))
     if right_paradigms and expected.pairs in (None, len(pairs)):

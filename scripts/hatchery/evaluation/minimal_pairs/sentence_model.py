@@ -28,7 +28,7 @@ AT_ONE: Temperatures = (1.0,)
 
 @dataclass(frozen=True)
 class Frame:
-    """The special tokens around a sentence, which the model sees and which are never scored."""
+    """The special tokens before and after a sentence. The model reads these tokens, but they are never scored."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]

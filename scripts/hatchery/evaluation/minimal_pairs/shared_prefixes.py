@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 LEAST_SHARED = 8
-"""Smallest number of shared tokens that saves time, because sharing needs a second call of the model, which costs as
-much as some tokens."""
+"""Smallest number of shared tokens for which sharing saves time. Sharing needs a second call of the model, which costs
+as much as some tokens."""
 
 
 @dataclass(frozen=True)

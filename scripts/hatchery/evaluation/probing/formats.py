@@ -1,7 +1,7 @@
 """Read the formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, and OntoNotes.
 
-Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set is that of the training rows, sorted; other
-labels have the index -1, which equals no prediction.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set contains the labels of the training rows,
+sorted. All other labels have the index -1, which equals no prediction.
 
 Every probe is reported next to a baseline without a model, the most frequent label of the training rows
 (docs/papers/ltg-bert.md, "Records of edge probing"): because about 85 % of the pairs of mentions have the same class, a

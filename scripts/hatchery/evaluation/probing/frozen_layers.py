@@ -24,8 +24,8 @@ NOT_KEPT = -1
 
 
 def can_be_kept(head: HeadSettings) -> bool:
-    """Return whether the head's inputs are equal in every epoch, so that they can be cached: the head is a probe on a
-    frozen encoder, which has no dropout."""
+    """Return True if the head's inputs are equal in every epoch, so that they can be cached. This is the case for a
+    probe on a frozen encoder, because a frozen encoder has no dropout."""
     return head.kind == "span_classification" and head.options.get("encoder_mode", "frozen") == "frozen"
 
 

@@ -153,8 +153,8 @@ def as_text(value: Any) -> str | None:
 
 
 def rare_characters_note(rare: Mapping[str, int]) -> str:
-    """Return a note on characters that no token of the vocabulary contains; characters that occur in most words come
-    first."""
+    """Return a note on the text's characters that no token of the vocabulary contains. The note lists characters that
+    occur in many words before characters that occur in few words."""
     order = sorted(rare, key=lambda character: (-rare[character], character))
     named = ", ".join(
         f"{character if character.isprintable() else ''} U+{ord(character):04X} in {rare[character]:,}".strip()

@@ -77,7 +77,7 @@ class Sweep:
 
     @property
     def final(self) -> SelectionRow:
-        """Return the chosen tokenizer."""
+        """Return the row of the tokenizer that the sweep selects."""
         return next(row for row in self.rows if row.final_choice)
 
 

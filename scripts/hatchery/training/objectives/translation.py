@@ -122,8 +122,8 @@ class TranslationObjective(Objective):
         return shards
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TranslationPairs":
-        """Return the sentence pairs of a split; training pairs that are too long or too different in length are left
-        out."""
+        """Return the sentence pairs of a split. Training pairs are left out if a sentence is too long, or if the
+        lengths of the sentences differ too much."""
         from hatchery.objectives.translation_pairs import pairs_of
         from hatchery.tokenization.documents import TRAINING_SPLIT
 
@@ -172,7 +172,8 @@ class TranslationObjective(Objective):
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> "DevelopmentSet":
-        """Return the development pairs to score; with a tokenizer, some pairs are also translated."""
+        """Return the development sentence pairs to score. If a tokenizer is given, some source sentences are also
+        translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
             from hatchery.training.development import DevelopmentSet
@@ -203,7 +204,8 @@ class TranslationObjective(Objective):
         return examples.smallest_batch(batch_size)
 
     def measures(self, examples: "TranslationPairs") -> dict[str, object]:  # type: ignore[override]
-        """Return the number of training pairs, and the number of pairs that were left out."""
+        """Return the number of training sentence pairs, and the number of sentence pairs that were left out of
+        training."""
         return {"pairs": len(examples), "left_out": examples.left_out}
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:

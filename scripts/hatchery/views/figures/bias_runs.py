@@ -1,4 +1,5 @@
-"""Shared parts of the two figures of the Linguistic Bias Score: reading the runs, the axis, and the dots of runs.
+"""Functions that the two figures of the Linguistic Bias Score share: they read the runs, and draw the axis and a dot
+for each run.
 
 The score is the Matthews correlation with the linguistic label on the disambiguating rows of an ambiguous task of MSGS
 (docs/papers/babylm-evaluation.md, "MSGS"). No learning rate is selected: every run of a task counts

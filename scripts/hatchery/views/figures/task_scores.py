@@ -1,4 +1,4 @@
-"""Scores of fine-tuned models by task: means and deviations of each model, and its single runs.
+"""Scores of fine-tuned models by task: mean and standard deviation of each model, and the score of each of its runs.
 
 There is a panel per suite with a row per task and model, so that names need no rotation. If the score is an accuracy,
 the dashed line is the accuracy of the most frequent label. If the experiment names a paper, the open diamond is the
