@@ -1,7 +1,8 @@
-"""The part of a registered raw input that a job reads: the files that the job's settings select.
+"""The files of a registered raw input that a job reads, which the job's settings select.
 
 A manifest records only the digest of these files. So adding, editing or removing other files of the raw input does not
-make results of the selected files out of date. If all files are read, the digest is that of the source manifest.
+make results of the selected files out of date. If all files are read, the digest is the digest of the source's
+manifest.
 """
 
 from collections.abc import Mapping

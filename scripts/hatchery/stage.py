@@ -121,8 +121,8 @@ class Stage:
     # paths as the parameters of type `OutputPath` with these names. If `shared` is set, the patterns are derived from
     # `shared`.
     outputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
-    # Category and subcategory in the report of `snakemake --report`, by name of the output. Both may contain wildcards.
-    # The captions of these outputs are in `workflow/report/<stage>.rst`.
+    # Category and subcategory in the report of `snakemake --report`, by name of the output. Category and subcategory
+    # may contain wildcards. The captions of these outputs are in `workflow/report/<stage>.rst`.
     reported: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # Regular expressions of wildcards that may only have some values in this stage.
     wildcard_patterns: Callable[..., Mapping[str, str]] = lambda project: {}

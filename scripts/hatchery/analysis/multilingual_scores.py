@@ -2,9 +2,9 @@
 
 Source: docs/papers/babylm-2026.md, "The multilingual track". The number of parts is fixed, and a missing part counts as
 0. English, Dutch and Chinese have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts; these numbers follow
-from the printed means of the organisers' baselines. Both tasks of GlobalPIQA are one part. Inferred: a language's score
-is the mean over all its parts, without Hanzi and MECO, which only the server scores. The overall score is the mean of
-the three languages.
+from the printed means of the organisers' baselines. The two tasks of GlobalPIQA count as one part of the score.
+Inferred: a language's score is the mean over all its parts, without Hanzi and MECO, which only the server scores. The
+overall score is the mean of the three languages.
 """
 
 import math

@@ -114,8 +114,8 @@ class Scores:
     def best(self, measure: Measure) -> set[str]:
         """Return the models with the best displayed number, and the models that may be equally good up to noise.
 
-        The noise of a difference is the root of the sum of squares of the noise of both numbers. If the noise of a
-        model is unknown, the noise of the best model is used. If runs failed, a number is worse only if it is worse
+        The noise of a difference is the square root of the sum of the squared noise of the two scores. If the noise of
+        a model is unknown, the noise of the best model is used. If runs failed, a number is worse only if it is worse
         with and without the failed runs. Only a model with several pretraining seeds can be best. The result is empty
         if the numbers are not comparable, if the noise of the best model is unknown, if noise could explain all
         differences, if the best model does not exceed a blind guess, or if a model with one seed may be better within

@@ -134,7 +134,8 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
     unchanged.
 
     BabyLM's pipelines count ties between identical sentences as correct. If any model has a tie in a suite, this second
-    accuracy is shown for all models in each average of the suite. Without ties it would equal the first accuracy.
+    accuracy is shown for all models in each average of the suite. Without ties, the second accuracy would equal the
+    first accuracy.
     """
     averages = measured.filter(pl.col("kind") == "minimal_pairs", pl.col("level") == "average")
     strict, generous = (

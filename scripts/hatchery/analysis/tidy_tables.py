@@ -279,7 +279,7 @@ def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
 
 class RowGroups:
     """A table that is written row group by row group: each call of `add` writes one row group. `read_parts` yields the
-    same parts."""
+    same row groups."""
 
     def __init__(self, table: TidyTable, writer: TableWriter) -> None:
         """Initialise with an open `writer`."""

@@ -52,7 +52,7 @@ def point(*names: object) -> int:
 
 
 class OneDocumentError(CorpusError):
-    """Raised for a corpus with only one document, because holding it out would leave no training text."""
+    """Raised for a corpus with only one document. Holding this document out would leave no training text."""
 
 
 class Splitter:

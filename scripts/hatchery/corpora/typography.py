@@ -2,8 +2,8 @@
 
 Source: docs/papers/ltg-bert.md, "Cleaning of text". The library ftfy repairs damaged characters. The rules of the Moses
 punctuation normaliser for English are reimplemented here, because the library sacremoses runs about forty regular
-expressions on every text, most of them without a match. Both functions return the libraries' results; tests compare
-them on arbitrary text.
+expressions on every text, most of them without a match. The two functions return the results of the libraries; tests
+compare the functions with the libraries on arbitrary text.
 """
 
 import re

@@ -4,8 +4,8 @@ Each random choice (pairs, held-out rows, order of rows, initial head) has its o
 seed and a name with SHA-256. So changing one choice never shifts another, and the seeds are equal on every machine.
 
 The held-out rows are the development rows of a seed, and the validation rows of a task without a validation file. Rows
-with equal inputs and rows that are judged together always stay on one side, so no text is on both sides and no question
-is divided.
+with equal inputs are held out together, and so are rows that are judged together. So no text is in the training rows
+and in the held-out rows, and no question is divided.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 `check_first_rows` runs during planning and reads files and folders on this machine: small files whole, large files in
 part. `check_registered` runs when a raw input is registered, and reads everything that evaluations will read of it, so
-it also finds a mistake deep in a file. The checks themselves are those of the kinds of evaluation (`DataCheck`).
+it also finds a mistake deep in a file. Each kind of evaluation defines the check of its data (`DataCheck`).
 """
 
 import io

@@ -53,7 +53,7 @@ class BaselineSettings(Settings):
 
 
 def is_imported(model: Manifest) -> bool:
-    """Return whether a manifest is that of an imported (external) model."""
+    """Return True if a manifest belongs to an imported (external) model."""
     return model.stage == IMPORT
 
 

@@ -269,7 +269,8 @@ class Project:
         return name in self.names("study")
 
     def results_of(self, name: str) -> Experiment | StudyFile:
-        """Return the experiment or the study with results in `results/<name>/`; both have a description and figures."""
+        """Return the experiment or the study whose results are in `results/<name>/`. Experiments and studies have a
+        description and figures."""
         return self.study(name) if self.is_study(name) else self.experiment(name)
 
     def members(self, name: str) -> list[str]:

@@ -66,7 +66,7 @@ class MaskedExamples(PaddedExamples):
         labelled_share: float = 1.0,
         adapts: bool = False,
     ) -> None:
-        """If `rates` is None, the share of hidden tokens is that of `masking`, or the `mask_rate` of the call.
+        """If `rates` is None, `masking` or the `mask_rate` of the call determines the share of hidden tokens.
 
         The share `labelled_share` of the hidden tokens has labels. With `adapts`, `masking` is a `PreferredMasking`,
         and batches contain the tensors that are needed to mask the tokens again.

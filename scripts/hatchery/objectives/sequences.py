@@ -197,9 +197,9 @@ class SentencePairs:
     def _fitted(
         self, first: Segment, second: Segment, short_draw: float, length_draw: float, hole_draw: float
     ) -> tuple[Segment, Segment]:
-        """Return both texts, truncated to their target length, with at least one token each.
+        """Return the two texts of a sequence, each truncated to its target length, with at least one token.
 
-        Both texts are truncated at their end, so neighbouring texts are separated by a gap.
+        The two texts are truncated at their ends. So there is a gap in the source text between neighbouring texts.
         """
         excess = len(first) + len(second) - self._pair_target(short_draw, length_draw)
         if excess <= 0:

@@ -82,8 +82,8 @@ SPECIAL_SETS: dict[str, SpecialTokens] = {
 def recorded_special_tokens(recorded: object) -> SpecialTokens:
     """Return the set of special tokens from `recorded`, the measure `special_tokens` of a manifest (see `record`).
 
-    Raises TokenizationError if the names are not those of a known set in its order, or the ids differ from the set's
-    ids.
+    Raises TokenizationError unless the names are the names of a known set of special tokens, in the order of this set,
+    with the ids of this set.
     """
     order = recorded.get("order") if isinstance(recorded, dict) else None
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order):

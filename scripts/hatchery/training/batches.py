@@ -31,7 +31,7 @@ from hatchery.training.topology import Topology
 
 @dataclass(frozen=True)
 class StepBatch:
-    """One process's part of one step; counts include this process's sequences only."""
+    """The sequences of one step that one process reads. Counts include only these sequences."""
 
     micro_batches: list[dict[str, Tensor]]
     # Number of labelled positions, then the divisors of the objective's other loss terms.

@@ -64,7 +64,8 @@ class Teachers:
 
 
 class DistilledObjective(Objective):
-    """An objective with the loss of distillation; all else is as in the wrapped objective."""
+    """An objective whose loss is the loss of distillation. In all other properties, it equals the objective that it
+    wraps."""
 
     def __init__(self, objective: Objective, teachers: Teachers, distillation: DistillationSettings) -> None:
         super().__init__(objective.settings)

@@ -100,8 +100,8 @@ class Engine:
         self._update = Update(torch.zeros((), device=device))
         # The key (seed, step number), and the index in the global batch of the next micro-batch's first sequence.
         self._step_key, self._next_sequence = (0, 0), 0
-        # Weights are cast once per step: this context is open from the beginning of a step to its update. Not at stage
-        # 3, where no process keeps all weights during a step.
+        # This context is open from the beginning of a step to its update, so that weights are cast once per step. At
+        # ZeRO stage 3, weights are cast more often, because no process keeps all weights during a step.
         self._casts = ExitStack()
         self._casts_once = precision.name != "fp32" and zero_stage < 3
         self._kernels_at = use_kernels_(model, device) if precision.name != "fp32" else []

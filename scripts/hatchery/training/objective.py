@@ -209,7 +209,7 @@ class Objective(ABC):
 
     @abstractmethod
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the loss terms of a micro-batch, one for each divisor in `Examples.counted`.
+        """Return the loss terms of a micro-batch. Each term belongs to one divisor in `Examples.counted`.
 
         `output` is the model's output for `batch`; both are on the same device.
         """

@@ -93,8 +93,8 @@ def import_deepspeed(device: torch.device) -> Any:
             # have closed.
             handler.stream = sys.stderr
     if device.type == "cpu":
-        # Otherwise DeepSpeed compiles a shared-memory all-reduce at the first use of gloo: 40 seconds, and it needs a
-        # compiler. Only DeepSpeed's inference code uses this all-reduce. No other switch exists.
+        # This entry prevents DeepSpeed from compiling a shared-memory all-reduce at the first use of gloo, which takes
+        # 40 seconds and needs a compiler. Only DeepSpeed's inference code uses this all-reduce. No other switch exists.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     return deepspeed
 

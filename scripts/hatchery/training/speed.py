@@ -181,7 +181,7 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 def peak_flops_of(device: "torch.device", precision: str) -> float | None:
     """Return the peak FLOP/s of this process's device; None if unknown.
 
-    For fp32, the peak is that of TensorFloat-32 if torch may use it.
+    For fp32, the peak speed of TensorFloat-32 is used if torch may compute in TensorFloat-32.
     """
     if device.type != "cuda":
         return None

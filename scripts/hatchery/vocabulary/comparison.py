@@ -1,9 +1,9 @@
 """Definition of the selection of text: the division of a text into words, and the rule that accepts a text
 (docs/papers/reduced-vocabulary.md, "Comparison of words", column of the corpora, and "Selection of text").
 
-The division into words has two versions, as_published (the authors' code) and corrected. Both lower-case the text and
-reject a text that contains `http` (a hyperlink). Numerals count as words but are not looked up in the vocabulary. The
-versions differ as follows:
+The division into words has two versions, as_published (the authors' code) and corrected. The two versions lower-case
+the text, and reject a text that contains `http` (a hyperlink). Numerals count as words but are not looked up in the
+vocabulary. The versions differ as follows:
 
 - Separators of words. as_published: all characters except letters, digits and underscores. corrected: all characters
   except letters, digits and apostrophes within words; ’ and ʼ are apostrophes, too. Hyphens are separators in both

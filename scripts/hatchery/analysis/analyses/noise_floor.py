@@ -260,7 +260,7 @@ def _row(
 def paired_difference(differences: list[float]) -> tuple[float | None, float | None]:
     """Return the mean difference and half the width of its 95 % interval.
 
-    The width is None for fewer than two differences. Both values are None without differences.
+    The width is None for fewer than two differences. Without differences, the two returned values are None.
     """
     from scipy import stats
 

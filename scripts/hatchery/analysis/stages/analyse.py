@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class AnalyseSettings(Settings):
     """Settings of one analysis of a study. `analysis` and `version` are those of the analysis's declaration.
 
-    `settings` are the keys of the entry under `analyses`. `runs` and `published` are those of all experiments of the
-    study.
+    `settings` are the keys of the entry under `analyses`. `runs` and `published` contain the runs and the published
+    values of all experiments of the study.
     """
 
     experiment: str

@@ -3,8 +3,8 @@
 Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". A normaliser has two versions
 (option `reading`). `as_published` reproduces the output of the published scripts byte by byte, including their errors,
 as far as the golden files and that page show. `corrected` fixes these errors. Where a docstring says "inferred", the
-scripts' behaviour is concluded only from the order of their steps. Both versions count every line of text that they
-leave out.
+scripts' behaviour is concluded only from the order of their steps. The published version and the corrected version
+count every line of text that they leave out.
 
 A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """

@@ -237,8 +237,8 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the positions of the training items, and the development data on which the best step is selected. The
-    development data are None if `selection` is "last".
+    """Return the positions of the training items, and the development data that select the step whose model is scored.
+    The development data are None if `selection` is "last".
 
     If `selection` is "scored", the development data are all rows of the task's first scored set, including rows that
     enter no metric (docs/papers/babylm-evaluation.md, "Official fine-tuning").

@@ -40,8 +40,8 @@ OF = "of"
 
 @dataclass(frozen=True)
 class SetResult:
-    """Results of one run on one scored set: metric values as fractions, and the predictions for all rows of the set, in
-    their order.
+    """Results of one run on one scored set: metric values as fractions, and predictions for all units (rows, or targets
+    in sentences), in the order of the rows.
 
     A run that diverged has `failed` "nan", no values and no answers.
     """

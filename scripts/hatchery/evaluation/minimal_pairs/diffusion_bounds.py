@@ -5,7 +5,7 @@ log p of N tokens is a sum over k = 1 ... N. Term k is the mean, over all sets o
 summed log-probabilities, divided by k. The bound equals the mean log-likelihood over all orders of the tokens. Here the
 hidden sets are the last k tokens in each of DIFFUSION_ORDERS random orders; each order of the first half is reversed in
 the second half. Averaging over more orders gives a smaller error. Sentences with equal numbers of scored tokens share
-their orders, so the error of a difference of two scores is smaller than that of independent orders.
+their orders, so the difference of two scores has a smaller error than with independent orders.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,9 +21,8 @@ from hatchery.modeling.language_model import moved
 
 
 def orders_of(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
-    """Return `orders` random orders of `tokens` tokens: int64 [orders, tokens], a pure function of both numbers;
-    `orders` is even.
-    """
+    """Return `orders` random orders of `tokens` tokens: int64 [orders, tokens], a pure function of `orders` and
+    `tokens`; `orders` is even."""
     keys = [np.random.Philox(np.random.SeedSequence([tokens, draw])).random_raw(tokens) for draw in range(orders // 2)]
     drawn = np.argsort(np.array(keys, dtype=np.uint64).reshape(-1, tokens), axis=1, kind="stable")
     return np.concatenate([drawn, drawn[:, ::-1]]).astype(np.int64)

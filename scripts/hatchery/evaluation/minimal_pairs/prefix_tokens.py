@@ -1,9 +1,9 @@
 """Rules of lm-evaluation-harness for the scored tokens of a text after a prompt, and for the special tokens around
 texts.
 
-The number of unscored tokens is that of the prompt when it is encoded alone; white space at the prompt's end belongs to
-the choice. Source: docs/papers/babylm-2026.md, "The multilingual track", and the causal models of lm-evaluation-harness
-0.4.13.
+The number of unscored tokens is the number of tokens of the prompt when the prompt is encoded alone. White space at the
+prompt's end belongs to the choice. Source: docs/papers/babylm-2026.md, "The multilingual track", and the causal models
+of lm-evaluation-harness 0.4.13.
 """
 
 from collections.abc import Sequence

@@ -169,8 +169,8 @@ class FrequencyTally:
     docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a type's share among the targets of the
     training text, with one added to every count, so that all logarithms are finite. The variable v is the
     log-probability of a right token, from softmax(W phi + b) or, without the bias, from softmax(W phi). All bins have
-    equal width and begin at integer multiples of the width, so the bins of all models and seeds are the same. The
-    slopes are those of least-squares lines of v on x over tokens.
+    equal width and begin at integer multiples of the width, so the bins of all models and seeds are the same. Each
+    slope is the slope of a least-squares regression of v on x over tokens.
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:

@@ -165,7 +165,7 @@ def indexed_task_data(
     set."""
     labels = _label_set(train, task)
     indices = {label: index for index, label in enumerate(labels)}
-    # The set "validation" is always the first scored set, independently of the order of the task's files.
+    # If there is a set "validation", it is the first scored set, independently of the order of the task's files.
     names = sorted(sets, key=lambda name: name != "validation")
     scored: dict[str, list[Example] | list[SpanExample]] = {
         name: [_indexed(example, indices, task) for example in sets[name]] for name in names

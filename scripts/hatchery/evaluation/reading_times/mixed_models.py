@@ -73,7 +73,7 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
     """Fit as `fit_linear`, with an independent random intercept of each group and, with `slopes`, one random slope per
     predictor and group.
 
-    The estimate is that of maximum likelihood, not of restricted maximum likelihood.
+    Parameters are estimated by maximum likelihood, not by restricted maximum likelihood.
     """
     from scipy.optimize import minimize
 

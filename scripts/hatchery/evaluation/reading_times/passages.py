@@ -207,7 +207,7 @@ def _distributions(
     """Return, for each sentence, the entropy of the next token (nats) and the log-probability that the next token is in
     `begins`.
 
-    Both arrays are float64 [scored + 1]: the values before every scored token, and after the last token.
+    Each of the two arrays is float64 [scored + 1]: the values before every scored token, and after the last token.
     """
     before = model.frame.before
     mask = None if begins is None else torch.from_numpy(begins).to(model.device)

@@ -73,7 +73,7 @@ def _values_of_words(
     words: pl.DataFrame, rows: pl.DataFrame, table: ReadTable, settings: ReadingTableSettings
 ) -> pl.DataFrame:
     """Return the words of the texts with the values of all predictors. If a predictor is a column of the reading-time
-    table, its value is that of the word's first row in this table."""
+    table, its value is read from the word's first row in this table."""
     known = words.with_columns(pl.col("word").str.len_chars().cast(pl.Float64).alias(LENGTH))
     if table.frequencies is not None:
         known = known.with_columns(pl.Series(ZIPF, zipf(words["word"], table.frequencies), pl.Float64))

@@ -63,7 +63,7 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
 
 
 class ScoredTexts:
-    """Surprisals of the words of texts under one model, as a sequence of tables of which only one is in memory.
+    """Surprisals of the words of texts under one model, as a sequence of tables. Only one table is in memory at a time.
 
     `survey` is the result of a first pass over the texts. `facts` are complete after the last table.
     """

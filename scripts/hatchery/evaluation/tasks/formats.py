@@ -104,9 +104,9 @@ MOST_TORN_ROWS = 1e-3
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a table in order; `columns` names the columns of a file without a header.
 
-    Rows that a line break splits are omitted. Quotes are plain characters, as in GLUE. A header that begins with a
-    quote is that of a table written by R; such a table is read by `read_csv`. Raises EvaluationError naming file and
-    line for a header that repeats a name, and if the share of split rows exceeds MOST_TORN_ROWS.
+    Rows that a line break splits are omitted. Quotes are plain characters, as in GLUE. If the header begins with a
+    quote, the table was written by R and is read by `read_csv`. Raises EvaluationError naming file and line for a
+    header that repeats a name, and if the share of split rows exceeds MOST_TORN_ROWS.
     """
     names, rows, torn, first_torn = list(columns), 0, 0, ""
     for line, text in decode_lines(source, name):

@@ -1,4 +1,5 @@
-"""The translation model: predicts every next token of the target, given the source and the previous tokens.
+"""The translation model, which predicts every token of the target from the source and the previous tokens of the
+target.
 
 Initial weights: matrices are drawn by Xavier's normal initialisation, embedding and output matrix from N(0, 1/D).
 Biases are 0, gains of norms 1. Source: "A Natural Bias for Language Generation Models", Section 4.1 (the output

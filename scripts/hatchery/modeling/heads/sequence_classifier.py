@@ -188,7 +188,7 @@ class SequenceClassifier(TaskModel):
 
 
 class SequenceRegressor(SequenceClassifier):
-    """Regression: one number per sequence. Scores [B, 1], labels and predictions float [B].
+    """Regression: predicts one number for each sequence. Scores [B, 1], labels and predictions float [B].
 
     Raises ModelError if the initial value is not finite.
     """
@@ -199,9 +199,8 @@ class SequenceRegressor(SequenceClassifier):
 
 
 class MultipleChoice(SequenceClassifier):
-    """Multiple choice: one score per choice. Each choice is a separate input sequence; labels and predictions are
-    indices of choices, int64 [B].
-    """
+    """Multiple choice: computes one score for each choice. Each choice is a separate input sequence; labels and
+    predictions are indices of choices, int64 [B]."""
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ChoiceOptions) -> None:
         super().__init__(encoder, context, options, RightChoice(options.independent_choices))

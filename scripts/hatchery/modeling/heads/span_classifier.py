@@ -11,7 +11,7 @@ instead passes the layer outputs l_k to the missing module. The option `layer_re
 "differences" selects s_k, and "outputs" selects l_k. The default "contributions" selects s_k if every layer only adds
 to the residual stream. For other encoders, with layer weighting (ELC-BERT) or post-norm, it selects l_k, because their
 outputs are already the contributions. In the attention pooling, a linear score per token and head replaces the product
-of a learned query and projected keys. Both are equivalent.
+of a learned query and projected keys. This score is equivalent to the product.
 """
 
 from collections.abc import Sequence

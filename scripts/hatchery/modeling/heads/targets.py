@@ -35,7 +35,8 @@ class SummedLoss(NamedTuple):
 
 
 class Target(Protocol):
-    """Interface of targets: the loss of scores for given labels, and the predicted labels."""
+    """Interface of prediction targets: functions that return the loss of scores against labels, and the labels that
+    scores predict."""
 
     link: ClassVar[Link | None]
     """Link function that converts a prior over the labels to an output bias (`output_bias.marginal_bias`), if there is

@@ -88,7 +88,8 @@ class TokenClassifier(TaskModel):
 
 
 class WordClassifier(TaskModel):
-    """One score per label and given word, from the mean of the last states of the word's subwords."""
+    """Computes a score for each label and each given word, from the mean of the last hidden states of the word's
+    subwords."""
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: GivenWordsOptions) -> None:
         if options.n_spans != 1:

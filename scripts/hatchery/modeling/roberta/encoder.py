@@ -2,8 +2,8 @@
 
 The encoder sums the embeddings of words, positions and token types, optionally projects the sum, and has post-norm
 layers. Tied models use the word embedding as output matrix; in untied models the matrix is a parameter of the head.
-Both matrices have additional rows beyond the vocabulary. The model applies every attention mask unchanged: the study's
-attention to padding is a setting of the objective.
+Word embedding and output matrix have additional rows beyond the vocabulary. The model applies every attention mask
+unchanged: the study's attention to padding is a setting of the objective.
 
 Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models").
 """

@@ -1,4 +1,4 @@
-"""Masking of subwords, each chosen independently.
+"""Masking of subwords. Each subword is chosen independently.
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". With `random_probability` and `keep_probability` 0,
 this is the masking of the reduced-vocabulary study, Section 3.5. The number of masked tokens is binomial, so a short

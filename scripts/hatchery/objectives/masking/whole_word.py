@@ -1,4 +1,4 @@
-"""Masking of whole words, each chosen independently with all its subwords.
+"""Masking of whole words. Each word is chosen independently, with all its subwords.
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". The number of masked words is binomial, so a short
 example may have no masked word, and the share of masked tokens equals `mask_probability` only on average. If a segment

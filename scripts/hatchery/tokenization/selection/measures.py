@@ -157,7 +157,8 @@ def texts_of(shards: Mapping[str, Sequence[Path]], splits: Sequence[str]) -> Ite
 
 
 def draw(sequences: Iterable[str], count: int, seed: int) -> list[str]:
-    """Return `count` sequences drawn without replacement, in their original order; all if there are fewer."""
+    """Return `count` sequences drawn without replacement, in their original order. If there are fewer than `count`
+    sequences, return all sequences."""
     rng = random.Random(f"word-split sample {seed}")
     kept = heapq.nsmallest(count, ((rng.random(), number, text) for number, text in enumerate(sequences)))
     return [text for _, _, text in sorted(kept, key=itemgetter(1))]

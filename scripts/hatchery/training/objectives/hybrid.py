@@ -200,7 +200,7 @@ class HybridObjective(Objective):
 
 
 def _like(cls: Any, settings: Any, **changes: Any) -> Any:
-    """Return settings of the class `cls` whose masking and segments are those of `settings`, with `changes`."""
+    """Return settings of the class `cls`. Masking and segments have the values of `settings`, except for `changes`."""
     shared = (*(field.name for field in fields(MaskingSettings)), "segments")
     return cls(**{name: getattr(settings, name) for name in shared} | changes)
 

@@ -176,7 +176,7 @@ def lists_of_models(
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Return the scores of runs (means over `tasks`) by model, and the reasons why other models have no scores.
 
-    Both mappings omit models without any run on the tasks.
+    The two returned mappings omit models without any run on the tasks.
     """
     lists: dict[str, list[float]] = {}
     left_out: dict[str, str] = {}
