@@ -122,11 +122,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "initialise_from.path: got 'nowhere', there is no nowhere/manifest.json; expected a folder that",
     ),
     "the home of nobody": ({"later": start(path="~nobody_is_here/x")}, "there is no ~nobody_is_here/x/manifest.json;"),
-    "a circle": (
-        {"one": start(run="two"), "two": start(run="one")},
-        "runs.one.pretraining.initialise_from: the runs start from each other in a cycle: "
-        "demo/one-s42 <- demo/two-s42 <- demo/one-s42",
-    ),
     "another architecture": (
         {"later": {**start(run="ltg_bert"), "model_changes": {"hidden_size": 48}}},
         "'ltg_bert' has hidden_size 64, this run has hidden_size 48; expected equal values, because the "

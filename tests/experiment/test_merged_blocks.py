@@ -64,15 +64,3 @@ def test_a_key_takes_the_place_of_the_keys_that_exclude_it(place, of_base, own, 
             keys = {key: keys}
         documents.append(keys)
     assert merged(documents[0], documents[1], ExperimentFile) == documents[2]
-
-
-def test_an_experiment_takes_minutes_and_other_times_than_its_base(configuration: Path) -> None:
-    other = {
-        "base": "babylm_mini",
-        "pretraining": {"budget": {"minutes": 5}, "checkpoints_at": None},
-        "reading": {"data": "times"},
-    }
-    document = written(configuration, {"experiments/more": other}).written.read("experiment", "more")
-    assert document["reading"]["data"] == "times" and "embedded" not in document["reading"]
-    assert "minutes" in document["pretraining"]["budget"] and "words_seen" not in document["pretraining"]["budget"]
-    assert "checkpoints_at" not in document["pretraining"]

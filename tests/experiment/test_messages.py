@@ -217,7 +217,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
     "corpora/demo.yaml": {
         "two sources of one name": ("name: cbt,", "name: bnc,", "the name 'bnc' is given 2 times"),
     },
-    "tasks/demo_acceptability.yaml": {},
     "experiments/my_text.yaml": {
         "sentences of a language without a model": (
             "options: {}",
@@ -238,7 +237,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "in {configuration}/experiments/my_text.yaml: corpus",
         ),
     },
-    "suites/blimp.yaml": {},
     "experiments/strict.yaml": {
         "unknown protocol": (
             "{base: elc_bert}",

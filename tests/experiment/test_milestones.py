@@ -152,12 +152,7 @@ def test_a_submission_is_of_one_run_with_what_was_measured_of_it_and_its_checkpo
     ]
     fast = jobs.storage_path(call.arguments["fast"]["chck_20K/blimp"])
     assert "/milestones/chck_20K/demo_babylm_fast_blimp-" in fast
-    for wrong, message in (
-        ({"run": "gpt"}, "submission.run: got 'gpt', expected a run of the experiment; there are: marked, other"),
-        ({"seed": 7}, "submission.seed: got 7, expected a seed of 'marked': 1, 2"),
-        ({"edition": 2025}, "submission.edition: got 2025, whose leaderboard is closed"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            Jobs(of_babylm(configuration, submission=wrong)).call("write_submission", experiment="mine")
+    with pytest.raises(ConfigError, match=r"submission\.edition: got 2025, whose leaderboard is closed"):
+        Jobs(of_babylm(configuration, submission={"edition": 2025})).call("write_submission", experiment="mine")
     with pytest.raises(ConfigError, match="the key `submission` is missing"):
         Jobs(of_babylm(configuration, submission=None)).call("write_submission", experiment="mine")

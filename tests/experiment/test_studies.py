@@ -246,11 +246,6 @@ def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
         check(folder, "tokens")
 
 
-def test_what_only_an_experiment_has_says_so_of_a_study(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="got 'side', which is a study"):
-        Jobs(Project(folder)).settings("export_model", experiment="side", run="random-s42")
-
-
 def test_an_analysis_may_need_every_tidy_table() -> None:
     assert [table.name for table in TABLES] == list(TIDY_TABLES)
 

@@ -172,16 +172,8 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"tokenizer": {"kind": "byte_bpe", "vocabulary_size": 400, "corpora": ["demo", "demo_books"]}},
         "is trained on 'demo_books', expected the experiment's corpus 'demo'",
     ),
-    "chain": (
-        pretraining(initialise_from={"run": "ltg_bert", "experiment": "demo"}),
-        "ltg_bert.pretraining.initialise_from: 'ltg_bert' of demo: pretraining: expected a `budget` of words",
-    ),
     "a folder": (
         pretraining(initialise_from={"path": "pretrained"}),
-        "ltg_bert.pretraining.initialise_from.path: expected a `run`: the training text",
-    ),
-    "a folder without a step": (
-        pretraining(initialise_from={"path": "pretrained"}, steps=0),
         "ltg_bert.pretraining.initialise_from.path: expected a `run`: the training text",
     ),
     "held-out text": (

@@ -241,6 +241,13 @@ def padded_batch() -> Callable[[LanguageModel], tuple[torch.Tensor, torch.Tensor
 
 
 @pytest.fixture(scope="session")
+def exported_files() -> set[str]:
+    """Names of the files of an exported LTG-BERT."""
+    tokenizer = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
+    return {"README.md", "config.json", "model.safetensors", "modeling_ltg_bert.py", *tokenizer}
+
+
+@pytest.fixture(scope="session")
 def export_settings() -> dict[str, Any]:
     """Settings of the stage that exports a model."""
     return EXPORT_SETTINGS

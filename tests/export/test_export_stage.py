@@ -31,16 +31,6 @@ from hatchery.rendering.hub_metadata import licence_id
 from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body
 
-FILES = {
-    "README.md",
-    "config.json",
-    "model.safetensors",
-    "modeling_ltg_bert.py",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-}
-
 
 @pytest.fixture
 def summary(tmp_path: Path) -> Path:
@@ -67,13 +57,13 @@ def front_matter(card: str) -> dict[str, object]:
 
 
 def test_the_folder_holds_what_the_manifest_names_and_the_weights_of_pretraining(
-    pretrained, export_settings, summary, tmp_path
+    pretrained, export_settings, exported_files, summary, tmp_path
 ):
     output = tmp_path / "export" / "manifest.json"
     run_stage(export_model, export_settings, output, pretraining=pretrained("ltg"), summary=summary)
     manifest = read_manifest(output)
     manifest.verify()
-    assert {path.name for path in manifest.files()} == FILES
+    assert {path.name for path in manifest.files()} == exported_files
     ours = load_file(pretrained("ltg").parent / "model.safetensors")
     theirs = load_file(output.parent / "model.safetensors")
     assert {name.removeprefix("model."): tensor.tolist() for name, tensor in theirs.items()} == {

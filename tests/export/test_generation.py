@@ -1,8 +1,6 @@
 """Exported causal models, and those that are both: our numbers, and `generate` writes as we do."""
 
-import concurrent.futures
 import json
-import multiprocessing
 import pickle
 import sys
 
@@ -110,12 +108,6 @@ def test_the_logits_of_some_positions_alone_are_those_of_all(causal):
         theirs(ids, labels=ids, logits_to_keep=2)
 
 
-def sent_back(model, ids):
-    """Logits that another process computes with the model that was sent to it."""
-    with torch.no_grad():
-        return model(ids).logits.numpy()
-
-
 @pytest.mark.parametrize(
     ("variant", "name"),
     [
@@ -140,13 +132,6 @@ def test_loaded_models_are_of_one_class_and_are_pickled(hub, exported, tmp_path,
         assert {key: value.tolist() for key, value in copied.state_dict().items()} == {
             key: value.tolist() for key, value in model.state_dict().items()
         }
-
-
-def test_a_model_is_sent_to_another_process(hub, exported):
-    model = hub.AutoModelForCausalLM.from_pretrained(exported("causal_ltg"), trust_remote_code=True).eval()
-    ids = torch.tensor([[4, 7, 9, 11]])
-    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
-        assert pool.submit(sent_back, model, ids).result() == pytest.approx(sent_back(model, ids), abs=1e-6)
 
 
 @torch.no_grad()

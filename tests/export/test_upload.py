@@ -17,15 +17,6 @@ from hatchery.export.upload import planned_upload, upload
 from hatchery.modeling.store import load_language_model
 from hatchery.runner import run_stage
 
-FILES = {
-    "README.md",
-    "config.json",
-    "model.safetensors",
-    "modeling_ltg_bert.py",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-}
 RUN = "elc-s7"
 
 
@@ -69,12 +60,15 @@ def results(pretrained, export_settings, tmp_path):
 
 
 @torch.no_grad()
-def test_every_branch_is_a_whole_folder_that_loads_as_what_it_is(hub, pretrained, results):
+def test_every_branch_is_a_whole_folder_that_loads_as_what_it_is(hub, pretrained, exported_files, results):
     folder = results / "tiny" / "export" / RUN
     variants = {".": "ltg", "branches/chck_1M": "bnc_layout_with_pair_head", "branches/chck_2M": "elc_zero"}
     for place, variant in variants.items():
         path = folder / place
-        assert {each.name for each in path.iterdir() if each.is_file()} - {"manifest.json", "provenance.json"} == FILES
+        assert {each.name for each in path.iterdir() if each.is_file()} - {
+            "manifest.json",
+            "provenance.json",
+        } == exported_files
         theirs = hub.AutoModelForMaskedLM.from_pretrained(path, trust_remote_code=True)
         tokenizer = hub.AutoTokenizer.from_pretrained(path, trust_remote_code=False)
         ours, ids = (
@@ -95,7 +89,7 @@ def command(repository):
 
 
 def test_nothing_is_uploaded_without_the_word_and_all_that_would_be_is_listed(
-    results, project, repository, monkeypatch, capsys
+    results, exported_files, project, repository, monkeypatch, capsys
 ):
     made = []
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made.append(Fake()) or made[-1])
@@ -108,7 +102,7 @@ def test_nothing_is_uploaded_without_the_word_and_all_that_would_be_is_listed(
     assert "me/babylm-elc-s7 (private, if it is newly created); licence of the models: other" in told
     folder = results / "tiny" / "export" / RUN
     for branch, place in (("main", "."), ("chck_1M", "branches/chck_1M"), ("chck_2M", "branches/chck_2M")):
-        for name in FILES:
+        for name in exported_files:
             size = (folder / place / name).stat().st_size
             assert f"{branch:<12} {size:>14,}  {name}\n" in told
     assert "3 branches, 21 files" in told
@@ -119,10 +113,10 @@ def test_nothing_is_uploaded_without_the_word_and_all_that_would_be_is_listed(
     assert fake.told == [
         ("repository", name, True, True),
         ("branch", name, "chck_1M", True),
-        ("files", name, "chck_1M", str(folder / "branches" / "chck_1M"), FILES),
+        ("files", name, "chck_1M", str(folder / "branches" / "chck_1M"), exported_files),
         ("branch", name, "chck_2M", True),
-        ("files", name, "chck_2M", str(folder / "branches" / "chck_2M"), FILES),
-        ("files", name, "main", str(folder), FILES),
+        ("files", name, "chck_2M", str(folder / "branches" / "chck_2M"), exported_files),
+        ("files", name, "main", str(folder), exported_files),
     ]
 
 

@@ -61,16 +61,6 @@ def register(tmp_path: Path) -> Any:
     return run
 
 
-def test_missing_data_is_told_in_one_message(tmp_path: Path, register: Any) -> None:
-    with pytest.raises(SourceError) as caught:
-        register(**ADVICE)
-    assert str(caught.value) == (
-        "source 'x' has no path: set data.x.path in config/config.yaml; from the archive; "
-        "licence: BNC User Licence; terms: research only"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_path_wins_over_a_download_also_where_nothing_is_there(web: Any, register: Any, tmp_path: Path) -> None:
     entry = offer(web, "a.txt", b"a")
     with pytest.raises(SourceError) as caught:

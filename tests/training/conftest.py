@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
+from direct_cases import MODEL, trained
 from forked import Forked
 from safetensors.torch import load_file
 from stage_command import stage_command
@@ -106,6 +107,13 @@ def single_process() -> Iterator[None]:
     """A process group of one; once per session, because DeepSpeed keeps its groups as long as the interpreter lives."""
     with process_group(SINGLE_PROCESS, torch.device("cpu")):
         yield
+
+
+@pytest.fixture
+def train(tmp_path: Path, single_process: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """`hatchery.train` in this process, with small settings, into a folder of the test."""
+    monkeypatch.setattr("hatchery.training.run.process_group", lambda *_: nullcontext())
+    return lambda given=None, into="made", model=MODEL, **changes: trained(tmp_path / into, given, model, **changes)
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,18 @@
 """`hatchery.train`: the workflow's losses without an experiment, from any texts, and going on after a stop."""
 
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import torch
-from direct_cases import MODEL, SETTINGS, TOKENIZER, Small, Stops, texts, trained
+from direct_cases import MODEL, SETTINGS, TOKENIZER, Small, Stops, texts
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, CorpusError
 from hatchery.evaluation.direct.checkpoints import checkpoints_of
-
-
-@pytest.fixture(autouse=True)
-def _here(single_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hatchery.training.run.process_group", lambda *_: nullcontext())
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> Callable[..., Any]:
-    return lambda given=None, into="made", model=MODEL, **changes: trained(tmp_path / into, given, model, **changes)
 
 
 def test_texts_become_a_model_that_can_be_asked_and_a_curve(train: Any, tmp_path: Path) -> None:
@@ -211,25 +195,3 @@ def test_a_folder_with_other_files_is_left_alone(train: Any, tmp_path: Path) -> 
     (tmp_path / "made" / "letter.txt").write_text("mine")
     with pytest.raises(ConfigError, match="contains other files"):
         train()
-
-
-@pytest.mark.slow
-def test_a_kill_changes_no_bit(train: Any, tmp_path: Path, repository: Path) -> None:
-    (tmp_path / "texts.json").write_text(json.dumps(texts()))
-    given: dict[str, Any] = {"steps": 400, "runtime": {"checkpoint_interval_steps": 5}}
-    chosen = {"tokenizer": TOKENIZER, "device": "cpu", **SETTINGS, **given}
-    program = (
-        "import json, sys, hatchery\n"
-        f"texts = json.load(open({str(tmp_path / 'texts.json')!r}))\n"
-        f"hatchery.train(texts, {str(tmp_path / 'killed')!r}, {MODEL!r}, **{chosen!r})\n"
-    )
-    command = [sys.executable, "-c", program]
-    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(repository / "scripts")})
-    deadline = time.monotonic() + 100
-    while not list((tmp_path / "killed/training").glob("checkpoints/*/step_*")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    found = train(into="killed", **given)
-    assert found.curve.equals(train(into="whole", steps=400).curve)

@@ -1,8 +1,6 @@
 """`hatchery.train` with a module of one's own: groups, gradients, evaluation, positions, and refused modules."""
 
 import re
-from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from direct_cases import MODEL, Small, Stops, trained
+from direct_cases import Small, Stops
 from torch import Tensor, nn
 
 import hatchery
@@ -20,16 +18,6 @@ from hatchery.training import run
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.own_model import OwnModel, may_read, own_model
 from hatchery.training.watchers import Watcher
-
-
-@pytest.fixture(autouse=True)
-def _here(single_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hatchery.training.run.process_group", lambda *_: nullcontext())
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> Callable[..., Any]:
-    return lambda given=None, into="made", model=MODEL, **changes: trained(tmp_path / into, given, model, **changes)
 
 
 def test_the_names_of_a_module_of_ones_own_decide_its_groups_of_parameters(

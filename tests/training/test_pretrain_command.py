@@ -101,17 +101,9 @@ def test_two_runs_side_by_side_do_not_disturb_each_other(make_command: Make, uni
     assert commands[0].digests() == commands[1].digests() == uninterrupted.digests()
 
 
-def test_zero_steps_export_the_initial_model(make_command: Make) -> None:
-    command = make_command(steps=0, model__layer_weighting="none")
-    command.finish()
-    manifest = read_manifest(command.output)
-    assert {output.path.name for output in manifest.outputs} == EXPORTED - {"layer_weights.json"}
-    assert manifest.file("metrics.jsonl").read_text() == ""
-    assert manifest.measures["steps"] == 0
-
-
 def test_zero_steps_need_no_more_than_is_planned_with_and_share_nothing(make_command: Make) -> None:
-    whole, planned = make_command(steps=0, seed=3), make_command({"zero_stage": 2}, steps=0, seed=3)
+    changes = {"steps": 0, "seed": 3, "model__layer_weighting": "none"}
+    whole, planned = make_command(**changes), make_command({"zero_stage": 2}, **changes)
     for key in whole.settings.keys() - {"stage", "stage_version", "model", "seed", *UNTRAINED}:
         del planned.settings[key]
     assert planned.settings.keys() < whole.settings.keys()
@@ -119,6 +111,9 @@ def test_zero_steps_need_no_more_than_is_planned_with_and_share_nothing(make_com
         command.finish()
     first, second = (command.output.with_name("model.safetensors").read_bytes() for command in (whole, planned))
     assert first == second
+    manifest = read_manifest(whole.output)
+    assert {output.path.name for output in manifest.outputs} == EXPORTED - {"layer_weights.json"}
+    assert manifest.file("metrics.jsonl").read_text() == "" and manifest.measures["steps"] == 0
 
 
 def test_a_crash_during_the_export_loses_no_training(make_command: Make) -> None:
@@ -276,7 +271,6 @@ CHOICES: dict[str, dict[str, Any]] = {
         "objective": {"task": "causal", "segments": "babylm"},
         "output_bias__kind": "none",
     },
-    "hybrid, a quarter causal": {"objective": {"task": "hybrid", "causal_share": 0.25}},
     "packed, span as published, no bias": {
         "objective__segments": "packed",
         "objective__reading": "as_published",
@@ -297,7 +291,7 @@ def test_a_choice_trains_and_a_killed_run_ends_with_the_same_bits(name: str, mak
     metrics = whole.rows()
     assert all(math.isfinite(value) for row in metrics for value in row.values())
     task = changes.get("objective", {}).get("task")
-    expected = (task in ("causal", "hybrid"), task != "causal")
+    expected = (task == "causal", task != "causal")
     assert all(("next_token_accuracy" in row, "masked_accuracy" in row) == expected for row in metrics)
     has_pairs = changes.get("objective__sentence_pairs", "none") != "none"
     assert all(("pair_loss" in row) == has_pairs for row in metrics)

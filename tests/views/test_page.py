@@ -196,15 +196,6 @@ def test_perplexities_of_different_objectives_are_not_compared(site: Site) -> No
     assert "dev perplexity" not in named
 
 
-def test_perplexities_of_models_of_others_share_no_row_with_another_kind(site: Site) -> None:
-    rows = [f"{name},perplexity,dev,perplexity,{value},0.1,2,0,,0,,,,," for name, value in (("bert", 9), ("opt", 20))]
-    text = site.write(rows, replace(NOTES, objectives={"bert": "other masked", "opt": "other causal"}))
-    assert {"dev perplexity, other masked", "dev perplexity, other causal"} <= set(
-        re.findall(r'scope="row">([^<]+)<', text)
-    )
-    assert 'class="best"' not in text
-
-
 def test_averages_stand_apart_from_what_they_average(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8").partition(">All results</h2>")[2]
     table = text.partition(">blimp (accuracy in percent)</h3>")[2].partition("</table>")[0]
@@ -224,21 +215,13 @@ def test_the_page_leads_to_the_cost_and_the_figures_and_says_how_to_cite_and_how
     assert 'href="export' not in text
 
 
-def test_a_single_model_is_told_of_in_the_singular(tmp_path: Path) -> None:
-    site = Site(tmp_path)
-    site.add_run("ltg", METRICS)
-    site.day = "2024-02-29"
-    text = site.write([row for row in ROWS if row.startswith("ltg")])
-    assert "The model: ltg. Evaluations: blimp." in text and "The model was pretrained on" in text
-
-
-def test_a_model_of_others_is_not_told_of_as_pretrained_here(tmp_path: Path) -> None:
+def test_a_single_model_beside_one_of_others_is_told_of_in_the_singular(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.add_run("ltg", METRICS)
     site.add_baseline("roberta")
     site.day = "2024-02-29"
     text = site.write([row for row in ROWS if not row.startswith("elc")])
-    assert "Imported models: roberta" in text and "The model was pretrained on" in text
+    assert "The model: ltg." in text and "The model was pretrained on" in text
 
 
 def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:

@@ -175,16 +175,10 @@ def damaged(layout: dict[str, Any], how: str) -> None:
             table["columns"][0]["task"] = "phenomenon_averge"
         case "row twice":
             table["blocks"][0]["rows"].append(table["blocks"][0]["rows"][0])
-        case "unknown key":
-            table["colums"] = []
-        case "unknown kind":
-            table["kind"] = "score"
         case "too few digits":
             table["columns"][2]["decimals"] = 1
         case "no suite":
             del table["columns"][0]["suite"]
-        case "unknown paper":
-            layout["paper"] = "elcbert"
         case "unknown table":
             layout["tables"]["4"] = table
         case "change from nothing":

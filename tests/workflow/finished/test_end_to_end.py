@@ -81,25 +81,6 @@ def test_every_manifest_vouches_for_its_files(finished_project: Path) -> None:
         read_manifest(path).verify()
 
 
-def test_a_number_can_be_followed_back_to_raw_bytes(finished_project: Path) -> None:
-    digests = {
-        path: read_manifest(path).digest for path in sorted((finished_project / "results").rglob("manifest.json"))
-    }
-    known = set(digests.values())
-    for path in digests:
-        manifest = read_manifest(path)
-        if manifest.stage in ("encode_corpus", "pretrain", "score_minimal_pairs", "finetune", "train_tokenizer"):
-            assert known & set(manifest.inputs.values()), f"{path} names no manifest among its inputs"
-    quoted = {
-        digest
-        for row in rows_of(finished_project / "results/tiny/summary.csv")
-        for digest in row["manifests"].split(";")
-        if digest
-    }
-    assert quoted
-    assert all(any(full.startswith(digest) for full in known) for digest in quoted)
-
-
 def test_figures_are_drawings_and_the_page_holds_them(finished_project: Path) -> None:
     page = (finished_project / "results/tiny/index.html").read_text(encoding="utf-8")
     names = ("learning_curves", "layer_weights", "phenomena", "task_scores", "layer_contributions")
