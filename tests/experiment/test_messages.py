@@ -211,7 +211,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "      revision: cd5ef92a9fb2f889e972770a36d4ed042daf221e\n",
             "",
             "data.bert_base_cased.hub_model: got none of these, expected exactly one of: `revision: <40 digits 0-9 "
-            "and a-f>` (Commit from the history of the model's files on the hub)",
+            "and a-f>` (Commit in the history of the model's files on the hub)",
         ),
     },
     "corpora/demo.yaml": {
