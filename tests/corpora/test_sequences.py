@@ -289,7 +289,7 @@ def test_selections_of_another_kind_are_named(tmp_path: Path, three: dict[str, M
         ),
         (
             {"groups": [{"level": "span", "selections": ["a"], "quotas": {"b": 1}}]},
-            r"quotas\.b: the group has no selection of this name",
+            r"quotas\.b: got the name 'b', expected a selection of the same group: a",
         ),
     ],
 )

@@ -130,7 +130,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "two keys of the warm-up": (
             "warmup_fraction: 0.05",
             "warmup_fraction: 0.05, warmup_steps: 100",
-            "pretraining.schedule.warmup_fraction: got 0.05, expected no such key with warmup_steps",
+            "pretraining.schedule.warmup_fraction: cannot be combined with `warmup_steps`",
         ),
         "an evaluation after the end": (
             "evaluation_interval_steps: 175",

@@ -91,7 +91,7 @@ def test_one_random_order_serves_all_epochs_only_if_asked_for() -> None:
     assert len({tuple(order) for order in random}) > 1
     found = order_of(objective_of(MaskedSettings()), plan, 1, examples_of)  # type: ignore[arg-type]
     assert epochs(found, plan) == [random[0]] * 4  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="no such key with by: first_epoch"):
+    with pytest.raises(ConfigError, match="first: cannot be combined with `by: first_epoch`"):
         settings(by="first_epoch", first="hard")
 
 

@@ -204,12 +204,12 @@ def test_keys_of_a_measure_that_is_not_chosen_are_refused() -> None:
     from hatchery.training.start_settings import CurriculumChoice
 
     for order, message in (
-        ({"by": "loss"}, "model: got null, expected a value with `by: loss`"),
-        ({"by": "length", "model": {"run": "a"}}, "expected a value with `by: loss`, and no such key"),
-        ({"by": "words"}, "words: got null, expected a value with `by: words`"),
-        ({"by": "column"}, "column: got null, expected a name with `by: column`"),
-        ({"by": "length", "column": "age"}, "column: got 'age', expected a name with `by: column`, and no such key"),
-        ({"by": "length", "value_column": "age"}, "value_column: got 'age', expected no such key with by: length"),
+        ({"by": "loss"}, "model: got null, expected a value if `by` is loss"),
+        ({"by": "length", "model": {"run": "a"}}, "expected a value if `by` is loss, and no key `model`"),
+        ({"by": "words"}, "words: got null, expected a value if `by` is words"),
+        ({"by": "column"}, "column: got null, expected a name if `by` is column"),
+        ({"by": "length", "column": "age"}, "column: got 'age', expected a name if `by` is column, and null"),
+        ({"by": "length", "value_column": "age"}, "value_column: cannot be combined with `by: length`"),
     ):
         with pytest.raises(ConfigError) as refused:
             build(CurriculumChoice, json.loads(json.dumps(order)))

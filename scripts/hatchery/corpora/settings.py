@@ -16,7 +16,6 @@ from hatchery.settings.base import (
     RefusedError,
     Settings,
     omitted_at_default,
-    refused,
 )
 from hatchery.settings.fields import DataName, Unique
 
@@ -166,10 +165,8 @@ class SampleSettings(SampleKeys, Sharded):
 
     def __post_init__(self) -> None:
         if self.split is not None and self.drawn_splits != SampleKeys.drawn_splits:
-            raise refused(
-                "split",
-                self.split,
-                "null together with drawn_splits, because the splits that are not drawn stay unchanged",
+            raise RefusedError(
+                "split", "cannot be combined with `drawn_splits`, because documents of other splits keep their split"
             )
 
 
@@ -217,7 +214,10 @@ class SequenceGroup(Settings):
     def __post_init__(self) -> None:
         for name in self.quotas:
             if name not in self.selections:
-                raise RefusedError(f"quotas.{name}", "the group has no selection of this name")
+                raise RefusedError(
+                    f"quotas.{name}",
+                    f"got the name {name!r}, expected a selection of the same group: {', '.join(self.selections)}",
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

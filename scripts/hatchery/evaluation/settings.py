@@ -49,7 +49,7 @@ class BaselineSettings(Settings):
 
     def __post_init__(self) -> None:
         fits = self.architecture == "masked" or not self.predicts_next
-        require(fits, "predicts_next", self.predicts_next, "false: only masked models have it")
+        require(fits, "predicts_next", self.predicts_next, "false, because only masked models can have this key")
 
 
 def is_imported(model: Manifest) -> bool:
@@ -210,8 +210,13 @@ class SuiteSettings(Settings):
         """Raise ConfigError for a format without its key, for a key of another format, and for keys that another
         `edition` needs."""
         since_2025 = self.edition != 2023
-        require(since_2025 or self.format not in FORMATS_SINCE_2025, "edition", self.edition, "2025 or 2026 here")
-        require(since_2025 or not self.official, "official", self.official, "false before the edition 2025")
+        require(
+            since_2025 or self.format not in FORMATS_SINCE_2025,
+            "edition",
+            self.edition,
+            f"2025 or 2026 with the format {self.format}",
+        )
+        require(since_2025 or not self.official, "official", self.official, "false with the edition 2023")
         places = self.edition == 2026 and self.format != "wug" and self.pairs_per_paradigm is None
         wanted = "null unless all pairs are scored in the edition 2026"
         require(self.counted_by is None or places, "counted_by", self.counted_by, wanted)
@@ -227,14 +232,14 @@ class SuiteSettings(Settings):
         wanted = "fp32 or tf32 with the format wug, `temperatures` or `track`, which report scores themselves"
         require(decides or self.precision != "screened", "precision", self.precision, wanted)
         is_choice = self.format == "multiple_choice"
-        wanted = "null: it belongs to the format multiple_choice"
+        wanted = "null, because only the format multiple_choice has this key"
         require(self.choices is None or is_choice, "choices", self.choices, wanted)
         for key, owner, example in (
             ("columns", "rows", "{good: ..., bad: ...}"),
             ("good_line", "alternating_lines", "first or second"),
         ):
             with_it = self.format == owner
-            wanted = f"{example} with the format {owner}" if with_it else f"null: it belongs to the format {owner}"
+            wanted = f"{example}" if with_it else f"null, because only the format {owner} has this key"
             require((getattr(self, key) is not None) == (self.format == owner), key, getattr(self, key), wanted)
 
 

@@ -24,7 +24,7 @@ from hatchery.corpora.word_counting import (
     bytes_per_word,
     premium_of,
 )
-from hatchery.settings.base import Count, RefusedError, Settings, refused
+from hatchery.settings.base import Count, RefusedError, Settings
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -178,11 +178,14 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         """
         mixed = self.sample is not ABSENT and self.sample.languages is not ABSENT
         if mixed and self.byte_premium is not None:
-            raise refused(
-                "byte_premium", self.byte_premium, "no value next to `languages`, because each language has its own"
+            raise RefusedError(
+                "byte_premium", "cannot be combined with `languages`, because each language has its own byte premium"
             )
         if self.word_count == "adjusted" and self.byte_premium is None and not mixed:
-            raise RefusedError("byte_premium", "the key is missing; `word_count: adjusted` divides the bytes by it")
+            raise RefusedError(
+                "byte_premium",
+                "the key is missing; `word_count: adjusted` divides the number of bytes by the byte premium",
+            )
         if isinstance(self.byte_premium, dict) and self.sources is not ABSENT:
             names = [source.name for source in self.sources]
             for name in sorted({*names} ^ {*self.byte_premium}):
@@ -266,9 +269,14 @@ class SelectionFile(SelectionKeys, OneOfKeys):
         if self.corpus is ABSENT:
             return
         if self.options is not ABSENT:
-            raise RefusedError("options", "cannot be set next to `corpus`, whose readers have options of their own")
+            raise RefusedError(
+                "options", "cannot be combined with `corpus`, because the sources of the corpus have their own options"
+            )
         if self.sentence_model is not None:
-            raise RefusedError("sentence_model", "cannot be set next to `corpus`, whose sentences are known")
+            raise RefusedError(
+                "sentence_model",
+                "cannot be combined with `corpus`, because its documents are already split into sentences",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hatchery.settings.base import Count, Positive, Settings, Share, ShareBelowOne, refused, require
+from hatchery.settings.base import Count, Positive, RefusedError, Settings, Share, ShareBelowOne, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,11 +100,11 @@ class TokenPreference(Settings):
             return
         defaults = {"interval_steps": 200, "memory": 0.2}
         for key, default in defaults.items():
-            if (value := getattr(self, key)) != default:
-                raise refused(
+            if getattr(self, key) != default:
+                raise RefusedError(
                     key,
-                    value,
-                    "no such key with by: frequency, because only `by: loss` and `by: accuracy` update the preference",
+                    "cannot be combined with `by: frequency`, because only `by: loss` and `by: accuracy` update the "
+                    "preference",
                 )
 
     @property

@@ -180,7 +180,9 @@ def _read(path: Path) -> Definition:
         definition["model"]["type"], definition["model"]["vocab"], _parts(definition["pre_tokenizer"])
         [(token["content"], token["id"]) for token in definition["added_tokens"]]
     except (KeyError, TypeError, AttributeError) as error:
-        raise TokenizationError(f"{path}: not a tokenizer: {type(error).__name__} at {error}") from error
+        raise TokenizationError(
+            f"{path}: not a tokenizer: a key is missing or has a wrong type ({type(error).__name__}: {error})"
+        ) from error
     return definition
 
 

@@ -6,11 +6,11 @@ from typing import Literal
 from hatchery.settings.base import (
     NonNegative,
     Positive,
+    RefusedError,
     Settings,
     ShareBelowOne,
     omitted_at_default,
     omitted_defaults,
-    refused,
 )
 
 
@@ -61,7 +61,9 @@ class OptimizerSettings(Settings):
         for key, names in {**needs, "row_decay": "normuon"}.items():
             value = getattr(self, key)
             if value != defaults[key] and self.name not in names.split(" or "):
-                raise refused(key, value, f"no such key with name {self.name}, because only {names} uses this key")
+                raise RefusedError(
+                    key, f"cannot be combined with `name: {self.name}`, because only {names} uses this key"
+                )
 
     @property
     def orthogonalises(self) -> bool:

@@ -103,7 +103,10 @@ class DivergenceProbe:
             engine.model.train(was_training)
         *totals, positions = sum_over_processes(sums.tolist(), engine.device)
         if not positions:
-            raise TrainingError("divergences: no position of the development sequences is labelled")
+            raise TrainingError(
+                "divergences: the development sequences have no labelled tokens (tokens to predict), expected at least "
+                "one; raise `evaluation_sequences`"
+            )
         means = {name: total / positions for name, total in zip(MEASURES, totals, strict=True)}
         for name, mean in means.items():
             if not math.isfinite(mean):

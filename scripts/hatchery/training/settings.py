@@ -77,11 +77,11 @@ class ScheduleSettings(Settings):
     def __post_init__(self) -> None:
         if self.warmup_steps is ABSENT:
             return
-        exactly = "with warmup_steps, which sets the exact number"
+        reason = "cannot be combined with `warmup_steps`, because that key sets the exact number of warm-up steps"
         if self.warmup_steps_limit is not None:
-            raise refused("warmup_steps_limit", self.warmup_steps_limit, f"null {exactly}")
+            raise RefusedError("warmup_steps_limit", reason)
         if self.warmup_fraction != WARMUP_FRACTION:
-            raise refused("warmup_fraction", self.warmup_fraction, f"no such key {exactly}")
+            raise RefusedError("warmup_fraction", reason)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,9 @@ class TrainingSettings(Settings):
     def __post_init__(self) -> None:
         self._check_budget()
         if self.bias_drift and self.output_bias.kind == "none":
-            raise refused("bias_drift", True, "false with output_bias.kind none: there is no bias")
+            raise RefusedError(
+                "bias_drift", "cannot be combined with `output_bias.kind: none`, because the output layer has no bias"
+            )
         kinds = self.objective.kinds
         translates = "translation" in kinds
         if not translates and self.output_bias.counts == "larger_corpus":
@@ -185,7 +187,7 @@ class TrainingSettings(Settings):
                 )
         self._check_batches(translates)
         if self.learns_from_teachers and (translates or getattr(self.objective, "sentence_pairs", "none") != "none"):
-            expected = "null with task translation or sentence_pairs: teachers predict tokens of one text"
+            expected = "null with task translation or sentence_pairs, because teachers predict tokens of one text"
             raise refused("distillation", self.distillation, expected)
 
     @property
@@ -233,35 +235,33 @@ class TrainingSettings(Settings):
         steps = self.steps if self.budget is None else self._likely_steps(self.budget)
         require(steps <= MOST_STEPS, key, steps, f"at most {MOST_STEPS:,} steps")
         if self.steps is not ABSENT and self.steps and self.budget is not None:
-            raise refused("steps", self.steps, "no steps with `budget`, which determines them; 0 trains nothing")
+            raise RefusedError(
+                "steps",
+                "cannot be combined with `budget`, because the budget determines the number of steps; omit `steps`",
+            )
         if self.checkpoints_at and self.words_budget is None:
-            raise refused("checkpoints_at", self.checkpoints_at, "no word milestones without a `budget` in words")
+            raise RefusedError("checkpoints_at", "word milestones need a budget in words; set `budget.words_seen`")
         if self.checkpoints_at and self.early_stopping is not None:
-            raise refused(
+            raise RefusedError(
                 "early_stopping",
-                self.early_stopping,
-                "null with checkpoints_at, because the last checkpoint is the end of the training",
+                "cannot be combined with `checkpoints_at`, because the last word milestone is the end of the training",
             )
         if (most := self.words_budget) is not None and self.steps != 0:
             least = self.objective.sequences_of_step(
                 round(self.batch_size * self.initial_batch_fraction), self.sequence_length
             )
             if most < least:
-                raise refused(
-                    "budget.words_seen", most, f"at least a word for each of the {least:,} sequences of a step"
-                )
+                raise refused("budget.words_seen", most, f"at least {least:,} words, one for each sequence of a step")
             first = BABYLM_MARKS[0]
             if self.checkpoints_at == "babylm" and most < first:
-                expected = (
-                    f"numbers of words up to the {most:,} words of the budget: the first mark of babylm is {first:,}"
-                )
+                expected = f"numbers of words up to the budget of {most:,} words: the first of babylm is {first:,}"
                 raise refused("checkpoints_at", self.checkpoints_at, expected)
         if most is not None and self.checkpoints_at != "babylm":
             for words in self.checkpoints_at:
                 require(words <= most, "checkpoints_at", words, f"at most the {most:,} words of the budget")
         if self.milestones and self.steps is ABSENT:
-            raise refused(
-                "milestones", self.milestones, "none with `budget`: `checkpoints_at` sets the numbers of words"
+            raise RefusedError(
+                "milestones", "cannot be combined with `budget`; set numbers of words in `checkpoints_at` instead"
             )
 
     def _check_batches(self, translates: bool) -> None:
@@ -269,16 +269,17 @@ class TrainingSettings(Settings):
         named = {"long_sequence": (self.long_sequence,), "length_schedule": self.length_schedule}
         changes = [(key, change) for key, of_key in named.items() for change in of_key if change is not None]
         if self.long_sequence and self.length_schedule:
-            raise refused(
+            raise RefusedError(
                 "length_schedule",
-                self.length_schedule,
-                "no changes with long_sequence, which is itself a change of length",
+                "cannot be combined with `long_sequence`, because both keys change the sequence length",
             )
         fractions = [change.from_fraction for _, change in changes]
         if fractions != sorted(set(fractions)):
-            raise refused("length_schedule", fractions, "changes in ascending order of from_fraction")
+            raise refused(
+                "length_schedule", fractions, "changes of length with different `from_fraction`, in ascending order"
+            )
         if self.order is not None and (translates or self.length_schedule):
-            expected = "null with task translation or a length_schedule, which have an order of their own"
+            expected = "null with task translation or a length_schedule, because both have their own order"
             raise refused("order", self.order, expected)
         grows = self.initial_batch_fraction != 1
         for key, change in changes:
@@ -286,23 +287,23 @@ class TrainingSettings(Settings):
                 raise refused(
                     key,
                     change,
-                    "none with task translation, whose batches are made of target tokens of sentences of any length",
+                    "no change of length with the task translation, because its batch size counts target tokens",
                 )
             if self.batch_size % change.factor:
                 raise refused(
                     "batch_size",
                     self.batch_size,
-                    f"a multiple of {key}.factor ({change.factor}), so that every length sees as many tokens per step",
+                    f"a multiple of {key}.factor ({change.factor}), so that all steps have as many tokens",
                 )
         if grows and translates:
-            raise refused("initial_batch_fraction", self.initial_batch_fraction, "1 with task translation")
+            raise refused("initial_batch_fraction", self.initial_batch_fraction, "1 with the task translation")
         kinds, factors = self.objective.kinds, [change.factor for _, change in changes]
         least = math.ceil(len(kinds) * max(factors, default=1) / self.initial_batch_fraction)
         if self.batch_size < least:
             raise refused(
                 "batch_size",
                 self.batch_size,
-                f"at least {least}: every batch has a sequence of each kind ({', '.join(kinds)})",
+                f"at least {least}, because every batch has a sequence of each kind ({', '.join(kinds)})",
             )
 
 
@@ -326,10 +327,13 @@ class PretrainingSettings(TrainingSettings):
         if not self.ensemble:
             return
         require(len(self.ensemble) > 1, "ensemble", f"{len(self.ensemble)} model", "at least two models")
-        require(self.steps == 0, "ensemble", f"{len(self.ensemble)} models", "none without steps: 0")
+        require(self.steps == 0, "ensemble", f"{len(self.ensemble)} models", "an ensemble only with `steps: 0`")
         for key in ("initialise_from", "distillation"):
             require(
-                getattr(self, key) is None, key, getattr(self, key), "null with ensemble, whose members are finished"
+                getattr(self, key) is None,
+                key,
+                getattr(self, key),
+                "null with `ensemble`, because its members are finished",
             )
 
 

@@ -15,6 +15,7 @@ from hatchery.settings.base import (
     NonNegative,
     Positive,
     Range,
+    RefusedError,
     Settings,
     Share,
     ShareBelowOne,
@@ -126,7 +127,7 @@ class WeightAverageSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.weights == "equal" and self.decay != WeightAverageSettings.decay:
-            raise refused("decay", self.decay, "no such key with `weights: equal`")
+            raise RefusedError("decay", "cannot be combined with `weights: equal`, because equal weights have no decay")
 
     @property
     def averages_every_step(self) -> bool:
@@ -160,12 +161,16 @@ class CurriculumSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.by == "first_epoch" and self.first != "easy":
-            raise refused("first", self.first, "no such key with by: first_epoch, which measures no difficulty")
+            raise RefusedError(
+                "first", "cannot be combined with `by: first_epoch`, because this order measures no difficulty"
+            )
         for key, default in (("word_column", "word"), ("value_column", "value")):
-            if (value := getattr(self, key)) != default and self.by != "words":
-                raise refused(key, value, f"no such key with by: {self.by}, because only `by: words` uses this key")
+            if getattr(self, key) != default and self.by != "words":
+                raise RefusedError(
+                    key, f"cannot be combined with `by: {self.by}`, because only `by: words` uses this key"
+                )
         if (self.column is not None) != (self.by == "column"):
-            raise refused("column", self.column, "a name with `by: column`, and no such key with any other `by`")
+            raise refused("column", self.column, "a name if `by` is column, and null if `by` has another value")
 
 
 @dataclass(frozen=True)
@@ -183,7 +188,7 @@ class CurriculumChoice(CurriculumSettings):
         for key, given, by in (("model", self.model is not None, "loss"), ("words", self.words is not ABSENT, "words")):
             if given != (self.by == by):
                 value = getattr(self, key) if given else None
-                raise refused(key, value, f"a value with `by: {by}`, and no such key with any other `by`")
+                raise refused(key, value, f"a value if `by` is {by}, and no key `{key}` if `by` has another value")
 
 
 @dataclass(frozen=True)
@@ -219,11 +224,19 @@ class OutputBiasSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.smoothing + self.label_smoothing <= 0:
-            raise refused("smoothing", self.smoothing, "above 0: most labels are rare")
+            raise refused(
+                "smoothing",
+                self.smoothing,
+                "a number above 0, because the logarithm of a count of 0 is not finite",
+            )
         named = self.larger_corpus is not ABSENT
         if named != (self.counts == "larger_corpus"):
             given = self.larger_corpus if named else None
-            raise refused("larger_corpus", given, "a corpus if `counts` is larger_corpus, and no such key otherwise")
+            raise refused(
+                "larger_corpus",
+                given,
+                "a corpus if `counts` is larger_corpus, and no key `larger_corpus` if `counts` has another value",
+            )
         # The paper states its rule for all models, but for a bias of 0 the rule would scale the matrix to zero.
         if self.weight_scale in ("centred", "frobenius") and self.kind != "unigram":
             raise refused(

@@ -109,7 +109,7 @@ def test_a_pattern_that_no_model_is_called_is_told() -> None:
     analysis.check(settings_of("correlation", {"models": ["sm*"]}), study)
     with pytest.raises(ConfigError, match=r"models: got 'tiny\*', expected the name of a model of this study"):
         analysis.check(settings_of("correlation", {"models": ["tiny*"]}), study)
-    with pytest.raises(ConfigError, match="tabulated: got true, expected it with a `paper` only"):
+    with pytest.raises(ConfigError, match="tabulated: got true, expected false without a `paper`"):
         settings_of("correlation", {"tabulated": True})
 
 

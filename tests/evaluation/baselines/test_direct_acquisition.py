@@ -114,7 +114,10 @@ def test_what_is_no_training_is_one_line(model_manifest: Path, data: Path, tmp_p
             tmp_path / "no",
             "model: got .*no', which contains no manifest.json, expected a mapping from the number of words",
         ),
-        (model_manifest.parent, "this training kept no checkpoints with counted words, expected a mapping"),
+        (
+            model_manifest.parent,
+            "this training stored no checkpoints with a recorded number of words, expected a mapping",
+        ),
         ({}, "model: got an empty mapping"),
         ({"chck_1M": "a"}, "model: got the key 'chck_1M', expected the number of words seen"),
         (nn.Linear(1, 1), "model: got Linear, expected a mapping"),

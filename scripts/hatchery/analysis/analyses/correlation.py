@@ -68,7 +68,7 @@ class CorrelationSettings(FrontierSettings):
     values."""
 
     def __post_init__(self) -> None:
-        require(not self.tabulated or bool(self.paper), "tabulated", self.tabulated, "it with a `paper` only")
+        require(not self.tabulated or bool(self.paper), "tabulated", self.tabulated, "false without a `paper`")
 
 
 def check(settings: CorrelationSettings, study: Study) -> None:

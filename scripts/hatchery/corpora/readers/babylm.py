@@ -151,9 +151,14 @@ class BabylmOptions(Settings):
         corpora = PREPARED if self.edition == 2024 else NORMALISERS
         require(self.corpus in corpora, "corpus", self.corpus, f"one of edition {self.edition}: {', '.join(corpora)}")
         is_read = self.edition == 2023 or self.reading == "corrected"
-        require(is_read, "reading", self.reading, "corrected since edition 2024, for which nothing is published")
+        require(is_read, "reading", self.reading, "corrected, because edition 2024 has no published preparation")
         named = self.speakers or (self.edition == 2024 and self.corpus in WITH_SPEAKERS)
-        require(named, "speakers", self.speakers, f"true but for edition 2024 of {' and '.join(WITH_SPEAKERS)}")
+        require(
+            named,
+            "speakers",
+            self.speakers,
+            f"true, because only {' and '.join(WITH_SPEAKERS)} of edition 2024 have speakers",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

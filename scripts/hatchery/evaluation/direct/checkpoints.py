@@ -67,7 +67,7 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
         )
     words = _words_at_checkpoints(made)
     if not words:
-        raise ConfigError(f"{path}: this training kept no checkpoints with counted words, {EXPECTED}")
+        raise ConfigError(f"{path}: this training stored no checkpoints with a recorded number of words, {EXPECTED}")
 
     def opened(name: str) -> Pretrained:
         # The run's manifest holds the training settings, and the digests of all files.

@@ -35,7 +35,7 @@ class SurprisalSettings(Settings):
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
     """Cleaning of the texts before scoring, as in corpora; use the value of the model's corpus. encoding repairs wrong
     decodings. minimal also makes quotes straight, and unifies ligatures, widths and accents. full also simplifies
-    dashes and no-break spaces, and joins words that are written apart."""
+    dashes and no-break spaces, and removes spaces before contractions."""
     separator: NotEmpty | None = None
     """Separator of words, removed before scoring; null splits words at white space, which remains part of the text. Use
     a separator for languages without spaces and for your own word boundaries; then write spaces in addition to it

@@ -63,7 +63,9 @@ def read_definition(text: str, where: str) -> Definition:
         definition = json.loads(text)
         vocabulary, kind = definition["model"]["vocab"], definition["model"]["type"]
     except (ValueError, KeyError, TypeError) as error:
-        raise TokenizationError(f"{where}: not a tokenizer: {type(error).__name__} at {error}") from error
+        raise TokenizationError(
+            f"{where}: not a tokenizer: a key is missing or has a wrong type ({type(error).__name__}: {error})"
+        ) from error
     if not vocabulary or not isinstance(kind, str):
         raise TokenizationError(f"{where}: not a tokenizer: its model has no vocabulary")
     return dict(definition)

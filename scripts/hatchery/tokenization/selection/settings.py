@@ -34,7 +34,9 @@ class CandidateKeys(Settings):
     """Name of the type in the table of published values; null shows no published values."""
 
     def __post_init__(self) -> None:
-        require(list(self.sizes) == sorted(set(self.sizes)), "sizes", list(self.sizes), "rising sizes")
+        require(
+            list(self.sizes) == sorted(set(self.sizes)), "sizes", list(self.sizes), "different sizes in ascending order"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,9 @@ class CandidateType(CandidateKeys):
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from error
         if settings.sentences_limit is not None:
-            raise ConfigError(f"{where}: sentences_limit: a sweep trains and counts on all lines, so it must be null")
+            raise ConfigError(
+                f"{where}: sentences_limit: expected null, because a sweep trains and counts on all lines"
+            )
         return settings
 
 

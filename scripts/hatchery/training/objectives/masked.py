@@ -79,14 +79,21 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         """Refuse values of `rates`, `preference` and `labelled_share` that contradict other keys."""
         if self.rates is not None:
             for key, default in (("mask_probability", 0.15), ("final_mask_probability", None)):
-                if (value := getattr(self, key)) != default:
-                    raise refused(key, value, "no such key with `rates`, which sets the shares of hidden tokens")
+                if getattr(self, key) != default:
+                    raise RefusedError(
+                        key, "cannot be combined with `rates`, because `rates` sets the shares of hidden tokens"
+                    )
         diffusion = self.rates is not None and self.rates.weights == "diffusion"
         for key, asked in (("rates", diffusion), ("preference", self.preference is not None)):
             if not asked:
                 continue
             value = getattr(self, key)
-            require(self.kind == "subword", "kind", self.kind, f"subword with {key}: each token is hidden by itself")
+            require(
+                self.kind == "subword",
+                "kind",
+                self.kind,
+                f"subword with `{key}`, because each token is hidden separately",
+            )
             require(self.sentence_pairs == "none", "sentence_pairs", self.sentence_pairs, f"none with {key}")
             odd = self.padding_in_loss or self.special_tokens_maskable
             require(not odd, key, value, "null with padding_in_loss or special_tokens_maskable")
