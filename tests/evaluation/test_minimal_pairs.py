@@ -224,7 +224,10 @@ def test_a_line_without_its_partner_is_named(make_source, content, message):
     ("settings", "message"),
     [
         ({"format": "rows"}, "columns: got null, expected {good: ..., bad: ...} with the format rows"),
-        ({"good_line": "first"}, "good_line: got 'first', expected null: it belongs to the format alternating_lines"),
+        (
+            {"good_line": "first"},
+            "good_line: got 'first', expected null, because only the format alternating_lines has this key",
+        ),
     ],
 )
 def test_a_format_has_its_own_keys_only(settings, message):

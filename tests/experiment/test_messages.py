@@ -68,12 +68,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "a budget below the first mark": (
             "  steps: 700\n",
             "  budget: {words_seen: 999999}\n  checkpoints_at: babylm\n",
-            "checkpoints_at: got 'babylm', expected numbers of words up to the 999,999 words of the budget: the first",
+            "checkpoints_at: got 'babylm', expected numbers of words up to the budget of 999,999 words: the first",
         ),
         "a budget of less than a step": (
             "  steps: 700\n",
             "  budget: {words_seen: 31}\n",
-            "pretraining.budget.words_seen: got 31, expected at least a word for each of the 32 sequences of a step",
+            "pretraining.budget.words_seen: got 31, expected at least 32 words, one for each sequence of a step",
         ),
         "a no-break space before a key": (
             "  batch_size: 32",

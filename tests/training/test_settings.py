@@ -51,7 +51,7 @@ def test_impossible_settings_are_refused_with_the_key(
 def test_a_batch_of_an_objective_with_two_kinds_of_sequences_has_both() -> None:
     long = LongSequenceSettings(from_fraction=0.5, factor=4)
     for too_small, fits, changes in ((1, 2, {}), (4, 8, {"long_sequence": long})):
-        with pytest.raises(RefusedError, match=rf"at least {fits}: every batch has a sequence of each kind"):
+        with pytest.raises(RefusedError, match=rf"at least {fits}, because every batch has a sequence of each kind"):
             TrainingSettings(steps=4, batch_size=too_small, objective=HybridSettings(), **changes)
         for objective in (HybridSettings(), MaskedSettings()):
             TrainingSettings(steps=4, batch_size=fits, objective=objective, **changes)

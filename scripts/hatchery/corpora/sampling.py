@@ -125,8 +125,8 @@ def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int
     this number."""
     if (settings.characters is None) == (size_of is None):
         raise ConfigError(
-            "characters, size_of: expected either `characters`, a number of characters, or `size_of`, a corpus of the "
-            "wanted size, but not both"
+            "characters, size_of: expected exactly one of `characters`, a number of characters, and `size_of`, a "
+            "corpus of the wanted size"
         )
     if size_of is None:
         return settings.characters or 0
