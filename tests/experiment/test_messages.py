@@ -277,7 +277,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "leaving out a run that is not there": (
             "leave_out: [away_begins]",
             "leave_out: [away_begin]",
-            "translation.leave_out: got 'away_begin', expected a run; did you mean 'away_begins'? There are: no_bias, "
+            "translation.leave_out: got 'away_begin', no such run; did you mean 'away_begins'? There are: no_bias, "
             "zero, unigram, unigram_as_published, unigram_larger, away_begins, away",
         ),
         "leaving out everything": (
