@@ -130,7 +130,8 @@ def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(
     folder: Path, stage: str, corpus: str, made_from: str
 ) -> None:
     planned = jobs()
-    expected = f"'{corpus}' is made from `{made_from}`; request {planned.results.of.corpus(corpus)}"
+    path = planned.results.of.corpus(corpus)
+    expected = f"'{corpus}' is made from `{made_from}`, so its manifest has another path; request {path}"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         planned.call(stage, corpus=corpus)
 
@@ -148,7 +149,9 @@ def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(
 def test_unknown_models_tasks_and_addresses_are_told_with_what_there_is(place: str, message: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match=message):
         kept("tiny", place)
-    with pytest.raises(ConfigError, match=r"tiny-0123456789abcdef: no requested result .*; request results/"):
+    with pytest.raises(
+        ConfigError, match="tiny-0123456789abcdef: this path belongs to no known result; request"
+    ):
         jobs().call_at("tiny-0123456789abcdef")
 
 
