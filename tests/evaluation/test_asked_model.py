@@ -247,7 +247,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert "got 3, expected a number from 1 to 2" in answers[10]
     assert "no model is called 'a-s2'; did you mean 'a-s1'?" in answers[11]
     assert answers[12].strip() == "b"
-    assert "put a word in place of ____" in answers[13]
+    assert "write a word in place of ____" in answers[13]
     assert "predicts from left to right" in answers[14]
     command[4] = "min"
     refused = subprocess.run(command, capture_output=True, text=True, timeout=100)

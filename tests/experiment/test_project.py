@@ -207,7 +207,7 @@ def test_a_variant_states_what_differs_from_its_file_or_from_the_base_that_it_na
             "other",
             "variants.other: base: got 'other', whose own base leads back to 'other'",
         ),
-        ({"variants": {"rte": {}}}, "rte", "variants.rte: {configuration}/tasks/rte.yaml has a task of this name, too"),
+        ({"variants": {"rte": {}}}, "rte", "variants.rte: {configuration}/tasks/rte.yaml has a task of the same name"),
     ],
 )
 def test_a_mistake_in_a_variant_is_told_with_its_place(

@@ -131,7 +131,7 @@ def test_a_damaged_milestone_is_made_again_when_the_run_goes_on(make_command: Ma
     process.send_signal(signal.SIGKILL if then == "killed" else signal.SIGCONT)
     told = f"{path}: the content differs from its checksum"
     assert (told in process.communicate(timeout=60)[1]) == (then == "continued")
-    assert f"warning: {told}; going back to the beginning to make this milestone again" in command.finish()
+    assert f"warning: {told}; training goes back to the beginning to make this milestone again" in command.finish()
     assert command.digests() == whole.digests()
 
 

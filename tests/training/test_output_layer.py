@@ -343,7 +343,7 @@ def test_what_is_no_distribution_over_all_types_is_refused(unigram: np.ndarray) 
 def test_development_sequences_without_a_label_are_refused(make_engine, development, unigram) -> None:
     batch = development.batches[0]
     unlabelled = {**batch, "labels": torch.full_like(batch["labels"], UNLABELLED)}
-    with pytest.raises(TrainingError, match="no position"):
+    with pytest.raises(TrainingError, match="have no labelled tokens"):
         DivergenceProbe([unlabelled], unigram).score(make_engine())
 
 

@@ -348,7 +348,7 @@ def test_a_corpus_of_a_selection_is_planned_and_its_raw_inputs_are_those_of_both
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("corpus: demo\noptions: {format: text}\n", "options: cannot be set next to `corpus`"),
+        ("corpus: demo\noptions: {format: text}\n", "options: cannot be combined with `corpus`"),
     ],
 )
 def test_a_selection_of_both_kinds_is_refused(configuration: Path, text: str, message: str) -> None:

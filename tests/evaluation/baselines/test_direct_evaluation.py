@@ -309,7 +309,7 @@ def test_every_mistake_is_one_line_that_says_what_to_do(made, stored, tmp_path):
         (lambda: hatchery.evaluate(model, frame), "columns: got a table with s, expected good and bad, or sentence_g"),
         (
             lambda: hatchery.evaluate(model, "babylm_2026_comps"),
-            "data: got none with .*comps., expected the file or folder",
+            "data: got none, expected the file or folder with the data of .babylm_2026_comps.",
         ),
         (lambda: hatchery.evaluate(model, "blimp", tmp_path / "no"), "no: data: no such file or folder"),
         (lambda: hatchery.evaluate(model, "blimp", tmp_path, files="*.x"), r"no file matches '\*\.x'"),

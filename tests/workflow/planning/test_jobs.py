@@ -149,9 +149,7 @@ def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(
 def test_unknown_models_tasks_and_addresses_are_told_with_what_there_is(place: str, message: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match=message):
         kept("tiny", place)
-    with pytest.raises(
-        ConfigError, match="tiny-0123456789abcdef: this path belongs to no known result; request"
-    ):
+    with pytest.raises(ConfigError, match="tiny-0123456789abcdef: this path belongs to no known result; request"):
         jobs().call_at("tiny-0123456789abcdef")
 
 
