@@ -109,7 +109,7 @@ def test_the_table_of_the_natural_bias_paper_says_what_its_experiments_do(projec
         name for name in project.names("experiment") if name.startswith("natural_bias") and "_mini" not in name
     ]
     steps = {project.experiment(name).pretraining.steps for name in experiments}
-    assert told["training steps"].startswith(" ".join(f"{number:,}" for number in steps) + " in every experiment")
+    assert told["training steps"].startswith(" ".join(f"{number:,}" for number in steps) + " steps in every experiment")
     assert "development_translations" in told["chosen weights"]
     wmt, other = (project.experiment(f"natural_bias_{name}").pretraining for name in ("wmt14_de_en", "iwslt14_de_en"))
     assert told["batches"].startswith(f"{other.batch_size:,} target tokens; {wmt.batch_size:,} for WMT")
