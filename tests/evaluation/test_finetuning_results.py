@@ -68,7 +68,7 @@ def test_kept_runs_that_were_exchanged_are_made_again(tmp_path, capsys):
         (tmp_path / old).rename(tmp_path / new)
     for store in stores:
         assert store.load([(12, 3e-05)]) == {}
-        assert " of other runs...; run again" in capsys.readouterr().err
+        assert " of other runs...; this fine-tuning is run again" in capsys.readouterr().err
 
 
 def test_seeds_and_learning_rates_have_files_of_their_own(tmp_path):
