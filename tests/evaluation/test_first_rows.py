@@ -186,7 +186,9 @@ def test_a_small_file_is_read_to_its_end(folder: Path) -> None:
     assert "train.jsonl:1601: the label 'unheard'" in (first_problem(build(TaskSettings, written()), folder) or "")
 
 
-@pytest.mark.parametrize(("drawn", "expected"), [(3, None), (4, "drawn: got 4, expected at most 3, the texts")])
+@pytest.mark.parametrize(
+    ("drawn", "expected"), [(3, None), (4, "drawn: got 4, expected at most 3, the number of texts")]
+)
 def test_a_text_that_a_figure_cannot_show_is_noticed_before_training(
     tmp_path: Path, drawn: int, expected: str | None
 ) -> None:

@@ -223,7 +223,7 @@ def test_a_line_without_its_partner_is_named(make_source, content, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"format": "rows"}, "columns: got null, expected {good: ..., bad: ...} with the format rows"),
+        ({"format": "rows"}, "columns: got null, expected {good: ..., bad: ...}"),
         (
             {"good_line": "first"},
             "good_line: got 'first', expected null, because only the format alternating_lines has this key",
