@@ -91,7 +91,7 @@ def test_what_manifests_say_steers_no_terminal(trace: Trace, toy: Any) -> None:
         (["--model", "ltg_bert"], "2 rows match; select one by --row or --model, --suite, --task, --metric"),
         (
             ["--cell", "elc_bert/pairs/binding/accuracy_percent/5"],
-            "expected model/suite/task/metric or the first parts",
+            "expected model/suite/task/metric or the first parts of this pattern",
         ),
     ],
 )
