@@ -129,7 +129,7 @@ def test_shards_with_unknown_special_tokens_are_refused(copied: Path, record: ob
 
 @pytest.mark.parametrize("index", [-1, 90, 1000])
 def test_documents_outside_of_the_split_do_not_exist(tokens: Path, index: int) -> None:
-    with pytest.raises(IndexError, match=f"document {index} of 90"):
+    with pytest.raises(IndexError, match=f"got {index}, expected 0 to 89 in split .train."):
         TokenShards.open(tokens, "train").document(index)
 
 
