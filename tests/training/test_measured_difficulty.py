@@ -147,7 +147,7 @@ def test_a_packed_sequence_has_the_mean_level_of_its_texts(token_data: Any, with
     )
     found = DocumentValues(with_levels, token_data.tokens, "level")(examples)
     lengths = TokenShards.open(token_data.tokens, "train").document_lengths().tolist()
-    # By hand: every document needs its tokens and two special tokens; the second sequence begins where 200 are full.
+    # By hand: a document fills its tokens and two special tokens; the second sequence begins when 200 are filled.
     filled, inside = 0, []
     for number, length in enumerate(lengths):
         inside.append(7.0 * number % 120)

@@ -18,7 +18,7 @@ from hatchery.settings.base import Settings
 from hatchery.typed import build
 
 SMALL_BYTES = 1 << 20
-"""Largest total size, in bytes, up to which files are read completely."""
+"""Maximum total size of files that are read completely, in bytes."""
 
 HEAD_BYTES = 64 << 10
 """Number of bytes that are read of a text file of more than SMALL_BYTES."""

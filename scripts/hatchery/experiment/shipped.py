@@ -20,8 +20,8 @@ LINKED = ("published", "paper_tables")
 
 
 def shipped_for(folder: Path) -> Path | None:
-    """Return the folder of the shipped configuration for a project's `config/`; None for the checkout's own
-    configuration.
+    """Return the folder of the shipped configuration, which adds to a project's own `config/`. Return None if
+    `config/` is itself the shipped configuration.
     """
     if (copy := folder / COPY).is_dir():
         return copy

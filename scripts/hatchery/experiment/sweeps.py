@@ -43,7 +43,7 @@ class MadeRun:
     base: str
     """Name of the run that contains the sweeps in the file."""
     label: str = ""
-    """Label for readers: `rv, H 256 L 8, untrained`; empty for a run that was not generated."""
+    """Label of the run for readers, such as `rv, H 256 L 8, untrained`; empty for a run that no grid generated."""
     set: str = ""
     variant: str = ""
     """`set` is the grid set that contains the run's row, `variant` the grid variant."""

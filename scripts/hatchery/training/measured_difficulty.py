@@ -175,35 +175,35 @@ class DocumentValues:
 
 
 @lru_cache(maxsize=2)
-def _document_means(examples: "PaddedExamples", of: DocumentValues) -> np.ndarray:
-    values = values_of_documents(of)
+def _document_means(examples: "PaddedExamples", documents: DocumentValues) -> np.ndarray:
+    values = values_of_documents(documents)
     texts = (examples.texts(0, 0, index) for index in range(len(examples)))
     means = [float(values[[part.number for part in parts]].mean()) for parts in texts]
     return np.array(means, dtype=np.float64)
 
 
-def values_of_documents(of: DocumentValues) -> np.ndarray:
+def values_of_documents(documents: DocumentValues) -> np.ndarray:
     """Return the value of every encoded training document, in the order of the token shards: float64 [documents].
 
     Raises ConfigError for an unknown column and for a document without a value.
     """
-    corpus = read_manifest(of.corpus)
+    corpus = read_manifest(documents.corpus)
     columns = list(corpus.measures.get(NUMERIC_COLUMNS, ()))
-    if of.column not in columns:
-        known = f"{alternatives(of.column, columns)} among the `numeric_columns` of {of.corpus}"
-        raise ConfigError(f"order.column: got {of.column!r}{known}")
+    if documents.column not in columns:
+        known = f"{alternatives(documents.column, columns)} among the `numeric_columns` of {documents.corpus}"
+        raise ConfigError(f"order.column: got {documents.column!r}{known}")
     values: dict[str, float | None] = {}
     for path in corpus.files(".parquet", "train-"):
-        table = read_table(path, ["doc_id", NUMBER + of.column])
+        table = read_table(path, ["doc_id", NUMBER + documents.column])
         values.update(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
-    shards = TokenShards.open(of.tokens, "train")
+    shards = TokenShards.open(documents.tokens, "train")
     found = []
     for index in range(len(shards)):
         value = values.get(shards.doc_id(index))
         if value is None:
             raise ConfigError(
-                f"order.column: the document {shards.doc_id(index)!r} of {of.corpus} has no value in the column "
-                f"{of.column!r}; expected the column among `numeric_columns` of the document's source"
+                f"order.column: the document {shards.doc_id(index)!r} of {documents.corpus} has no value in the column "
+                f"{documents.column!r}; expected the column among `numeric_columns` of the document's source"
             )
         found.append(value)
     return np.array(found, dtype=np.float64)

@@ -50,8 +50,8 @@ def encode_task(
     vocabulary: frozenset[str] | None,
     tokenizer: TextTokenizer,
 ) -> EncodedTask:
-    """Read and encode the task, and the tasks of `settings.transfer`, which only score its models; `sources` has a
-    source per task name.
+    """Read and encode the task, and the tasks of `settings.transfer`, on which the fine-tuned models are only scored.
+    `sources` maps each task's name to its raw input.
 
     Raises ConfigError for a missing or superfluous source and for an unusable label mapping; EvaluationError naming
     file and line for wrong data.

@@ -117,8 +117,8 @@ def _trained_otherwise(evaluated: Evaluated) -> str:
 
 
 def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None) -> float | None:
-    """Return the unigram baseline's value of a metric, from a loss in nats per token; the text has `per_byte` tokens
-    per byte."""
+    """Return the unigram baseline's value of a metric. `loss` is the baseline's loss in nats per token, and `per_byte`
+    the number of tokens per byte of the text."""
     known = {} if loss is None else {"loss_nats": loss, "perplexity": math.exp(loss)}
     if loss is not None and per_byte is not None:
         known[BITS_PER_BYTE] = bits_per_byte(loss, per_byte)

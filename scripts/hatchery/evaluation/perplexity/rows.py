@@ -50,7 +50,7 @@ class Measured(Record):
 
     @classmethod
     def metrics(cls) -> dict[str, tuple[str, Metric]]:
-        """Map the name of each measurement to its column and its metric, in the order of the columns."""
+        """Return the column and the metric of each measurement, by name of the measurement, in the order of columns."""
         table: Any = cls
         marked = {column: markers_of(hint, Metric) for column, hint in hints_of(table).items()}
         return {
