@@ -162,7 +162,10 @@ def test_a_marked_word_that_is_cut_away_points_at_the_first_token(tokenizer):
     ("examples", "message"),
     [
         ([Example((), 0, where="f:1")], "f:1: the row has no text"),
-        ([texts("old", marked=(MarkedSpan(0, 3, 3),), where="f:2")], "no token covers the marked characters"),
+        (
+            [texts("old", marked=(MarkedSpan(0, 3, 3),), where="f:2")],
+            r"f:2: no token covers the marked characters \[3, 3\)",
+        ),
         ([texts("old", marked=(MarkedSpan(0, 0, 3),)), texts("old", where="f:3")], "f:3: marked words: got 0"),
     ],
     ids=["no_text", "empty_mark", "missing_mark"],

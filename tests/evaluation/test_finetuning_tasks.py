@@ -305,7 +305,10 @@ def test_both_mappings_under_both_rules(labels, rule, expected):
     ("labels", "message"),
     [
         ({"entailment": ("entailment",)}, "got entailment, expected the task's labels entailment, non-entailment"),
-        ({**COMMON, "entailment": ("entails",)}, "labels.entailment: got 'entails', expected a label of the fine"),
+        (
+            {**COMMON, "entailment": ("entails",)},
+            "labels.entailment: got 'entails', expected a label of the fine-tuned model: entailment, neutral",
+        ),
         ({**COMMON, "non-entailment": ("neutral",)}, "the model's label 'contradiction' is listed 0 times"),
         ({**COMMON, "entailment": ("entailment", "neutral")}, "the model's label 'neutral' is listed 2 times"),
     ],

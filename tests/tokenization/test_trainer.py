@@ -213,7 +213,10 @@ def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> N
         ({"pre_tokenizer": "ltg_bnc"}, "continuing_subword_prefix: ltg_bnc does not mark word starts"),
         ({"kind": "byte_bpe", "pre_tokenizer": "metaspace"}, "pre_tokenizer: byte_bpe needs byte_level"),
         ({"kind": "bpe"}, "pre_tokenizer: bpe needs metaspace"),
-        ({"kind": "byte_bpe", "continuing_subword_prefix": "@@"}, "continuing_subword_prefix: got a prefix"),
+        (
+            {"kind": "byte_bpe", "continuing_subword_prefix": "@@"},
+            "continuing_subword_prefix: got a prefix, expected an empty text, because byte_bpe has no",
+        ),
         ({"vocabulary_size": 262}, "vocabulary_size: 262 is too small"),
         ({"special_tokens": ["[UNK]", "[PAD]"]}, "special_tokens: got "),
     ],
