@@ -1,4 +1,4 @@
-"""First-pass durations of readers in the columns of MECO (docs/evaluation.md, "MECO"), for the generated languages.
+"""First-pass durations of readers in the columns of MECO (docs/reading_times.md, "MECO"), for the generated languages.
 
 Longer and rarer words have longer durations, by amounts that differ between readers. Some durations are missing.
 """
