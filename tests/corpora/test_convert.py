@@ -17,8 +17,8 @@ from stage_command import stage_command
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import read_tables
-from hatchery.corpora.convert import file_groups
 from hatchery.corpora.documents import RawDocument, ReaderContext, count_words
+from hatchery.corpora.file_groups import file_groups
 from hatchery.corpora.readers import READERS, reader_and_options
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.corpora.stages.convert_corpus import convert_corpus
@@ -110,7 +110,7 @@ def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: di
 def test_two_processes_give_the_bytes_of_one(
     manifests: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hatchery.corpora.convert.GROUP_BYTES", 20_000)
+    monkeypatch.setattr("hatchery.corpora.file_groups.GROUP_BYTES", 20_000)
     for name, workers in (("one", 1), ("two", 2)):
         convert(BNC_AND_TEXT, manifests, tmp_path / name / "manifest.json", workers)
     assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
@@ -129,7 +129,7 @@ def test_an_exact_number_of_development_texts_is_met(manifests: dict[str, Path],
 def test_a_killed_conversion_goes_on_with_the_files_that_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hatchery.corpora.convert.GROUP_BYTES", 1)
+    monkeypatch.setattr("hatchery.corpora.file_groups.GROUP_BYTES", 1)
     raw = tmp_path / "raw"
     raw.mkdir()
     for index in range(6):
@@ -221,7 +221,7 @@ def test_every_reader_is_called_like_its_file_and_has_documented_options(name: s
 # The second file finds room for little more than the program.
 LIMITED = """
 import resource
-from hatchery.corpora import convert
+from hatchery.corpora import convert, file_groups
 
 read = convert.write_documents
 
@@ -231,7 +231,7 @@ def limited(group, path):
         resource.setrlimit(resource.RLIMIT_AS, (size * 1024 + (40 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
     return read(group, path)
 
-convert.GROUP_BYTES = 1 << 20
+file_groups.GROUP_BYTES = 1 << 20
 convert.write_documents = limited
 """
 

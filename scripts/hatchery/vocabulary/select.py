@@ -23,9 +23,9 @@ from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parallel_map import Part, make_parts
 from hatchery.artifacts.parquet import ShardWriter, read_groups
-from hatchery.corpora.convert import GROUP_BYTES, opened
 from hatchery.corpora.corpus_writer import write_csv
 from hatchery.corpora.documents import Rejections, chosen_samples
+from hatchery.corpora.file_groups import GROUP_BYTES, opened
 from hatchery.errors import ConfigError
 from hatchery.progress import Progress
 from hatchery.vocabulary.comparison import REASONS

@@ -18,8 +18,8 @@ from pathlib import Path
 from hatchery.artifacts.manifests import OutputFile, read_manifest
 from hatchery.artifacts.parallel_map import Facts
 from hatchery.artifacts.parquet import read_groups
-from hatchery.corpora.convert import opened
 from hatchery.corpora.documents import Rejections, chosen_samples
+from hatchery.corpora.file_groups import opened
 from hatchery.corpora.raw_texts import RawTextOptions, raw_text_files, raw_texts
 from hatchery.corpora.sentences import open_splitter
 from hatchery.raw.registration import RawSource

@@ -47,7 +47,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     """Return the files that the stage reads from a source: for a corpus source, the reader's files with their
     companions; for a sentence model, its parameters; for evaluation data, all files.
     """
-    from hatchery.corpora.convert import files_of
+    from hatchery.corpora.file_groups import files_of
     from hatchery.corpora.sentences import parameter_files
 
     built = build(ConvertSettings, stage_body(settings), "convert_corpus")
