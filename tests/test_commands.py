@@ -135,6 +135,7 @@ def test_a_mistake_is_one_line_and_a_wrong_option_is_the_librarys(repository: Pa
     assert line.startswith("error: data: got none, and data.mine.path in config.yaml is nowhere, which does not exist")
 
 
+@pytest.mark.slow
 def test_train_makes_a_model_of_a_file_and_prints_its_last_losses(repository: Path, tmp_path: Path) -> None:
     def train(*more: str) -> str:
         """In a process of its own: other tests of this session have opened a process group."""

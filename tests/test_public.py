@@ -49,6 +49,7 @@ def test_importing_loads_none_of_the_large_packages_and_the_package_experiment_s
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_package_holds_every_file_of_the_library_and_leaves_the_checkout_as_it_was(
     repository: Path, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def snakemake(folder: Path) -> subprocess.CompletedProcess[str]:
     return forked.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_workflow_stops_at_a_lost_file_and_its_remedy_makes_it_anew(tmp_path: Path, repository: Path) -> None:
     for name, text in (("Snakefile", SNAKEFILE), ("page.py", READER)):
         filled = text.format(scripts=str(repository / "scripts"), python=sys.executable)

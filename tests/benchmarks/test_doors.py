@@ -22,6 +22,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_our_programs_print_the_numbers_of_a_few_lines_with_the_library(folder: Path) -> None:
     works = doors.works(2)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder / "gpt2").eval()

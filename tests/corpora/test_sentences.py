@@ -266,6 +266,7 @@ def recipe(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_trainings_under_different_hash_seeds_give_one_digest(
     repository: Path, tmp_path: Path, archive: Path, recipe: Path
 ) -> None:

@@ -155,6 +155,7 @@ def test_folders_in_which_stages_write_for_several_experiments_are_reserved_and_
     assert not {"demo", "strict", "experiment"} & reserved_names()
 
 
+@pytest.mark.slow
 def test_a_run_whose_tests_are_all_skipped_fails_and_says_so(repository: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/modeling/test_kernels.py"]
     outcome = subprocess.run(command, cwd=repository, env={**os.environ, "TRITON_INTERPRET": "0"}, **CAPTURED)

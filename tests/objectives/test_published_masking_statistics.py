@@ -19,7 +19,7 @@ from hatchery.training.objectives.masked import MaskedSettings
 
 SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])
 VOCAB_SIZE, FIRST_CONTINUATION = 1000, 606
-PUBLISHED_PASSES, PASSES = 5, 20
+PUBLISHED_PASSES, PASSES = 5, 10
 LAYOUTS = ("full_128", "full_512", "one_third_padding_128")
 MASKERS = {
     "subword": MaskedSettings("subword", "as_published"),

@@ -67,6 +67,7 @@ def train_changed(small: SimpleNamespace, corpus: Path, folder: Path, **changes:
     return manifest
 
 
+@pytest.mark.slow
 def test_six_trainings_with_other_threads_hash_seeds_and_line_orders_give_the_same_bytes(
     small: SimpleNamespace, tmp_path: Path, repository: Path
 ) -> None:

@@ -20,6 +20,7 @@ from hatchery.training.topology import SINGLE_PROCESS
 Make = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_a_killed_run_keeps_its_steps_and_ends_like_one_with_so_many_steps(make_command: Make) -> None:
     timed = make_command({"checkpoint_interval_steps": 1}, budget={"minutes": 0.02})
     del timed.settings["steps"]

@@ -42,6 +42,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_summaries_of_all_experiments_can_be_planned_in_one_call(project: Path) -> None:
     planned = planned_rules(project, *(f"results/{experiment}/summary.csv" for experiment in EXPERIMENTS))
     assert planned["summarise"] == len(EXPERIMENTS)

@@ -71,6 +71,7 @@ def test_files_of_stages_import_neither_what_computes_nor_what_plans(repository:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_a_stage_is_added_by_a_file(tmp_path: Path, repository: Path) -> None:
     folder = make_project(tmp_path / "project", repository)
     (folder / "scripts").unlink()

@@ -158,6 +158,7 @@ def test_a_prior_over_the_labels_is_where_an_uninformed_head_starts(make_head, c
         assert loss == pytest.approx(entropy(counts / counts.sum()), rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in HEADS if name != "multiple_choice"])
 def test_the_traced_graph_computes_the_same(make_head, cases, name):
     """In one graph, where no value can be looked at, as on a GPU. Choices that exist are counted, so they stay out."""

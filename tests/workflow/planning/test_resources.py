@@ -300,6 +300,7 @@ def test_profiles_are_found_by_their_names_from_the_top_of_the_checkout(reposito
     assert not {"default-resources", "resources", "executor", "jobs", "retries"} & default.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [1, 2])
 def test_jobs_of_one_machine_share_no_gpu_under_the_profile_unless_they_may(repository, tmp_path, monkeypatch, each):
     for name, target in (("gpus", "workflow/profiles/gpus"), ("scripts", "scripts"), ("config", "config")):

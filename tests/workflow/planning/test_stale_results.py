@@ -43,6 +43,7 @@ def made(output: Path, **settings: int) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_after_a_clock_was_set_back_what_is_older_than_its_input_is_named_and_the_cure_holds(
     tmp_path: Path, repository: Path
 ) -> None:

@@ -23,6 +23,7 @@ from hatchery.workflow.other_workflow import other_workflow
 Say = Callable[..., tuple[int, list[str]]]
 
 
+@pytest.mark.slow
 def test_each_job_has_one_line_and_the_details_are_in_the_log(say: Say, folder: Path) -> None:
     status, lines = say("join")
     assert status == 0
