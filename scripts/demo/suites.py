@@ -174,7 +174,7 @@ _OTHERS: tuple[tuple[str, str, Sets], ...] = (
         "msgs/{task}",
         {of.stem: {"train": (of.task("train"), 1), "validation": (of.task("test"), 1.5)} for of in DATASETS},
     ),
-    # Training and evaluation file have about the same size, as published.
+    # HANS is distributed as a training file and an evaluation file of the same size.
     ("hans/{split}.jsonl", "hans", {"hans": {"train": (inference.hans, 1), "validation": (inference.hans, 1)}}),
 )
 

@@ -200,9 +200,9 @@ def order_matrix(
     replaces the number of comparisons, for example by the number in several matrices.
 
     The bounds are too low for few runs (see `OrderEstimate.bound`), which the correction does not change. Among five
-    equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and below
-    0.2 in 2 of 10 (4 of 10). Raises EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid
-    settings.
+    equal models with nine runs each, "corrected" puts some cell below 0.5 in about 6 of 10 matrices and below 0.2 in 2
+    of 10; "as_published" does so in 9 and 4 of 10. Raises EvaluationError, naming the pair, for invalid scores, and
+    ConfigError for invalid settings.
     """
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")

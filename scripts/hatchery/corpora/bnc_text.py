@@ -128,8 +128,8 @@ class WrittenBody:
         self._page = page
 
     def text(self, element: etree._Element) -> None:
-        """Write the children of `wtext`. As published, a caption that is the first child is lost; `corrected` writes it
-        as a paragraph.
+        """Write the children of `wtext`. LTG-BERT's converter loses a caption that is the first child; the reading
+        `corrected` writes this caption as a paragraph.
         """
         for index, child in enumerate(element):
             if index == 0 and is_caption(child) and not self._page.corrected:

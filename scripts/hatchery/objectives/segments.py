@@ -137,9 +137,9 @@ class BabylmSegments:
     """Segments of at most `sequence_length` - 2 tokens, in the order of the documents.
 
     A segment starts at a sentence and contains complete sentences until a sentence does not fit. This sentence is
-    truncated at the end of the segment, and the next segment begins with this complete sentence. As published, tokens
-    of a sentence beyond `sequence_length` - 2 are never used, and a document whose first sentence is longer yields its
-    first segment twice. Raises TrainingError if `sequence_length` is below 4.
+    truncated at the end of the segment, and the next segment begins with this complete sentence. As in the published
+    caching script, tokens of a sentence beyond `sequence_length` - 2 are never used, and a document whose first
+    sentence is longer than that yields its first segment twice. Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:

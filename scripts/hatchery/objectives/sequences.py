@@ -147,7 +147,8 @@ class SentencePairs:
 
     A and B together have at most `sequence_length` - 3 tokens or, with `short_probability`, a random smaller number. A
     segment of one sentence cannot be split: `document` then draws B from another document, and `order` uses the segment
-    alone with the label 0, which is noise, as published. Raises TrainingError if `sequence_length` is below 5.
+    alone with the label 0. As in LTG-BERT's code, this label is noise. Raises TrainingError if `sequence_length` is
+    below 5.
     """
 
     def __init__(

@@ -33,8 +33,8 @@ class SpecialIds:
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
         """Return the ids of a set of special tokens; a `SpecialIds` is returned unchanged.
 
-        As published, random tokens include [PAR], because the published code's lowest id is too low by 1. In sets
-        without [PAR], no special token is masked or drawn; no published span objective uses such a set.
+        As in LTG-BERT's code, whose lowest random id is too low by 1, random tokens include [PAR]. In sets without
+        [PAR], no special token is masked or drawn; no published span objective uses a set without [PAR].
         """
         if isinstance(special, SpecialIds):
             return special

@@ -5,13 +5,14 @@ docs/papers/reduced-vocabulary.md, "Tokenizers". No published BNC or STRICT toke
 post-processors here do. Two pre-tokenisers differ between the values `as_published` and `corrected` of the setting
 `reading`:
 
-- `ltg_bnc`: as published, the upper-case possessive is split (`SHE'S` becomes `SHE` `'` `S`), because the published
-  pattern contains sixteen stray spaces. The corrected reading does not split any contraction.
-- `byte_level`: as published, digits are searched for among the symbols of bytes, some of which are digits (`¼` is a
-  half of `ü`). Words are split as in GPT-2: at every vowel sign, accent or joiner that is a separate character, and at
-  an apostrophe within a word (Uzbek `o'tdi`); WordPiece replaces words of more than 100 bytes by the unknown token. The
-  corrected reading searches for digits and words in the text, and splits long words between characters. For text of
-  ASCII letters without such words, both readings give the same tokens.
+- `ltg_bnc`: `as_published` splits the upper-case possessive (`SHE'S` becomes `SHE` `'` `S`), because the pattern in
+  LTG-BERT's BNC code contains sixteen stray spaces. `corrected` does not split any contraction.
+- `byte_level`: `as_published` searches for digits among the symbols of bytes, as the BabyLM tokenizers of LTG-BERT and
+  ELC-BERT do, although some of these symbols are digits (`¼` is a half of `ü`). Words are split as in GPT-2: at every
+  vowel sign, accent or joiner that is a separate character, and at an apostrophe within a word (Uzbek `o'tdi`);
+  WordPiece replaces words of more than 100 bytes by the unknown token. `corrected` searches for digits and words in the
+  text, and splits long words between characters. For text of ASCII letters without apostrophes within words and without
+  long words, the two readings give the same tokens.
 
 In the corrected reading, `ltg_bnc`, `metaspace` and `bert` also split words of more than 1,000 characters.
 """

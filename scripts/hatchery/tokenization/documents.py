@@ -1,9 +1,9 @@
 """The shards that a manifest lists, `{split}-{i}-of-{n}.parquet` or `.arrow`, and the documents of a corpus's shards.
 
 Documents are read in batches, of which one is in memory at a time, and divided into sentences or into training lines
-for a tokenizer. In a document, a newline separates sentences, and a blank line separates paragraphs. As published
-(docs/papers/elc-bert.md, "Tokenizers"), empty training lines are skipped, and each `[TAB]` is removed with the space
-after it.
+for a tokenizer. In a document, a newline separates sentences, and a blank line separates paragraphs. As in ELC-BERT's
+code (docs/papers/elc-bert.md, "Tokenizers"), empty training lines are skipped, and each `[TAB]` is removed with the
+space after it.
 """
 
 import re

@@ -1,7 +1,8 @@
 """Encoding of a corpus into token shards, with word starts, sentence boundaries, counts and fertility.
 
-Sentences are encoded one by one, without [CLS] and [SEP], as published (docs/papers/ltg-bert.md, "Split and shards";
-docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each paragraph if the tokenizer has this token.
+Sentences are encoded one by one, without [CLS] and [SEP], as in the code of LTG-BERT and ELC-BERT
+(docs/papers/ltg-bert.md, "Split and shards"; docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each
+paragraph if the tokenizer has this token.
 Alternatively, each document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). Each document shard becomes
 one token shard, whose bytes do not depend on the number of threads or the batch size. Sentences, words and tokens are
 counted exactly, as in the papers' tables of corpus sizes (LTG-BERT, Table 1).

@@ -123,8 +123,8 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
     """Load the tokenizer file at `path`.
 
     `recognise` names the special tokens that are recognised if a text spells them out (by default all special tokens,
-    as published); all other special tokens in a text are encoded as ordinary letters. All special tokens keep their
-    ids. Names that the tokenizer lacks are ignored.
+    as in the papers' code); all other special tokens in a text are encoded as ordinary letters. All special tokens keep
+    their ids. Names that the tokenizer lacks are ignored.
 
     Raises TokenizationError, naming the file, if it is missing or damaged, has no known set of special tokens at their
     ids, has gaps in its ids, or does not mark word starts.

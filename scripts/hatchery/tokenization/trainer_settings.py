@@ -57,16 +57,17 @@ class TokenizerSettings(Settings):
     continuing_subword_prefix: str = ""
     """Prefix of tokens inside a word, such as @@ (LTG-BERT) or ##; only for wordpiece with ltg_bnc or bert."""
     add_prefix_space: bool | None = None
-    """With byte_level: add a space before every text, so that its first word is tokenised like any other word. null: as
-    published, false for the special tokens roberta and true for all other sets."""
+    """With byte_level: add a space before every text, so that its first word is tokenised like any other word. null
+    follows the authors' code: false for the special tokens roberta, true for all other sets."""
     individual_digits: bool = True
     """Split numbers into single digits."""
     byte_alphabet: Literal["full", "observed"] = "full"
-    """With byte_level: alphabet of the vocabulary. full: all 256 bytes. observed: only the bytes of the text, as
-    published; about 50 bytes are then missing, and words with rare characters are unknown."""
+    """With byte_level: alphabet of the vocabulary. full: all 256 bytes. observed: only the bytes of the text, as in
+    the BabyLM tokenizers of LTG-BERT and ELC-BERT; about 50 bytes are then missing, and words with rare characters are
+    unknown."""
     post_processor: Literal["template", "none"] = "template"
     """Special tokens around a text. template: [CLS] and [SEP] (or <s> and </s>), if the caller requests special tokens.
-    none: no tokens, as published for BNC and STRICT."""
+    none: no tokens, as in LTG-BERT's tokenizer for the BNC and in ELC-BERT's tokenizers."""
     max_input_chars_per_word: Count = 100
     """With wordpiece: maximum length of a word, in characters, or in bytes with byte_level. Longer words become unknown
     tokens; with byte_level and reading corrected, they are split."""

@@ -37,7 +37,7 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
         ramp = 1.0 if step >= warmup else NEARLY_ZERO + (1 - NEARLY_ZERO) * step / warmup
         return ramp * (1 + (NEARLY_ZERO - 1) * min(step, steps) / max(1, steps))
     if schedule.name == "inverse_square_root":
-        # As published, step 0 counts as step 1, so the first two updates have the same rate.
+        # As in the study's code, step 0 counts as step 1, so the first two updates have the same rate.
         count, width = max(step, 1), max(warmup, 1)
         return min(math.sqrt(width / count), count / width)
     if step < warmup:

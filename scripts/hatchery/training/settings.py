@@ -112,7 +112,7 @@ class TrainingSettings(Settings):
     """Number of tokens in a sequence, including [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
     """Longer sequences and smaller batches, by the same factor, in the last part of the steps. At the change, the text
-    is read again from its beginning, as published. null keeps sequence length and batch size constant."""
+    is read again from its beginning, as in LTG-BERT's code. null keeps sequence length and batch size constant."""
     length_schedule: tuple[LongSequenceSettings, ...] = ()
     """Changes of sequence length and batch size in the order of the steps. At a change, reading continues at the same
     position in the text, unlike with `long_sequence`."""
@@ -152,7 +152,7 @@ class TrainingSettings(Settings):
     and fp32 on all other devices."""
     loss_average: Literal["tokens", "processes"] = "tokens"
     """Averaging of the loss. tokens: mean over the tokens of the global batch. processes: mean of the means of all
-    processes, as published."""
+    processes, as in LTG-BERT's code."""
     divergences: bool = False
     """Log the divergences of the output from the unigram, uniform and empirical distributions."""
     bias_drift: bool = False

@@ -69,14 +69,14 @@ class Treatment:
     """Collects the lines that are left out, by reason."""
 
     def full(self, line: str) -> str:
-        """Return the line after the full cleaning. As published, the result can contain newlines, and ’ counts as a
-        closing quote.
+        """Return the line after the full cleaning. In the reading `as_published`, the result can contain newlines, and
+        ’ counts as a closing quote.
         """
         return collapse(clean(line, BABYLM_RULES)) if self.corrected else clean(line, BABYLM_PUBLISHED_RULES)
 
     def minimal(self, line: str) -> str:
-        """Return the line after the minimal cleaning. As published, the result can contain newlines and no-break
-        spaces.
+        """Return the line after the minimal cleaning. In the reading `as_published`, the result can contain newlines
+        and no-break spaces.
         """
         return collapse(clean_minimal(line)) if self.corrected else clean_minimal(line)
 

@@ -22,7 +22,7 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     sides of a boundary.
 
     Corrected:
-    - a subtitle that is only a dash, or is empty after cleaning, is dropped; as published, this subtitle ends the film;
+    - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, it ends the film;
     - tags such as <i> are removed, so the entities of the line are decoded (`<i>Tea &amp; cake</i>`).
     """
 
@@ -46,7 +46,7 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     lines on both sides of a boundary.
 
     Corrected:
-    - a subtitle that is only a dash, or is empty after cleaning, is dropped; as published, this subtitle ends the
+    - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, it ends the
       document;
     - tags such as <i> are removed, so the entities of the line are decoded.
     """
@@ -145,9 +145,9 @@ def switchboard(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     boundaries in a row are not reduced to one.
 
     Corrected:
-    - a line counts as repeated only within its conversation; as published the first line of a conversation is lost if
-      this line equals the last line of the previous conversation;
-    - an utterance that is only a dash, or is empty after cleaning, is dropped; as published, this utterance is a
+    - a line counts as repeated only within its conversation; the published script loses the first line of a
+      conversation if this line equals the last line of the previous conversation;
+    - an utterance that is only a dash, or is empty after cleaning, is dropped; in the published script, it is a
       boundary.
     """
 

@@ -17,8 +17,9 @@ def gutenberg(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - the last paragraph of a file is kept even without a blank line at its end; as published, this paragraph is lost;
-    - a line that is empty after cleaning is dropped; as published, this line counts as a blank line (inferred).
+    - the last paragraph of a file is kept even without a blank line at its end; the published script loses this
+      paragraph;
+    - a line that is empty after cleaning is dropped; in the published script, it counts as a blank line (inferred).
     """
     paragraph: list[str] = []
     lines_of_last = 0
@@ -55,8 +56,8 @@ def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str
     tokenizers.
 
     Corrected:
-    - a line that is empty after cleaning is dropped; as published, this line is a boundary, or a marker without text
-      (inferred).
+    - a line that is empty after cleaning is dropped; in the published script, it is a boundary, or a marker without
+      text (inferred).
     """
     block = 0
     for raw in lines:
@@ -86,10 +87,11 @@ def cbt(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - a `_BOOK_TITLE_` line is a boundary; as published, this line is text (a file name) in the middle of a document;
+    - a `_BOOK_TITLE_` line is a boundary; the published script keeps it as text (a file name) in the middle of a
+      document;
     - ’ inside or before a word is an apostrophe, not a closing quote;
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - a line that is empty after cleaning is dropped; as published, this line is a boundary (inferred).
+    - a line that is empty after cleaning is dropped; in the published script, it is a boundary (inferred).
     """
     for line in map(str.strip, lines):
         if treatment.corrected and line.startswith("_BOOK_TITLE_"):
@@ -133,15 +135,15 @@ def wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - a link is replaced by its displayed text; as published, by its target. As published, a target ends at the first
-      `|` or `]` and may contain `[`, so nested links are split: from `[[nested [[inner|shown]] tail]]`, the published
-      script makes `nested [[inner tail]]`, the corrected reading `nested shown tail`. That displayed text may contain
-      `[` is inferred;
-    - a file or category link is removed with its caption, and the surrounding text is kept; as published, a line that
-      begins with such a link is lost, and a link inside a line is replaced by its target;
+    - a link is replaced by its displayed text; the published script replaces it by its target. In that script, a target
+      ends at the first `|` or `]` and may contain `[`, so nested links are split: from `[[nested [[inner|shown]]
+      tail]]`, the script makes `nested [[inner tail]]`; the corrected reading makes `nested shown tail`. The rule that
+      displayed text may contain `[` is inferred;
+    - a file or category link is removed with its caption, and the surrounding text is kept; the published script drops
+      a line that begins with a file or category link, and replaces a link inside a line by its target;
     - a heading with more or fewer equals signs than a title starts no document; a title that contains an equals sign
       starts a document and loses its equals signs at the ends;
-    - a line that is empty after cleaning is dropped; as published, this line is a boundary.
+    - a line that is empty after cleaning is dropped; in the published script, it is a boundary.
     """
     corrected = treatment.corrected
     for index, line in enumerate(map(collapse, lines)):
@@ -195,12 +197,12 @@ def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - the last line of a file is kept; as published, this line is lost;
-    - the sentence of a stub removes a title only if the article has no other text; as published, the sentence removes
-      the line above, even if that line belongs to a longer article;
-    - an article that ends in such a sentence still ends there; as published, the next article is appended to it;
-    - a line that is empty after cleaning is dropped; as published, this line is a boundary (inferred);
-    - all levels of entities are decoded, not only two.
+    - the last line of a file is kept; the published script loses this line;
+    - the sentence of a stub removes a title only if the article has no other text; in the published script, the
+      sentence removes the line above, even if that line belongs to a longer article;
+    - an article that ends in the sentence of a stub still ends there; the published script appends the next article;
+    - a line that is empty after cleaning is dropped; in the published script, it is a boundary (inferred);
+    - all levels of entities are decoded; the published script decodes two.
     """
     held: str | None = None
     stub_below = False

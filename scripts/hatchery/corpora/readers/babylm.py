@@ -3,9 +3,9 @@
 Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
 a document. Every other line is a paragraph, which is split into sentences.
 
-In both readings (as published, corrected), two properties differ from the published joined text on purpose. First,
-files keep their boundaries, whereas in `all.txt` the last document of a corpus continues in the first document of the
-next corpus. Second, corpora without boundaries (AO-CHILDES, books) are divided into documents of `lines_per_document`
+In both readings (`as_published`, `corrected`), two properties differ on purpose from `all.txt`, the joined text that
+ELC-BERT's scripts write. First, files keep their boundaries, whereas in `all.txt` the last document of a corpus
+continues in the first document of the next corpus. Second, corpora without boundaries (AO-CHILDES, books) are divided into documents of `lines_per_document`
 lines, so that the corpora can be split, shuffled and read in constant memory; with null, a file is one document.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a

@@ -15,8 +15,8 @@ GLUE").
   remainder of a contraction. Other symbols are not deleted, so a token with `%` or `/` fails; there is no rule for
   links.
 - corrected: words, contractions, numerals, hyphens and links are compared as in the corrected comparison of the
-  corpora, which selects the pretraining text. Names are skipped as published, but only where a capital letter marks a
-  name: the first word of every text and of every sentence must be in the vocabulary.
+  corpora, which selects the pretraining text. Names are skipped as in as_published, but only where a capital letter
+  marks a name: the first word of every text and of every sentence must be in the vocabulary.
 """
 
 import re
@@ -49,8 +49,8 @@ def normalise(text: str) -> str:
 def detokenise(text: str) -> str:
     """Return tokens separated by spaces as running text (docs/papers/ltg-bert.md, "Detokenisation").
 
-    As published, a contraction at the very end of a text stays separate (`it does n't`), because the rule requires a
-    space after it. Spaces around hyphens stay.
+    As in LTG-BERT's code, a contraction at the very end of a text stays separate (`it does n't`), because the rule
+    requires a space after the contraction. Spaces around hyphens stay.
     """
     text = " ".join(token for piece in text.split(" ") if (token := normalise(piece)))
     text = repair_spaces(join_contractions(text))

@@ -83,9 +83,9 @@ class PositionLinear(nn.Module):
     """Pooling: the sum of the last states over all positions, with a learned weight per position, plus a learned bias.
 
     Source: the reduced-vocabulary study's own models (docs/papers/reduced-vocabulary.md, "Heads"). Every input is
-    padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As published, the encoder gets no
-    mask, so tokens attend to padding. With `attend_padding` False, tokens do not attend to padding, but the sum still
-    includes padded positions.
+    padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As in the study's code, the
+    encoder gets no mask, so tokens attend to padding. With `attend_padding` False, tokens do not attend to padding, but
+    the sum still includes padded positions.
     """
 
     def __init__(self, n_positions: int, pad_id: int, attend_padding: bool = True) -> None:
@@ -135,7 +135,7 @@ class SequenceOptions(EncoderOptions):
     pooling: PoolingName = "first_token"
     # Number of positions to which position_linear pads inputs, and its maximum input length.
     n_positions: int = 128
-    # For position_linear: whether tokens attend to the padding up to `n_positions`, as published.
+    # For position_linear: whether tokens attend to the padding up to `n_positions`, as in the study's code.
     attend_padding: bool = True
     # reduced_vocabulary: the rules of the reduced-vocabulary study's script choose transform, pooling and loss
     # (`registry`).

@@ -21,8 +21,8 @@ MAX_SPANS = 100
 
 
 def _span_length_distribution() -> np.ndarray:
-    """Return the published probabilities of the lengths 0 to 9: a geometric distribution from 1 on, p = 1/3, modulo
-    10."""
+    """Return the probabilities of the lengths 0 to 9 in LTG-BERT's code: a geometric distribution from 1 on with p =
+    1/3, its lengths modulo 10."""
     geometric = (1 / 3) * (2 / 3) ** np.arange(10) / (1 - (2 / 3) ** 10)
     return np.roll(geometric, 1)
 
@@ -47,8 +47,8 @@ def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length:
     """Return spans within the first `n_tokens` positions of a padded sequence; each span is made from two uniform
     numbers.
 
-    As published, a span of length l starts at a uniform integer from -(l - 1) to sequence_length + l - 1, also in
-    padding, so that the probability of a position does not depend on the padding. The last position of
+    As in LTG-BERT's code, a span of length l starts at a uniform integer from -(l - 1) to sequence_length + l - 1, also
+    in padding, so that the probability of a position does not depend on the padding. The last position of
     `sequence_length` is never covered.
     """
     lengths = np.searchsorted(_LENGTH_BOUNDS, length_draw, side="right")

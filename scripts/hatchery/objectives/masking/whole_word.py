@@ -2,7 +2,7 @@
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". The number of masked words is binomial, so a short
 example may have no masked word, and the share of masked tokens equals `mask_probability` only on average. If a segment
-begins inside a word, the subwords before its first word start are never chosen, as published.
+begins inside a word, the subwords before its first word start are never chosen, as in LTG-BERT's code.
 """
 
 from dataclasses import dataclass, replace
