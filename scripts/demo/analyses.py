@@ -199,7 +199,8 @@ class Analysis(Draw):
         frame.arguments.append((thing.span, "ARG1"))
 
     def ending(self, frame: Frame) -> None:
-        """Append a place, an adverb, both or nothing; a sentence of fewer than five words always gets a place."""
+        """Append a place, an adverb, a place and an adverb, or nothing; a sentence of fewer than five words always gets
+        a place."""
         if self.coin() or len(self.tokens) < 5:
             start = len(self.tokens)
             preposition, place = self.one(lexicon.PLACE_PREPOSITIONS), self.one(lexicon.PLACES)

@@ -42,7 +42,7 @@ _TAKEN = tuple(noun for noun in lexicon.OBJECTS if noun.category in {"fruit", "t
 def cola(draw: Draw, group: int) -> list[TaskRow]:
     """Return the good sentence of one minimal pair (1, acceptable) and the bad sentence of its mirrored twin (0).
 
-    Solving the task requires the grammar of all paradigms, because both twins contain the same words.
+    Solving the task requires the grammar of all paradigms, because a pair and its mirrored twin contain the same words.
     """
     pairs = PARADIGMS[group % len(PARADIGMS)].draw(draw.rng)
     one, other = pairs[::-1] if draw.coin() else pairs
@@ -53,7 +53,8 @@ def cola(draw: Draw, group: int) -> list[TaskRow]:
 def sst2(draw: Draw, label: int, group: int) -> TaskRow:
     """Return "The old sailor by the lake is not happy" with the label 0 (negative), or a positive sentence (1).
 
-    Solving the task requires the mood and the negation; each of them alone is equally frequent with both labels.
+    Solving the task requires the mood and the negation; the mood alone and the negation alone are equally frequent with
+    the two labels.
     """
     negated = draw.coin()
     draw(M=PLEASANT if bool(label) != negated else UNPLEASANT, N=lexicon.PERSONS, Q=ADJECTIVES)
@@ -66,7 +67,7 @@ def mrpc(draw: Draw, label: int, group: int) -> TaskRow:
     """Return a sentence, and a paraphrase (1) or a sentence with the same words and another agent (0).
 
     For "Tom and Jane thanked Helen", these are "Jane and Tom thanked Helen" and "Helen and Tom thanked Jane". Solving
-    the task requires the roles, because both sentences have the same words.
+    the task requires the roles of the names, because the two sentences have the same words.
     """
     draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
     if not label:
@@ -79,7 +80,8 @@ def qqp(draw: Draw, label: int, group: int) -> TaskRow:
     """Return a question, and an equivalent question (1) or a question with exchanged names (0).
 
     For "Does Tom say that Helen saw the cat?", these are "Does Tom say Helen saw the cat?" and "Does Helen say Tom saw
-    the cat?". Solving the task requires the roles, because the words are the same with both labels.
+    the cat?". Solving the task requires the roles of the names, because pairs with the label 0 and with the label 1
+    have the same words.
     """
     draw(A_B=NAMES, S=lexicon.CLAUSAL, V=GENERAL_VERBS, T=THINGS, P=place, L_M=("that", ""))
     second = "does A S.base M B V the T P ?" if label else "does B S.base M A V the T P ?"

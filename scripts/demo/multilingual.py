@@ -1,7 +1,7 @@
 """The multilingual track of BabyLM 2026 in generated languages: English, and two ciphers of English called nl and zh.
 
 The nl cipher exchanges letters. The zh cipher replaces each word by two Chinese characters, and omits spaces. So the
-languages have different tokens, but equal labels. Layouts and column names are those of the data sets on the hub
+languages have different tokens, but equal labels. The data sets on the hub have the same layouts and column names
 (docs/papers/babylm-2026.md, "The multilingual track"); file names are inferred.
 """
 

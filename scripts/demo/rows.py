@@ -7,7 +7,8 @@ except their construction. Sentences are in the past tense, in which the verb do
 field is in the past, a noun without a field is singular.
 
 Rows are drawn in groups that balance a task, such as two rows with equal words and different labels. Training and
-evaluation rows of a task come from one series of draws, so that no text is in both.
+evaluation rows of a task come from one series of draws, so that no text is in the training rows and in the evaluation
+rows.
 
 Minimal pairs have the format of BLiMP (Warstadt et al. 2020): a grammatical sentence, and the sentence with one
 violated constraint. Each pair has a mirrored twin: if x is in the good and y in the bad sentence of a pair, y is in the

@@ -244,5 +244,5 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def arguments_for(function: Callable[..., Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return those of `values` whose name is a parameter of the function."""
+    """Return the elements of `values` whose name is a parameter of the function."""
     return {name: values[name] for name in parameters(function) if name in values}

@@ -158,8 +158,8 @@ def official_parts(
     """Return for each measured part of a run whether it was measured on the official data of 2026 by the official
     rules.
 
-    `counts` are the official numbers of rows; the other arguments are those of `parts_of`. There is no official word
-    list for the age of acquisition, so this part counts as official if all other parts are official.
+    `counts` are the official numbers of rows; the other arguments have the same meaning as in `parts_of`. There is no
+    official word list for the age of acquisition, so this part counts as official if all other parts are official.
     """
     import polars as pl
 

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from hatchery.analysis.settings import PublishedChoices, published_choices
 from hatchery.artifacts.records import Derived, Record, read_records
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.settings.base import Natural, NonNegative, RefusedError
+from hatchery.settings.base import Natural, NonNegative, RefusedError, refused
 from hatchery.settings.fields import NotEmpty
 from hatchery.settings.problems import ALLOWED, alternatives
 
@@ -111,7 +111,7 @@ class PublishedNumber(Record):
 
     def __post_init__(self) -> None:
         if (self.spread is None) != (self.spread_kind == ""):
-            raise RefusedError("", "expected both or neither of spread and spread_kind")
+            raise refused("spread", self.spread, "a number with a spread_kind, and no number without a spread_kind")
         if not self.comparable and not self.note:
             raise RefusedError("note", "got no note for a number that is not comparable, expected the reason")
 

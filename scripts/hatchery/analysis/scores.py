@@ -98,7 +98,7 @@ class Scores:
         return [model for model in self.models if any(self.row_for(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
-        """Return those of `measures` in which at least one model has a score.
+        """Return the elements of `measures` in which at least one model has a score.
 
         If models have different objectives, a measure whose meaning depends on the objective is split into one measure
         per objective.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from hatchery.corpora.prose import ProseOptions
 from hatchery.corpora.raw_texts import Patterns
-from hatchery.settings.base import RefusedError, omitted_at_default
+from hatchery.settings.base import conflict, omitted_at_default
 from hatchery.settings.fields import Text, Unique
 
 SentencesName = Annotated[
@@ -75,12 +75,9 @@ class PlainTextOptions(ProseOptions):
         for key, value in (("licence_column", self.licence_column), ("numeric_columns", self.numeric_columns)):
             if value and (self.document_column or self.lines_per_document):
                 other = "document_column" if self.document_column else "lines_per_document"
-                raise RefusedError(
-                    key, f"cannot be set together with `{other}`, because a document then consists of several rows"
-                )
+                raise conflict(key, value, f"`{other}`", "a document then consists of several rows")
         if self.sentences is not None and self.tagged:
-            raise RefusedError("sentences", "cannot be set together with `tagged`, whose lines are sentences")
+            raise conflict("sentences", self.sentences, "`tagged`", "each line of a tagged text is a sentence")
         if self.punctuation_column and self.tagged:
-            raise RefusedError(
-                "punctuation_column", "cannot be set together with `tagged`, whose text has its own punctuation"
-            )
+            reason = "a tagged text has its own punctuation"
+            raise conflict("punctuation_column", self.punctuation_column, "`tagged`", reason)

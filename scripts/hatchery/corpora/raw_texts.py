@@ -1,9 +1,9 @@
 """Unprocessed texts of large corpora in any format, streamed one file at a time.
 
-The vocabulary filter and the reader `raw_text` both use this module. A format is a function from the lines of a file to
-its texts; `field` names the field or column of the texts. No format cleans, lower-cases, splits or silently drops
-texts. The format `by_suffix` is for corpora that are distributed in two formats: as Parquet on the hub, and as the
-authors' files.
+The vocabulary filter and the reader `raw_text` use this module. A format is a function from the lines of a file to its
+texts; `field` names the field or column of the texts. No format cleans, lower-cases, splits or silently drops texts.
+The format `by_suffix` is for corpora that are distributed in two formats: as Parquet on the hub, and as the authors'
+files.
 """
 
 import html

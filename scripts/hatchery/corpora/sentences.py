@@ -2,8 +2,8 @@
 
 The papers use NLTK's English Punkt (docs/papers/elc-bert.md, "Sentences"; docs/papers/reduced-vocabulary.md, "Selection
 of text"). Its published parameters cannot be shipped; ours, in `punkt_english/`, are learned by
-`scripts/train_sentence_splitter.py`. With NLTK's parameters as the source of `sentence_model`, the boundaries equal
-those of the papers; other languages of NLTK are also available.
+`scripts/train_sentence_splitter.py`. With NLTK's parameters as the source of `sentence_model`, the sentence boundaries
+equal the boundaries of the papers; NLTK's parameters for other languages can also be used.
 
 `as_published` returns NLTK's pieces. NLTK also splits without white space: before the last punctuation mark of `Stop!!`
 at the end of a text, or in `"No."And`. `corrected` (the default) splits at white space only, so no word is split and

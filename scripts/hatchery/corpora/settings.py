@@ -15,6 +15,7 @@ from hatchery.settings.base import (
     ReadingName,
     RefusedError,
     Settings,
+    conflict,
     omitted_at_default,
 )
 from hatchery.settings.fields import DataName, Unique
@@ -41,7 +42,9 @@ class SplitSettings(Settings):
     def __post_init__(self) -> None:
         held_out = self.development_fraction + self.test_fraction
         if held_out >= 1:
-            raise RefusedError("", f"development_fraction + test_fraction is {held_out:g}, expected less than 1")
+            raise RefusedError(
+                "", f"the sum of development_fraction and test_fraction: got {held_out:g}, expected less than 1"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,8 @@ class DecontaminationSettings(Settings):
 @dataclass(frozen=True, kw_only=True)
 class NearDuplicatesSettings(Settings):
     """A corpus without documents that share most of their runs of words with an earlier document. Similarity is the
-    Jaccard index: the share of the runs of either document that are in both."""
+    Jaccard index of two documents: the number of runs that occur in both documents, divided by the number of runs that
+    occur in at least one of the documents."""
 
     similarity: Annotated[float, Range(ge=0.5, le=0.95)] = 0.8
     """Minimum similarity of a document that is left out."""
@@ -125,7 +129,7 @@ def refuse_repeated_names(sources: Any) -> None:
     """Raise RefusedError if two sources have the same name."""
     for name, count in Counter(source.name for source in sources).items():
         if count > 1:
-            raise RefusedError("sources", f"the name {name!r} is given {count} times, expected once")
+            raise RefusedError("sources", f"got {count} sources called {name!r}, expected different names")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,9 +169,7 @@ class SampleSettings(SampleKeys, Sharded):
 
     def __post_init__(self) -> None:
         if self.split is not None and self.drawn_splits != SampleKeys.drawn_splits:
-            raise RefusedError(
-                "split", "cannot be combined with `drawn_splits`, because documents of other splits keep their split"
-            )
+            raise conflict("split", self.split, "`drawn_splits`", "documents of other splits keep their split")
 
 
 Amount = Natural | Annotated[float, Range(ge=0, lt=1)]
@@ -237,7 +239,7 @@ class SequenceKeys(Settings):
     def __post_init__(self) -> None:
         for what, names in (("selection", self.selections), ("level", [group.level for group in self.groups])):
             if len(set(names)) < len(names):
-                raise RefusedError("groups", f"a {what} occurs twice among {', '.join(names)}")
+                raise RefusedError("groups", f"got the {what}s {', '.join(names)}, expected each {what} only once")
 
     @property
     def selections(self) -> list[str]:

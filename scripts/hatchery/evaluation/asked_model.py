@@ -68,7 +68,7 @@ class AskedModel:
         self._opened, self._model = opened, opened.asked(prepare_device(device))
         self._is_ours = isinstance(self._model, HatcheryModel)
         self.kinds: tuple[str, ...] = opened.use.learned
-        """Uses that the model was trained for: `masked`, `causal` or both; for external models also
+        """Uses that the model was trained for: `masked`, `causal`, or `masked` and `causal`; for external models also
         `encoder_decoder`."""
         self._also: tuple[str, ...] = opened.use.kinds
 

@@ -1,9 +1,9 @@
 """An ensemble of Hatchery models, which predicts the mean of their probabilities.
 
-All members have the same tokenizer and the same uses (masked, causal or both); their architectures may differ. The
-ensemble's logits are the logarithms of the mean probabilities, so that softmax returns the means, and every evaluation
-that reads logits accepts an ensemble. Members compute one after the other: time and memory are sums over members. An
-ensemble has no hidden states, so it is neither fine-tuned nor probed.
+All members have the same tokenizer and the same uses (masked, causal, or masked and causal); the architectures of the
+members may differ. The ensemble's logits are the logarithms of the mean probabilities, so that softmax returns the
+means, and every evaluation that reads logits accepts an ensemble. Members compute one after the other: time and memory
+are sums over members. An ensemble has no hidden states, so it is neither fine-tuned nor probed.
 """
 
 from collections.abc import Sequence

@@ -80,7 +80,7 @@ def open_model(
       (`evaluation.ensembles`).
 
     `architecture` is needed only if the model's configuration does not determine it. `leading_blank` and
-    `predicts_next` are those of `BaselineSettings`, for external models.
+    `predicts_next` have the same meaning as in `BaselineSettings` and apply to external models.
 
     Raises ManifestError for a folder without a model, naming the nearest folder with a model; ModelError and
     TokenizationError for damaged files, and ConfigError for an unknown architecture.

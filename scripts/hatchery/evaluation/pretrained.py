@@ -95,7 +95,7 @@ def _asked_as(use: Use, scoring: str) -> Architecture:
 class ModelOfUser:
     """A module that a user wrote, with the interface of `training.own_model`, and a Hatchery tokenizer.
 
-    The fields are those of `OurModel`. `objective` is None if only the architecture is known.
+    The fields have the same meaning as in `OurModel`. `objective` is None if only the architecture is known.
     """
 
     network: OwnModel

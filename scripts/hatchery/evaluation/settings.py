@@ -49,7 +49,8 @@ class BaselineSettings(Settings):
 
     def __post_init__(self) -> None:
         fits = self.architecture == "masked" or not self.predicts_next
-        require(fits, "predicts_next", self.predicts_next, "false, because only masked models can have this key")
+        expected = f"false with architecture {self.architecture}, because only masked models can have this key"
+        require(fits, "predicts_next", self.predicts_next, expected)
 
 
 def is_imported(model: Manifest) -> bool:
@@ -165,7 +166,7 @@ class SuiteSettings(Settings):
     """Precision of matrix products. tf32 is TensorFloat-32 on GPUs that have it; on other devices fp32 is used. tf32
     takes half the time of fp32 and changes the decision for 3 of 6,700 pairs, all of them near-ties. screened computes
     scores in bf16, and again in fp32 for all items whose margin is below a bound that is measured on the model.
-    Decisions are then those of fp32, but the scores of all other items are in bf16. On devices without bf16
+    Decisions then equal the decisions in fp32, but the scores of all other items are in bf16. On devices without bf16
     instructions, everything is computed in fp32."""
     edition: Edition = 2023
     """Year of BabyLM whose rules apply. 2023: a tie is wrong, and external models read EOS before a text. Since 2025:
@@ -288,7 +289,7 @@ class PerplexityChoice(Settings):
 
     def __post_init__(self) -> None:
         visible = self.random_probability + self.keep_probability
-        require(visible <= 1, "random_probability and keep_probability", visible, "together at most 1")
+        require(visible <= 1, "random_probability + keep_probability", visible, "a sum of at most 1")
 
 
 @dataclass(frozen=True, kw_only=True)

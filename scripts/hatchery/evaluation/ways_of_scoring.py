@@ -30,7 +30,7 @@ class Way(NamedTuple):
     model's training."""
     needs_words: bool = False
     sums: bool = False
-    """True if the model is also scored from left to right, for a sum of both likelihoods."""
+    """True if the model is also scored from left to right, and the two log-likelihoods are added."""
     pads: bool = False
     """True if sentences of different lengths may share a padded batch."""
     module: str = "likelihoods"
@@ -47,8 +47,8 @@ DIFFUSION_ORDERS = 4
 WAYS: dict[str, Way] = {
     # Each token is masked separately (Salazar et al., 2020).
     "pll": Way(("masked",), _PLL, _each),
-    # The names of these two methods are those of BabyLM's pipeline. Each method fits one position of predictions, which
-    # is checked.
+    # BabyLM's pipeline has the same names for these two methods. Each method fits one position of predictions, which is
+    # checked.
     "masked": Way(("masked",), _PLL, _each, predicted_before=0),
     "mntp": Way(("masked",), _PLL, _each, predicted_before=1),
     # The later subwords of the token's word are masked too (Kauf & Ivanova, 2023).

@@ -241,7 +241,7 @@ class ClusterSettings(Settings):
         for key in ("extra", "gpu_extra"):
             _check_extra(key, getattr(self, key) or "")
         no_type = self.gpu_type is None or self.gpus_per_node > 0
-        require(no_type, "gpu_type", self.gpu_type, "null with gpus_per_node 0")
+        require(no_type, "gpu_type", self.gpu_type, "null with gpus_per_node 0, because jobs then request no GPU")
         bound, processes = self.target(with_model=True).memory_mb_per_node, self.processes_per_node
         if bound is not None and self.pretraining_memory_mb * processes > bound:
             raise RefusedError(
@@ -280,7 +280,7 @@ def _check_extra(key: str, extra: str) -> None:
         arguments = shlex.split(extra)
     except ValueError as error:
         raise RefusedError(key, f"got {extra!r}, expected options in shell syntax: {error}") from None
-    expected = "options of sbatch without characters of the shell"
+    expected = "options of sbatch without special characters of the shell"
     require(not any(character in extra for character in ";&|<>$`\n"), key, extra, expected)
     for word in arguments:
         option = word.split("=", 1)[0]
@@ -289,8 +289,8 @@ def _check_extra(key: str, extra: str) -> None:
         if not option.startswith("--"):
             option = option[:2]
         for options, managed in MANAGED.items():
-            require(option not in options, key, word, f"it under the key {managed!r}")
-        require(option not in WITHOUT_KEY, key, word, "no option that Snakemake itself sets")
+            require(option not in options, key, word, f"this option as the key {managed!r} of `cluster`")
+        require(option not in WITHOUT_KEY, key, word, "only options that Snakemake does not set itself")
 
 
 GPU = "h100"

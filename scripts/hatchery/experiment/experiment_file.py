@@ -207,7 +207,8 @@ class Submission(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class MultilingualSubmission(Settings):
-    """Both submission files for BabyLM's multilingual track, in results/<experiment>/multilingual_submission/."""
+    """The two submission files for BabyLM's multilingual track, written to
+    results/<experiment>/multilingual_submission/."""
 
     suites: NotEmpty = "multilingual"
     """Prefix of the suites' names: <suites>_zhoblimp."""
@@ -316,7 +317,7 @@ class ExperimentFile(OneOfKeys):
     submission: Submission | None = None
     """Submission file for BabyLM's leaderboard; null writes no file."""
     multilingual_submission: MultilingualSubmission | None = None
-    """Both submission files for BabyLM's multilingual track; null writes no files."""
+    """Write the two submission files for BabyLM's multilingual track; null writes no files."""
     paper_tables: PaperTables | None = None
     """For a miniature experiment: the original experiment, whose rows in a paper's tables the miniature fills. null
     uses the rows of `published`."""

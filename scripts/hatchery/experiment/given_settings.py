@@ -1,8 +1,9 @@
 """Values that override config.yaml: from the files of `--configfile`, and then from `--config` of Snakemake's command
 line.
 
-Snakemake reads both by its own YAML rules: a number in `--config 'compute={corpus_threads: 2}'` becomes text, and so
-does `1e-3` in a file. Therefore both are read again by the rules of config.yaml, with the source of each value.
+Snakemake reads these files and this option by its own YAML rules: a number in `--config 'compute={corpus_threads: 2}'`
+becomes text, and so does `1e-3` in a file. Therefore the files and the option are read again by the rules of
+config.yaml, with the source of each value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -76,7 +76,7 @@ def check_published_rows(experiment: "Experiment", where: str) -> None:
 
 
 class Filled(TypedDict):
-    """Content of an experiment's paper tables; the keys are those of `PaperTablesSettings`.
+    """Content of an experiment's paper tables; the keys are fields of `PaperTablesSettings`.
 
     `published` contains the published row of each model. `prefix` and `suites` map our names of suites and tasks to the
     names in the paper's tables. `corpora` maps our corpora to the paper's corpora. `caveat` states why the numbers are

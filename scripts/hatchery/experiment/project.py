@@ -58,8 +58,8 @@ def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
 class Project:
     """All configuration below a folder (`config/`).
 
-    Missing files are read from the folder `shipped`, if it is given; both config.yaml are merged. Later values override
-    config.yaml: first values from Snakemake's command line (`given`), then `overrides`. An unknown name raises
+    Missing files are read from the folder `shipped`, if it is given; the two files config.yaml are merged. Later values
+    override config.yaml: first values from Snakemake's command line (`given`), then `overrides`. An unknown name raises
     ConfigError with the file, the key, the value, the allowed values and the nearest match.
     """
 
@@ -128,7 +128,7 @@ class Project:
         return self._with_rows_that_are_here(found) if kind == "task" else found
 
     def readable(self, kind: str, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        """Yield name and content of those of the named configuration blocks that can be read.
+        """Yield name and content of each named configuration block that can be read.
 
         Errors in other blocks are reported when those blocks are checked.
         """

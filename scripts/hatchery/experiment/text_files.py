@@ -24,7 +24,7 @@ from hatchery.corpora.word_counting import (
     bytes_per_word,
     premium_of,
 )
-from hatchery.settings.base import Count, RefusedError, Settings
+from hatchery.settings.base import Count, RefusedError, Settings, conflict, refused
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -90,7 +90,9 @@ class Sample(SampleKeys, OneOfKeys):
         parts = {} if self.languages is ABSENT else self.languages
         for name, count in Counter(source for part in parts.values() for source in part.sources).items():
             if count > 1:
-                raise RefusedError("languages", f"the source {name!r} is in {count} languages, expected in one")
+                raise RefusedError(
+                    "languages", f"got the source {name!r} in {count} languages, expected each source in one language"
+                )
 
     @property
     def adjusted_words(self) -> int | None:
@@ -178,9 +180,7 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         """
         mixed = self.sample is not ABSENT and self.sample.languages is not ABSENT
         if mixed and self.byte_premium is not None:
-            raise RefusedError(
-                "byte_premium", "cannot be combined with `languages`, because each language has its own byte premium"
-            )
+            raise conflict("byte_premium", self.byte_premium, "`languages`", "each language has its own byte premium")
         if self.word_count == "adjusted" and self.byte_premium is None and not mixed:
             raise RefusedError(
                 "byte_premium",
@@ -189,17 +189,18 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         if isinstance(self.byte_premium, dict) and self.sources is not ABSENT:
             names = [source.name for source in self.sources]
             for name in sorted({*names} ^ {*self.byte_premium}):
-                problem = "has no premium" if name in names else f"is no source; the sources are {', '.join(names)}"
-                raise RefusedError("byte_premium", f"{name!r} {problem}")
+                if name in names:
+                    raise RefusedError("byte_premium", f"got no premium for the source {name!r}, expected one number")
+                problem = f"got a premium for {name!r}, which is not a source; the sources are {', '.join(names)}"
+                raise RefusedError("byte_premium", problem)
 
     def __post_init__(self) -> None:
         self._check_premiums()
         if self.sources is ABSENT:
             for key in ("decontamination", "near_duplicates"):
                 if getattr(self, key) is not None:
-                    raise RefusedError(
-                        key, f"expected null with `{self.made_from}`; set it in the corpus with the sources"
-                    )
+                    expected = f"null with `{self.made_from}`; set `{key}` in the corpus with the sources"
+                    raise refused(key, getattr(self, key), expected)
             return
         refuse_repeated_names(self.sources)
         for index, source in enumerate(self.sources):
@@ -269,14 +270,11 @@ class SelectionFile(SelectionKeys, OneOfKeys):
         if self.corpus is ABSENT:
             return
         if self.options is not ABSENT:
-            raise RefusedError(
-                "options", "cannot be combined with `corpus`, because the sources of the corpus have their own options"
-            )
+            reason = "the sources of the corpus have their own options"
+            raise conflict("options", self.options, "`corpus`", reason)
         if self.sentence_model is not None:
-            raise RefusedError(
-                "sentence_model",
-                "cannot be combined with `corpus`, because its documents are already split into sentences",
-            )
+            reason = "the documents of the corpus are already split into sentences"
+            raise conflict("sentence_model", self.sentence_model, "`corpus`", reason)
 
 
 @dataclass(frozen=True, kw_only=True)

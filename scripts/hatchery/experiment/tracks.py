@@ -38,7 +38,7 @@ class Track:
     epochs: int | None = 10
     """Maximum number of passes over the training text. None: no limit."""
     word_count: WordCountName = "white_space"
-    """Rule for counting words, for both limits."""
+    """Rule for counting words, for the limit of the corpus and for the limit of the training."""
 
 
 TRACKS: dict[TrackName, Track] = {
@@ -190,7 +190,7 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     """Yield a message for each broken rule of a run that depends on teachers, directly or through other runs.
 
     The words of all trainings on which the run depends are added up, each training once. A budget includes the words of
-    the initial model, so the contribution of a training is the difference of both budgets.
+    the initial model, so the contribution of a training is its budget minus the budget of the initial model.
     """
     everything = [run, *(one for one in taught_by(project, run) if one != run)]
     if not any(teachers_of(project, one.experiment, one.run, one.seed) for one in everything):

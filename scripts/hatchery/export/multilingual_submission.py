@@ -156,7 +156,7 @@ def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
 
 
 def _documents(manifest: Manifest) -> dict[str, Any]:
-    """Return the scores of both sentences of each pair of Hanzi, by lm-evaluation-harness's name of the pair."""
+    """Return the scores of the two sentences of each pair of Hanzi, by lm-evaluation-harness's name of the pair."""
     rows = pq.read_table(manifest.file("scores.parquet")).to_pylist()
     return {
         row["pair_id"]: {"scores": [row["score_good"], row["score_bad"]], "has_unk": row["unknown"]} for row in rows

@@ -1,6 +1,6 @@
 """Loading of folders that Hatchery exported for `transformers`, without running the exported code.
 
-`export.model_folder` writes these folders. The weights are those of pretraining, under the parameter names of the
+`export.model_folder` writes these folders. A folder contains the pretrained weights, under the parameter names of the
 exported classes.
 """
 

@@ -1,8 +1,8 @@
 """Floating-point operations of a model: counted from its matrix products, or computed by published formulas.
 
 The count covers the matrix products of the modules; a multiplication and an addition are two operations. Norms,
-activations and softmax are not counted. Tests compare the count with torch's counter. The published formulas are those
-of the reduced-vocabulary study (its Appendix A) and of Kaplan et al. (2020).
+activations and softmax are not counted. Tests compare the count with torch's counter. The published formulas are from
+the reduced-vocabulary study (its Appendix A) and from Kaplan et al. (2020).
 """
 
 from collections.abc import Callable

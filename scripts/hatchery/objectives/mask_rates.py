@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hatchery.settings.base import Count, Positive, RefusedError, Settings, Share, ShareBelowOne, require
+from hatchery.settings.base import Count, Positive, Settings, Share, ShareBelowOne, conflict, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,11 +101,8 @@ class TokenPreference(Settings):
         defaults = {"interval_steps": 200, "memory": 0.2}
         for key, default in defaults.items():
             if getattr(self, key) != default:
-                raise RefusedError(
-                    key,
-                    "cannot be combined with `by: frequency`, because only `by: loss` and `by: accuracy` update the "
-                    "preference",
-                )
+                reason = "only `by: loss` and `by: accuracy` update the preference"
+                raise conflict(key, getattr(self, key), "`by: frequency`", reason)
 
     @property
     def adapts(self) -> bool:

@@ -17,7 +17,7 @@ from annotated_types import MinLen
 
 from hatchery.raw.archives import SUFFIXES, ArchiveLimits, archive_suffix
 from hatchery.raw.listings import listing_of
-from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
+from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings, conflict
 from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
@@ -50,7 +50,8 @@ class Hub(Settings):
     def __post_init__(self) -> None:
         of_rows = self.documents, self.columns, self.splits, self.config
         if self.files and of_rows != (None, ("text",), ("train",), None):
-            raise RefusedError("files", "cannot be set together with documents, columns, splits or config")
+            other = "`documents`, `columns`, `splits` or `config`"
+            raise conflict("files", self.files, other, "these keys select rows of the data set")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Download(Settings):
             raise RefusedError("file", f"got {name!r}, expected a file name without folders; set `file`")
         if self.unpack and archive_suffix(name) is None:
             raise RefusedError(
-                "unpack", f"{name} is not an archive, expected one of the suffixes {', '.join(SUFFIXES)}"
+                "unpack", f"got true for {name}, expected a file name with one of the suffixes {', '.join(SUFFIXES)}"
             )
 
     @property
@@ -130,7 +131,9 @@ class SourceKeys(Settings):
             )
         for name, count in Counter(download.file_name for download in self.download or ()).items():
             if count > 1:
-                raise RefusedError("download", f"{count} files are called {name!r}; set `file`")
+                raise RefusedError(
+                    "download", f"got {count} files called {name!r}, expected different names; set `file` of one file"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -152,7 +152,8 @@ def _with_symbol(wide: str, narrow: str) -> str:
 
 
 def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, remark: str = "") -> None:
-    """Write a figure as SVG with `save_drawings`, next to it the wide drawing as PDF, and checksums of both files."""
+    """Write a figure as SVG with `save_drawings`, next to it the wide drawing as PDF, and the checksums of the SVG and
+    the PDF file."""
     pdf = Path(path).with_suffix(".pdf")
     save_drawings(draw, style, path, title, remark, pdf)
     write_checksums([path, pdf])

@@ -17,7 +17,8 @@ class Difference:
     """A setting that changed: its dotted key, and its old and new value; None if the key is absent in the old or new
     settings.
 
-    If many entries were added or removed, `counts` is a text with their numbers, and both values are None.
+    If many entries were added or removed, `counts` is a text with their numbers, and the old and the new value are
+    None.
     """
 
     key: str

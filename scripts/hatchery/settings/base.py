@@ -34,6 +34,11 @@ def refused(key: str, value: object, expected: str) -> RefusedError:
     return RefusedError(key, f"got {shortened(value)}, expected {expected}")
 
 
+def conflict(key: str, value: object, other: str, reason: str) -> RefusedError:
+    """Return an error with the message "got <value>, which cannot be combined with <other>, because <reason>"."""
+    return RefusedError(key, f"got {shortened(value)}, which cannot be combined with {other}, because {reason}")
+
+
 def require(condition: bool, key: str, value: object, expected: str) -> None:
     """Raise RefusedError for the value of a key unless the condition holds."""
     if not condition:

@@ -161,8 +161,8 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
     size = backend.get_vocab_size()
     if size > settings.vocabulary_size:
         raise TokenizationError(
-            f"vocabulary_size: {settings.vocabulary_size} is too small, special tokens and the characters that occur "
-            f"already make {size} entries"
+            f"vocabulary_size: got {settings.vocabulary_size}, expected at least {size}, the number of special tokens "
+            "and of different characters in the text"
         )
     return backend
 

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from hatchery.corpora.settings import Splits
-from hatchery.settings.base import Count, Natural, Range, ReadingName, RefusedError, Settings, omitted_at_default
+from hatchery.settings.base import (
+    Count,
+    Natural,
+    Range,
+    ReadingName,
+    RefusedError,
+    Settings,
+    omitted_at_default,
+    refused,
+)
 from hatchery.settings.fields import SomeNames
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
@@ -95,8 +104,8 @@ class TokenizerSettings(Settings):
         if self.vocabulary_size < count + alphabet:
             raise RefusedError(
                 "vocabulary_size",
-                f"{self.vocabulary_size} is too small, the {count} special tokens and the {self.byte_alphabet} "
-                f"alphabet need at least {count + alphabet}",
+                f"got {self.vocabulary_size}, expected at least {count + alphabet}, the number of special tokens "
+                f"({count}) and of symbols of the {self.byte_alphabet} alphabet ({alphabet})",
             )
 
     @property
@@ -114,16 +123,18 @@ class TokenizerSettings(Settings):
         marked = self.pre_tokenizer in (*BYTE_LEVEL, "metaspace")
         key = "continuing_subword_prefix"
         if kind != "wordpiece" and self.continuing_subword_prefix:
-            raise RefusedError(
-                key, f"got a prefix, expected an empty text, because {kind} has no prefix (only wordpiece has one)"
-            )
+            expected = f"an empty text, because the kind {kind} has no prefix; only wordpiece has a prefix"
+            raise refused(key, self.continuing_subword_prefix, expected)
         if kind == "byte_bpe" and self.pre_tokenizer not in BYTE_LEVEL:
-            raise RefusedError("pre_tokenizer", f"byte_bpe needs {' or '.join(BYTE_LEVEL)}, got {self.pre_tokenizer!r}")
-        if kind != "byte_bpe" and self.pre_tokenizer == "gpt_bert":
-            raise RefusedError("pre_tokenizer", f"gpt_bert is for byte_bpe, not for {kind}")
+            raise refused("pre_tokenizer", self.pre_tokenizer, f"{' or '.join(BYTE_LEVEL)} with kind byte_bpe")
         if kind in ("bpe", "unigram") and self.pre_tokenizer != "metaspace":
-            raise RefusedError("pre_tokenizer", f"{kind} needs metaspace, got {self.pre_tokenizer!r}")
+            raise refused("pre_tokenizer", self.pre_tokenizer, f"metaspace with kind {kind}")
+        if kind != "byte_bpe" and self.pre_tokenizer == "gpt_bert":
+            expected = f"another pre_tokenizer with kind {kind}, because gpt_bert is only for byte_bpe"
+            raise refused("pre_tokenizer", self.pre_tokenizer, expected)
         if kind == "wordpiece" and marked and self.continuing_subword_prefix:
-            raise RefusedError(key, f"{self.pre_tokenizer} marks word starts already, so the prefix must be empty")
+            expected = f"an empty text, because the pre_tokenizer {self.pre_tokenizer} already marks word starts"
+            raise refused(key, self.continuing_subword_prefix, expected)
         if kind == "wordpiece" and not marked and not self.continuing_subword_prefix:
-            raise RefusedError(key, f"{self.pre_tokenizer} does not mark word starts; give a prefix")
+            expected = f"a prefix, because the pre_tokenizer {self.pre_tokenizer} does not mark word starts"
+            raise refused(key, self.continuing_subword_prefix, expected)

@@ -30,7 +30,7 @@ class CheckpointWriter:
     only."""
 
     def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
-        """Write into `run_folder`; keep the newest `keep` checkpoints and those of the steps in `milestones`.
+        """Write into `run_folder`; keep the newest `keep` checkpoints and the checkpoints of the steps in `milestones`.
 
         With `background`, a thread writes the checkpoints while training continues.
         """

@@ -60,7 +60,8 @@ class Position:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The tensors of a run after a step, by name; `extra` has all tensors except those of model and optimiser."""
+    """The tensors of a run after a step, by name; `extra` contains all tensors except the tensors of model and
+    optimiser."""
 
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -130,7 +131,7 @@ def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, me
 
 
 def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] = ()) -> None:
-    """Remove all checkpoints except the newest `keep` ones and those of the steps in `milestones`.
+    """Remove all checkpoints except the newest `keep` checkpoints and the checkpoints of the steps in `milestones`.
 
     A milestone that is not among the newest `keep` checkpoints loses its optimiser state: only its model is exported,
     and training continues from the newest checkpoint.
@@ -214,7 +215,7 @@ def _first_lost(
     """Return the first step before `newest` whose checkpoint is damaged or missing, and the reason; None without such a
     step.
 
-    Checkpoints of `required` must exist; those of `milestones` are verified only if they exist.
+    Checkpoints of `required` must exist; checkpoints of `milestones` are verified only if they exist.
     """
     for step in sorted({*milestones, *required}):
         folder = checkpoint_folder(run_folder, step)

@@ -77,7 +77,7 @@ def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> No
 
 
 def load_initial_(model: LanguageModel, initial: Path, step: int | None = None) -> None:
-    """Load weights into `model` (on the CPU): those of the initial model, or of its milestone after `step` steps.
+    """Load the weights of the initial model, or of its milestone after `step` steps, into `model` (on the CPU).
 
     `initial` is the initial model's manifest. Raises ModelError.
     """

@@ -211,7 +211,7 @@ class Objective(ABC):
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
         """Return the loss terms of a micro-batch. Each term belongs to one divisor in `Examples.counted`.
 
-        `output` is the model's output for `batch`; both are on the same device.
+        `output` is the model's output for `batch`; `output` and `batch` are on the same device.
         """
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":

@@ -6,9 +6,9 @@ from typing import Literal
 from hatchery.settings.base import (
     NonNegative,
     Positive,
-    RefusedError,
     Settings,
     ShareBelowOne,
+    conflict,
     omitted_at_default,
     omitted_defaults,
 )
@@ -61,9 +61,7 @@ class OptimizerSettings(Settings):
         for key, names in {**needs, "row_decay": "normuon"}.items():
             value = getattr(self, key)
             if value != defaults[key] and self.name not in names.split(" or "):
-                raise RefusedError(
-                    key, f"cannot be combined with `name: {self.name}`, because only {names} uses this key"
-                )
+                raise conflict(key, value, f"`name: {self.name}`", f"only {names} uses this key")
 
     @property
     def orthogonalises(self) -> bool:

@@ -79,9 +79,9 @@ class RunCheckpoints:
     ) -> None:
         """Save a checkpoint at `position`, and remove the oldest checkpoints; every process must call this.
 
-        In the first process, `tensors` returns all tensors except those of model and optimiser, and `metrics` the
-        metrics as text. Raises CheckpointError if the checkpoint cannot be written or another process owns the folder,
-        and the error of `check_inputs`.
+        In the first process, `tensors` returns all tensors except the tensors of model and optimiser, and `metrics`
+        returns the metrics as text. Raises CheckpointError if the checkpoint cannot be written or another process owns
+        the folder, and the error of `check_inputs`.
         """
         self._check_inputs()
         if self._lease is not None:

@@ -93,18 +93,19 @@ def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None
         return
     if stage != 0 and training.optimizer.name != "adamw":
         raise ConfigError(
-            f"{key}: got {stage}, only 0 is possible: ZeRO flattens the parameters into one buffer, so "
-            f"{training.optimizer.name} would lose the norm or shape of each tensor; expected optimizer.name adamw"
+            f"{key}: got {stage}, expected 0 with optimizer.name {training.optimizer.name}: ZeRO flattens the "
+            f"parameters into one buffer, so {training.optimizer.name} would lose the norm or shape of each tensor; "
+            "use adamw"
         )
     if stage != 0 and not training.optimizer.is_plain_adamw:
         raise ConfigError(
-            f"{key}: got {stage}, only 0 is possible with cautious_decay or decay_follows_rate; expected both false"
+            f"{key}: got {stage}, expected 0 with cautious_decay or decay_follows_rate; set these two keys to false"
         )
     if stage == 3 and "translation" in training.objective.kinds:
-        raise ConfigError(f"{key}: got 3, at most 2 is possible with translation, whose search needs whole layers")
+        raise ConfigError(f"{key}: got 3, expected at most 2 with translation, whose beam search needs whole layers")
     if stage == 3 and training.weight_average is not None:
-        raise ConfigError(f"{key}: got 3, at most 2 is possible with weight_average, which follows whole parameters")
+        raise ConfigError(f"{key}: got 3, expected at most 2 with weight_average, which averages whole parameters")
     if stage == 3 and (training.divergences or training.bias_drift):
         raise ConfigError(
-            f"{key}: got 3, at most 2 is possible with divergences and bias_drift, which look at the whole output layer"
+            f"{key}: got 3, expected at most 2 with divergences or bias_drift, which read the whole output layer"
         )

@@ -17,6 +17,7 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareAboveZero,
+    conflict,
     omitted_at_default,
     refused,
     require,
@@ -77,11 +78,10 @@ class ScheduleSettings(Settings):
     def __post_init__(self) -> None:
         if self.warmup_steps is ABSENT:
             return
-        reason = "cannot be combined with `warmup_steps`, because that key sets the exact number of warm-up steps"
-        if self.warmup_steps_limit is not None:
-            raise RefusedError("warmup_steps_limit", reason)
-        if self.warmup_fraction != WARMUP_FRACTION:
-            raise RefusedError("warmup_fraction", reason)
+        for key, default in (("warmup_steps_limit", None), ("warmup_fraction", WARMUP_FRACTION)):
+            if getattr(self, key) != default:
+                reason = "`warmup_steps` sets the exact number of warm-up steps"
+                raise conflict(key, getattr(self, key), "`warmup_steps`", reason)
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,7 @@ class TrainingSettings(Settings):
     def __post_init__(self) -> None:
         self._check_budget()
         if self.bias_drift and self.output_bias.kind == "none":
-            raise RefusedError(
-                "bias_drift", "cannot be combined with `output_bias.kind: none`, because the output layer has no bias"
-            )
+            raise conflict("bias_drift", True, "`output_bias.kind: none`", "the output layer has no bias")
         kinds = self.objective.kinds
         translates = "translation" in kinds
         if not translates and self.output_bias.counts == "larger_corpus":
@@ -235,17 +233,14 @@ class TrainingSettings(Settings):
         steps = self.steps if self.budget is None else self._likely_steps(self.budget)
         require(steps <= MOST_STEPS, key, steps, f"at most {MOST_STEPS:,} steps")
         if self.steps is not ABSENT and self.steps and self.budget is not None:
-            raise RefusedError(
-                "steps",
-                "cannot be combined with `budget`, because the budget determines the number of steps; omit `steps`",
-            )
+            reason = "the budget determines the number of steps; omit `steps`"
+            raise conflict("steps", self.steps, "`budget`", reason)
         if self.checkpoints_at and self.words_budget is None:
-            raise RefusedError("checkpoints_at", "word milestones need a budget in words; set `budget.words_seen`")
+            expected = "no word milestones without a budget in words; set `budget.words_seen`"
+            raise refused("checkpoints_at", self.checkpoints_at, expected)
         if self.checkpoints_at and self.early_stopping is not None:
-            raise RefusedError(
-                "early_stopping",
-                "cannot be combined with `checkpoints_at`, because the last word milestone is the end of the training",
-            )
+            reason = "the last word milestone is the end of the training"
+            raise conflict("early_stopping", self.early_stopping, "`checkpoints_at`", reason)
         if (most := self.words_budget) is not None and self.steps != 0:
             least = self.objective.sequences_of_step(
                 round(self.batch_size * self.initial_batch_fraction), self.sequence_length
@@ -260,26 +255,23 @@ class TrainingSettings(Settings):
             for words in self.checkpoints_at:
                 require(words <= most, "checkpoints_at", words, f"at most the {most:,} words of the budget")
         if self.milestones and self.steps is ABSENT:
-            raise RefusedError(
-                "milestones", "cannot be combined with `budget`; set numbers of words in `checkpoints_at` instead"
-            )
+            reason = "the number of steps is not known before training; set numbers of words in `checkpoints_at`"
+            raise conflict("milestones", self.milestones, "`budget`", reason)
 
     def _check_batches(self, translates: bool) -> None:
         """Refuse sequence lengths, batch sizes and data orders that exclude each other."""
         named = {"long_sequence": (self.long_sequence,), "length_schedule": self.length_schedule}
         changes = [(key, change) for key, of_key in named.items() for change in of_key if change is not None]
         if self.long_sequence and self.length_schedule:
-            raise RefusedError(
-                "length_schedule",
-                "cannot be combined with `long_sequence`, because both keys change the sequence length",
-            )
+            reason = "each of the two keys changes the sequence length"
+            raise conflict("length_schedule", self.length_schedule, "`long_sequence`", reason)
         fractions = [change.from_fraction for _, change in changes]
         if fractions != sorted(set(fractions)):
             raise refused(
                 "length_schedule", fractions, "changes of length with different `from_fraction`, in ascending order"
             )
         if self.order is not None and (translates or self.length_schedule):
-            expected = "null with task translation or a length_schedule, because both have their own order"
+            expected = "null, because the task translation and a length_schedule have their own order of the sequences"
             raise refused("order", self.order, expected)
         grows = self.initial_batch_fraction != 1
         for key, change in changes:
@@ -293,10 +285,11 @@ class TrainingSettings(Settings):
                 raise refused(
                     "batch_size",
                     self.batch_size,
-                    f"a multiple of {key}.factor ({change.factor}), so that all steps have as many tokens",
+                    f"a multiple of {key}.factor ({change.factor}), so that all steps have the same number of tokens",
                 )
         if grows and translates:
-            raise refused("initial_batch_fraction", self.initial_batch_fraction, "1 with the task translation")
+            expected = "1 with the task translation, because its batch size counts target tokens"
+            raise refused("initial_batch_fraction", self.initial_batch_fraction, expected)
         kinds, factors = self.objective.kinds, [change.factor for _, change in changes]
         least = math.ceil(len(kinds) * max(factors, default=1) / self.initial_batch_fraction)
         if self.batch_size < least:
@@ -327,13 +320,14 @@ class PretrainingSettings(TrainingSettings):
         if not self.ensemble:
             return
         require(len(self.ensemble) > 1, "ensemble", f"{len(self.ensemble)} model", "at least two models")
-        require(self.steps == 0, "ensemble", f"{len(self.ensemble)} models", "an ensemble only with `steps: 0`")
+        expected = "no ensemble without `steps: 0`, because the members of an ensemble are finished models"
+        require(self.steps == 0, "ensemble", f"{len(self.ensemble)} models", expected)
         for key in ("initialise_from", "distillation"):
             require(
                 getattr(self, key) is None,
                 key,
                 getattr(self, key),
-                "null with `ensemble`, because its members are finished",
+                "null with `ensemble`, because the members of the ensemble are finished models",
             )
 
 

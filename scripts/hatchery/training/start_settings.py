@@ -15,10 +15,10 @@ from hatchery.settings.base import (
     NonNegative,
     Positive,
     Range,
-    RefusedError,
     Settings,
     Share,
     ShareBelowOne,
+    conflict,
     omitted_at_default,
     refused,
 )
@@ -76,8 +76,8 @@ class EarlyStoppingSettings(Settings):
     minimum_improvement: NonNegative = 0.0
     """Minimum difference from the best value that counts as improvement, in nats per labelled token or BLEU points."""
     export: Literal["best", "last"] = "best"
-    """Exported weights. best: those of the best evaluation (the first of equal evaluations). last: those of the last
-    step."""
+    """Exported weights. best: the weights of the best evaluation (the first of equal evaluations). last: the weights of
+    the last step."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class WeightAverageSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.weights == "equal" and self.decay != WeightAverageSettings.decay:
-            raise RefusedError("decay", "cannot be combined with `weights: equal`, because equal weights have no decay")
+            raise conflict("decay", self.decay, "`weights: equal`", "equal weights have no decay")
 
     @property
     def averages_every_step(self) -> bool:
@@ -161,14 +161,10 @@ class CurriculumSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.by == "first_epoch" and self.first != "easy":
-            raise RefusedError(
-                "first", "cannot be combined with `by: first_epoch`, because this order measures no difficulty"
-            )
+            raise conflict("first", self.first, "`by: first_epoch`", "this order measures no difficulty")
         for key, default in (("word_column", "word"), ("value_column", "value")):
             if getattr(self, key) != default and self.by != "words":
-                raise RefusedError(
-                    key, f"cannot be combined with `by: {self.by}`, because only `by: words` uses this key"
-                )
+                raise conflict(key, getattr(self, key), f"`by: {self.by}`", "only `by: words` uses this key")
         if (self.column is not None) != (self.by == "column"):
             raise refused("column", self.column, "a name if `by` is column, and null if `by` has another value")
 

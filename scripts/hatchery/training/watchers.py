@@ -21,8 +21,8 @@ class Watcher:
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
         """Load this watcher's state from a checkpoint, before `begin`; not called at the start of a new run.
 
-        `tensors` are the checkpoint's `extra` tensors, which may lack those of this watcher. `rows` are the metrics of
-        this run's earlier steps, without steps of a run that it continues.
+        `tensors` are the checkpoint's `extra` tensors, which may lack the tensors of this watcher. `rows` are the
+        metrics of this run's earlier steps, without steps of a run that it continues.
         """
 
     def begin(self, model: nn.Module) -> None:

@@ -60,7 +60,7 @@ class ShownWords:
     """Counts the words of sequences of one length, each sequence when it is first needed."""
 
     def __init__(self, examples: Examples, seed: int, kinds: int) -> None:
-        """`kinds` is the number of kinds of sequences; the indices of causal sequences follow those of masked
+        """`kinds` is the number of kinds of sequences; the indices of causal sequences follow the indices of masked
         sequences."""
         self._examples, self._seed, self._size = examples, seed, kinds * len(examples)
         self._counted: dict[int, np.ndarray] = {}

@@ -2,9 +2,9 @@
 
 The interval of a difference is Welch's 95 % interval. The standard error of each mean is the deviation over runs
 divided by the square root of the number of pretraining seeds. For a single run, the standard error over the choice of
-items is used; then the interval is too wide if both models have the same items (`minimal_pair_tests` of a study
-compares item by item). If neither is known, there is no interval. For numbers that are not comparable, no difference is
-shown.
+items is used; then the interval is too wide if the two models were scored on the same items (`minimal_pair_tests` of a
+study compares item by item). If neither is known, there is no interval. For numbers that are not comparable, no
+difference is shown.
 """
 
 import math

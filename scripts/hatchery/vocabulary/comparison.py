@@ -151,7 +151,7 @@ class KnownWords:
     def folded(self, text: str) -> str:
         """Return the text in lower case, with spaces in place of separators and non-ASCII characters.
 
-        The result has the length of `text`, so character positions are equal in both.
+        The result has the length of `text`, so character positions in the result and in `text` are equal.
         """
         return text.encode("ascii", "replace").translate(self._table).decode("ascii")
 

@@ -84,7 +84,7 @@ class Words:
     words."""
 
     def __init__(self, text: str) -> None:
-        # The encoded text has one byte per character, so positions are equal in both.
+        # The encoded text has one byte per character, so positions in the text and in the encoded text are equal.
         characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
         blanks = (characters == ord(" ")).nonzero()[0]
         # `blank(i)` converts one position to a Python integer; converting all positions would cost more than the

@@ -48,7 +48,8 @@ class RunCost:
     sequences: int
     # Number of positions of all sequences, including padding; for sentence pairs, of source and target.
     tokens: int
-    # FLOPs of forward and backward passes, over both sequence lengths, and of forward passes of teachers.
+    # FLOPs of forward and backward passes, at the shorter and the longer sequence length, and of forward passes of
+    # teachers.
     training_flops: float
     # FLOPs of forward passes over the development sequences.
     development_flops: float

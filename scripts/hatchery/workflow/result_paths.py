@@ -57,8 +57,8 @@ class ResultPaths:
         return self.project.for_members(experiment, partial(self._own_models, kind="filled_sentences"))
 
     def shown_sentences(self, experiment: str) -> dict[str, str]:
-        """Return the manifests of filled sentences that the page shows: those of the first pretraining seed of each
-        model.
+        """Return the manifests of filled sentences that the page shows: the manifests of each model's first pretraining
+        seed.
         """
         return self.project.for_members(experiment, self._sentences_of_first_seeds)
 

@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function whose errors, including those of the machine, end Snakemake with one line per problem.
+    """Return a function whose errors, including the machine's errors, end Snakemake with one line per problem.
 
     Snakemake wraps each exception of an input function, even its own WorkflowError, in a message with a traceback. Only
     SystemExit is not wrapped, so errors are converted to it.

@@ -11,7 +11,7 @@ from hatchery.analysis.settings import labels_of, models_in_order
 from hatchery.errors import ConfigError
 from hatchery.evaluation.basis import differing
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
-from hatchery.settings.base import RefusedError
+from hatchery.settings.base import conflict
 from hatchery.settings.problems import alternatives
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ class ComparisonSettings(AnalysisSettings):
 
     def __post_init__(self) -> None:
         if self.variant and self.against is not None:
-            raise RefusedError(
-                "variant",
-                "cannot be set together with `against`, because each of these keys names the model for comparison",
-            )
+            raise conflict("variant", self.variant, "`against`", "each of these keys names the model for comparison")
 
 
 def check(settings: ComparisonSettings, study: Study) -> None:

@@ -87,7 +87,7 @@ def _row(experiment: str, suite: str, pairs: Sequence[tuple[Words, Words]], foun
 
 
 def sentences_in(corpus: Path, wanted: Iterable[Words]) -> set[Words]:
-    """Return those of the sentences `wanted` that occur in the training text of a corpus."""
+    """Return the sentences of `wanted` that occur in the training text of a corpus."""
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.tokenization.documents import TRAINING_SPLIT, read_batches, shards_by_split
 

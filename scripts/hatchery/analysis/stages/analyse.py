@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyseSettings(Settings):
-    """Settings of one analysis of a study. `analysis` and `version` are those of the analysis's declaration.
+    """Settings of one analysis of a study. `analysis` and `version` are the name and the version in the declaration of
+    the analysis.
 
     `settings` are the keys of the entry under `analyses`. `runs` and `published` contain the runs and the published
     values of all experiments of the study.

@@ -107,7 +107,8 @@ class Treatment:
     def without_repeats(self, lines: Iterable[str], across_boundaries: bool = False) -> Iterator[str]:
         """Yield the lines without lines that equal the previous line.
 
-        Equal lines before and after a document boundary are both yielded, unless `across_boundaries`.
+        Of two equal lines, the first before and the second after a document boundary, the second is also yielded,
+        unless `across_boundaries`.
         """
         previous = ""
         for line in lines:

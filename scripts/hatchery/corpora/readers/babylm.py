@@ -5,8 +5,9 @@ a document. Every other line is a paragraph, which is split into sentences.
 
 In both readings (`as_published`, `corrected`), two properties differ on purpose from `all.txt`, the joined text that
 ELC-BERT's scripts write. First, files keep their boundaries, whereas in `all.txt` the last document of a corpus
-continues in the first document of the next corpus. Second, corpora without boundaries (AO-CHILDES, books) are divided into documents of `lines_per_document`
-lines, so that the corpora can be split, shuffled and read in constant memory; with null, a file is one document.
+continues in the first document of the next corpus. Second, corpora without boundaries (AO-CHILDES, books) are divided
+into documents of `lines_per_document` lines, so that the corpora can be split, shuffled and read in constant memory;
+with null, a file is one document.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
 zip archive of one of these. In a complete release, two training tracks share one development and one test set ("Release

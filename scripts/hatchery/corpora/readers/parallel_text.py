@@ -1,9 +1,9 @@
 """Parallel text as documents of two lines: two text files line by line, or two columns of a table.
 
 A document is a pair: its first line is the sentence in the first language, its second line the sentence in the second
-language. So a parallel corpus is a corpus like any other: one tokenizer learns from both sides, token shards keep the
-pair apart as two sentences, and the objective selects the side that is translated. White space within a line becomes
-one space, so a text contains no line ends.
+language. So a parallel corpus is a corpus like any other: one tokenizer is trained on both languages, token shards
+store the pair as two sentences, and the objective selects the language that is translated. White space within a line
+becomes one space, so a text contains no line ends.
 """
 
 import re

@@ -18,7 +18,7 @@ from hatchery.corpora.rows import is_json_list
 from hatchery.corpora.text_files import Lines, piece_bytes, pieces_between
 from hatchery.errors import CorpusError
 from hatchery.raw.registration import RawSource
-from hatchery.settings.base import RefusedError
+from hatchery.settings.base import refused
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class RawTextReaderOptions(ProseOptions, RawTextOptions):
 
     def __post_init__(self) -> None:
         if self.texts_are_sentences and self.lines_per_document is None:
-            raise RefusedError("lines_per_document", "must be set if `texts_are_sentences` is set")
+            expected = "the number of sentences in a document, because `texts_are_sentences` is true"
+            raise refused("lines_per_document", None, expected)
 
 
 @dataclass(frozen=True, kw_only=True)

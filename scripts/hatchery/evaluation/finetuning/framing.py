@@ -1,8 +1,8 @@
 """Frame segments as one input, `[CLS] a [SEP] b [SEP] c [SEP]`, with longest-first truncation to a limit.
 
-The layout is LTG-BERT's (docs/papers/ltg-bert.md, "Fine-tuning"); with the special tokens of RoBERTa it is `<s> a </s>
-</s> b </s>`, with those of T5 `a </s> b </s>`, with those of GPT-BERT `<s> a <s> b`. Lengths are computed before any
-input is built, so a data set can be sorted and divided into batches first.
+The layout is LTG-BERT's (docs/papers/ltg-bert.md, "Fine-tuning"); with RoBERTa's special tokens the layout is `<s> a
+</s> </s> b </s>`, with T5's special tokens `a </s> b </s>`, and with GPT-BERT's special tokens `<s> a <s> b`. Lengths
+are computed before any input is built, so a data set can be sorted and divided into batches first.
 
 Words that are marked in a text (the two target words of WiC) are mapped to tokens of the input. Marks are ranges of
 characters; a token belongs to a mark that it shares a character with. Only texts with marks are encoded a second time,

@@ -54,10 +54,10 @@ class BestState:
     """The best state of a run so far: a copy of its trained parameters. Among states with equal development values, the
     first one is the best.
 
-    The rules are those of the trainer of BabyLM's official pipeline (docs/papers/babylm-evaluation.md, "Official
-    fine-tuning"), and of ELC-BERT's early stopping (inferred). Every higher development value becomes the best state,
-    but only an increase of more than `minimum_improvement` resets the patience. A run without evaluations keeps its
-    last state.
+    The trainer of BabyLM's official pipeline has the same rules (docs/papers/babylm-evaluation.md, "Official
+    fine-tuning"); the same rules for ELC-BERT's early stopping are inferred. Every higher development value becomes the
+    best state, but only an increase of more than `minimum_improvement` resets the patience. A run without evaluations
+    keeps its last state.
     """
 
     def __init__(self, model: nn.Module, patience_evaluations: int | None, minimum_improvement: float) -> None:

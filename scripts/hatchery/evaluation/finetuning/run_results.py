@@ -99,7 +99,7 @@ class RunStore:
                 other.unlink(missing_ok=True)
 
     def load(self, runs: Sequence[tuple[int, float]]) -> dict[tuple[int, float], RunResult]:
-        """Return the results in the store by (seed, learning rate), for those of `runs` that have a result."""
+        """Return the results in the store by (seed, learning rate), for the elements of `runs` that have a result."""
         for run in runs:
             remove_leftovers(self.folder, f"{_stem(*run)}.")
         stored = {run: self._load(*run) for run in runs}

@@ -7,7 +7,7 @@ condition test; docs/papers/babylm-evaluation.md, "MSGS").
 In a transfer, classes of one task's model are mapped to labels of another task: MNLI's three classes to HANS' two
 labels (docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction; LTG-BERT's released script
 merges neutral with entailment. Either the most probable class is mapped, or the summed probabilities of the mapped
-classes are compared. `TransferSettings` holds both choices.
+classes are compared. `TransferSettings` contains the mapping of the classes and the choice between these two rules.
 
 A run that gives the same answer for every row counts as failed, but its score stays in means over runs
 (`analysis.aggregates`), because the averages of the papers contain such scores: 61.4 % on WSC is the score of a

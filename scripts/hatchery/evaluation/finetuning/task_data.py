@@ -1,7 +1,8 @@
 """A task that is read and encoded once for all runs of a job: its training items, and the sets on which runs are
 scored.
 
-Texts and sentences with spans differ only in their encoding; the training loop handles both in the same way.
+Tasks on texts and tasks on spans of sentences differ only in their encoding; the training loop treats their items in
+the same way.
 """
 
 from collections.abc import Mapping, Sequence

@@ -132,8 +132,9 @@ def accuracy_table(
     more than a percentage point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT, 67
     paradigms), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena).
     `credits` are the credits of the items; by default a tie has credit 0. With `by_split` (entity tracking), a
-    phenomenon is the mean of its paradigms, and both rows of the suite are the mean of the phenomena. With `by_pair`,
-    the suite has a third row, `<suite>_by_pair`, in which all pairs have equal weights (lm-evaluation-harness).
+    phenomenon is the mean of its paradigms, and the suite's two rows of means contain the mean of the phenomena. With
+    `by_pair`, the suite has a third row, `<suite>_by_pair`, in which all pairs have equal weights
+    (lm-evaluation-harness).
     """
     credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
     chances = [1 / len(pair.candidates) for pair in pairs]

@@ -1,9 +1,9 @@
 """Make the decisions of fp32 at a lower cost: score all items in bf16, and items with a small margin again in fp32.
 
-The margin of an item is the difference of its two highest scores. A random sample of items is scored in both
-precisions. From the sample, the largest error of a difference of two candidates' scores is measured. The bound is
-SAFETY times this error, and items whose bf16 margin is at most the bound are scored in fp32. The errors of these items
-are measured, too: a larger error raises the bound, which selects further items, until no item is added. The bound is
+The margin of an item is the difference of its two highest scores. A random sample of items is scored in bf16 and in
+fp32. From the sample, the largest error of a difference of two candidates' scores is measured. The bound is SAFETY
+times this error, and items whose bf16 margin is at most the bound are scored in fp32. The errors of these items are
+measured, too: a larger error raises the bound, which selects further items, until no item is added. The bound is
 measured, not proved: a decision differs from that of fp32 only if the error of an unsampled item is more than SAFETY
 times the largest measured error.
 """

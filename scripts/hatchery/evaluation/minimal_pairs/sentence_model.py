@@ -38,7 +38,7 @@ class Frame:
 class EncodedSentence:
     """A sentence's ids without special tokens, and the word number of each id.
 
-    Word numbers are those of the tokenizer's pre-tokens, with punctuation separate: Kauf & Ivanova (2023) mask all
+    Word numbers count the tokenizer's pre-tokens, in which punctuation is separate: Kauf & Ivanova (2023) mask all
     subwords of such a word together. `words` is None unless requested. The first `given` tokens are context: the model
     reads them, and they are not scored.
     """
@@ -106,8 +106,8 @@ class SentenceModel(Protocol):
         """Return logits [M, V] at `rows` int64 [M] of prefixes int64 [G, P] and of the texts that follow them, int64
         [S, R].
 
-        Text s follows prefix `of[s]`; `of` is int64 [S]. `rows` number the positions of all prefixes first, then those
-        of the texts that follow.
+        Text s follows prefix `of[s]`; `of` is int64 [S]. `rows` first number the positions of all prefixes, and then
+        the positions of the texts that follow the prefixes.
         """
         ...
 

@@ -1,8 +1,8 @@
 """Encode sentences with labelled spans as token ids and spans of tokens.
 
 Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". The input is [CLS] s [SEP]. A span of words covers
-every subword whose characters overlap it, so a subword across two words belongs to both. Sentences that are too long
-are dropped, never truncated.
+every subword whose characters overlap it, so a subword that overlaps two words belongs to both words. Sentences that
+are too long are dropped, never truncated.
 
 Words are joined to running text as in LTG-BERT's preparation of pre-tokenised data (docs/papers/ltg-bert.md,
 "Detokenisation"): they are normalised one by one and joined by spaces; then rules remove or insert spaces. The rules

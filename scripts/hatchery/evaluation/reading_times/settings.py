@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from hatchery.evaluation.settings import ScoringName
 from hatchery.evaluation.surprisal.settings import MISSING
-from hatchery.settings.base import Natural, RefusedError, Settings, require
+from hatchery.settings.base import Natural, RefusedError, Settings, refused, require
 from hatchery.settings.fields import NotEmpty, SomeNames, Unique
 
 Spillover = Natural
@@ -97,14 +97,14 @@ class ReadingTableSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.participant is None and self.random_effects != "none":
-            raise RefusedError(
-                "random_effects", f"got {self.random_effects!r}, expected 'none' if `participant` is null"
-            )
+            raise refused("random_effects", self.random_effects, "'none' if `participant` is null")
         if self.drop_sentence_ends and self.sentence is None:
-            raise RefusedError("drop_sentence_ends", "needs `sentence`, the column with the sentences")
+            expected = "false, or the key `sentence` with the column of the sentences"
+            raise refused("drop_sentence_ends", True, expected)
         require(bool(self.of_model), "of_model", self.of_model, "at least one of surprisal, entropy")
         if self.word_boundaries == "corrected" and self.joined_by != " ":
-            raise RefusedError("word_boundaries", "corrected needs words that are joined by a blank (`joined_by`)")
+            expected = f"another value with joined_by {self.joined_by!r}, because corrected needs words between blanks"
+            raise refused("word_boundaries", self.word_boundaries, expected)
         for name in (*self.predictors, *self.responses):
             own = {"item": self.item, "position": self.position, "participant": self.participant}
             taken = name in RESERVED and own.get(name) != name

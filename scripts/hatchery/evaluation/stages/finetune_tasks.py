@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings of each task; they equal those of a separate job for the task, so that the results are
+    """Return the settings of each task. A separate job for the task has the same settings, so that the results are
     equal."""
     tasks = project.task_batch(experiment, batch)
     return {

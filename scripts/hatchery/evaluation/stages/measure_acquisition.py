@@ -31,8 +31,8 @@ def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[
 
 
 def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return the source manifest of words and children, and the manifests of the run's checkpoints, including those of
-    the earlier runs that it continues."""
+    """Return the source manifest of words and children, and the manifests of the run's checkpoints, including the
+    checkpoints of earlier runs that the run continues."""
     return {
         "source": source_manifest(source_of(jobs.project.experiment(experiment).acquisition)),
         "checkpoints": jobs.checkpoints(experiment, run),

@@ -28,7 +28,7 @@ SOURCE = "source of {}"
 
 
 def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings of each suite; they equal those of a separate job for the suite, so that the results are
+    """Return the settings of each suite. A separate job for the suite has the same settings, so that the results are
     equal."""
     record = record_of(score_minimal_pairs)
     suites = project.suite_batch(experiment, batch)

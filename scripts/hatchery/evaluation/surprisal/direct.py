@@ -66,8 +66,8 @@ def scored_words(
     """Return a row for each word, and facts about the scoring (`ScoredTexts.facts`).
 
     For files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the columns of the file as text. For a
-    table in memory, the columns are those of `words.SCHEMA`, then the table's columns with their types; if a name of
-    the table's columns is in that schema, the name gets the prefix `own_`. Raises the errors of `word_surprisals`.
+    table in memory, the columns are the columns of `words.SCHEMA`, followed by the table's columns with their types; a
+    table column whose name is in this schema gets the prefix `own_`. Raises the errors of `word_surprisals`.
     """
     survey = read_texts(given.source, given.settings)
     for note in survey.notes(given.settings):

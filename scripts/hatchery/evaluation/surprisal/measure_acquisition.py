@@ -1,7 +1,7 @@
 """Compare the checkpoints of one run with children who learn words.
 
 Write `surprisal.json` and `aoa_score.json`, as BabyLM's pipeline does (docs/papers/babylm-2026.md, "Age of
-acquisition"), and `ages.csv`: the words for which both ages are known.
+acquisition"), and `ages.csv`: the words for which the model's age and the children's age of acquisition are known.
 """
 
 import json
@@ -101,7 +101,8 @@ def score(
 ) -> Scores:
     """Score the checkpoints of one run; `models` yields (name, model) pairs, with one model in memory at a time.
 
-    The table ages.csv has the words for which both ages are known; `texts` are the files of BabyLM's pipeline.
+    The table ages.csv contains the words for which the model's age and the children's age of acquisition are known;
+    `texts` are the files of BabyLM's pipeline.
     """
     asked = [(word, index, context) for word, own in contexts.items() for index, context in enumerate(own)]
     rows: list[dict[str, Any]] = []

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hatchery.evaluation.settings import ScoringName
-from hatchery.settings.base import Count, RefusedError, Settings, omitted_at_default
+from hatchery.settings.base import Count, Settings, conflict, omitted_at_default, refused
 from hatchery.settings.fields import ABSENT, DataName, NotEmpty, OneOfKeys, SomeNames
 
 MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL")
@@ -57,11 +57,11 @@ class SurprisalSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.text is not None and self.column is None:
-            raise RefusedError("text", "needs `column`, the column with the words")
+            raise refused("text", self.text, "null, or the key `column` with the column of the words")
         if self.text is not None and self.separator is not None:
-            raise RefusedError("separator", "cannot be set with `text`, where each row is one word")
+            raise conflict("separator", self.separator, "`text`", "each row of the table is then one word")
         if self.order is not None and self.text is None:
-            raise RefusedError("order", "needs `text`, the column that identifies texts")
+            raise refused("order", self.order, "null, or the key `text` with the column that identifies texts")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,9 @@ following formats:
 - `labelled_lines`: collections without a split, such as the subjectivity data set (Pang and Lee 2004); the validation
   rows are drawn later with the task's `split_seed`.
 - `rte_xml`: the files of the RTE challenges 1 to 3 (Dagan et al. 2006), `pair` elements with a text `t` and a
-  hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 write `entailment="YES|NO"`; both become the labels
-  of GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and downloads nothing.
+  hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 write `entailment="YES|NO"`; these values become
+  the labels of GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and downloads
+  nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -292,7 +292,7 @@ class FinetuneSettings(Settings):
         if (self.protocol.selection == "held_out") != (share > 0):
             raise RefusedError(
                 "protocol.development_fraction",
-                f"got {shortened(share)}, expected more than 0 with selection held_out, 0 otherwise",
+                f"got {shortened(share)}, expected more than 0 with selection held_out, and 0 with other selections",
             )
 
 

@@ -4,7 +4,7 @@ Spelling is as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.
 text, replaces a text that is only one bracket or quote token of the Penn Treebank by that character, normalises
 punctuation as Moses does, repairs encodings and strips the text again. SST-2, MRPC, HANS and WSC are distributed as
 tokens separated by spaces; for them, `ltg_detokenised` applies these steps to every token and then joins the tokens.
-The rules for punctuation, encodings, contractions and spaces are those of the corpora.
+The cleaning of corpora applies the same rules for punctuation, encodings, contractions and spaces.
 
 Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
 GLUE").

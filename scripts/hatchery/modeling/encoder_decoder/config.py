@@ -34,7 +34,7 @@ class EncoderDecoderSizes(EncoderSizes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expected = "none: the decoder's layers are connected by a residual stream alone"
+        expected = "none, because the decoder's layers are only connected by a residual stream"
         require(self.layer_weighting == "none", "layer_weighting", self.layer_weighting, expected)
 
     @property

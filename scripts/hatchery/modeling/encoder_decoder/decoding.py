@@ -66,7 +66,8 @@ def feed_forward(config: EncoderDecoderConfig) -> FeedForward:
 
 
 class DecoderProbabilities(NamedTuple):
-    """Attention probabilities of all decoder layers; each layer appends a tensor to both lists."""
+    """Attention probabilities of all decoder layers; each layer appends one tensor to the list of self-attention and
+    one to the list of cross-attention."""
 
     own: list[Tensor]
     """[B, H, T, T'] per layer: attention to the target's tokens so far."""

@@ -49,6 +49,6 @@ class GatedSelfAttention(DisentangledSelfAttention):
 
 
 class GptBertEncoder(LtgEncoder):
-    """The layers of GPT-BERT: those of LTG-BERT, with gated attention."""
+    """The layers of GPT-BERT, which are LTG-BERT's layers with gated attention."""
 
     attention = GatedSelfAttention

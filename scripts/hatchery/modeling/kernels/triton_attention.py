@@ -59,8 +59,8 @@ def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
     """Return unscaled scores [A, B] of two blocks, `asking` [A, D] and `asked` [B, D]: queries and keys, or keys and
     queries.
 
-    `of_asking` [A, R] and `of_asked` [B, R] are the products of both blocks with all rows of their position tables.
-    `rows` int32 [A, B] is the table row of each pair.
+    `of_asking` [A, R] and `of_asked` [B, R] are the products of `asking` and of `asked` with all rows of their position
+    tables. `rows` int32 [A, B] is the table row of each pair.
     """
     scores = tl.dot(asking, tl.trans(asked), input_precision=PRECISION)
     scores += tl.gather(of_asking, rows, 1)

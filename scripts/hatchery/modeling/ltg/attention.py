@@ -1,9 +1,9 @@
 """LTG-BERT's self-attention, with disentangled content and position scores, or without position scores.
 
 Source: LTG-BERT, Section 4 (after DeBERTa), in the form of the published code (docs/papers/ltg-bert.md, "Attention"):
-tokens and positions share one query-key projection. The ablations are those of Table 2. Position scores are computed
-once per bucket and then looked up for each pair of tokens, which avoids tensors of the size T x T x hidden_size
-(benchmarks/attention.py).
+tokens and positions share one query-key projection. Table 2 of the paper lists the ablations. Position scores are
+computed once per bucket and then looked up for each pair of tokens, which avoids tensors of the size T x T x
+hidden_size (benchmarks/attention.py).
 """
 
 import math
@@ -22,8 +22,8 @@ from hatchery.modeling.relative_positions import PositionIndices
 class DisentangledSelfAttention(nn.Module):
     """Attention block without residual: [norm,] attention, output projection, [affine norm,] dropout.
 
-    NormFormer models have both norms and pre-norm models only the first. Post-norm models have no norm in this block,
-    because `EncoderLayer` normalises the residual sum.
+    NormFormer models have the first norm and the affine norm; pre-norm models have only the first norm. Post-norm
+    models have no norm in this block, because `EncoderLayer` normalises the residual sum.
     """
 
     def __init__(self, config: Any) -> None:

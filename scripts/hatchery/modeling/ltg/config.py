@@ -1,7 +1,7 @@
 """Configuration of LTG-BERT with its ablations, and of ELC-BERT.
 
-Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with both
-papers. The defaults are those of the final model. Each architectural ablation of LTG-BERT's Table 2 changes one field.
+Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with these two
+papers. The defaults describe the final model. Each architectural ablation of LTG-BERT's Table 2 changes one field.
 Models with equal configurations have equal names and shapes of parameters. This module does not import torch, so that
 FLOPs can be counted during planning without loading torch.
 """
@@ -82,10 +82,10 @@ class LtgBertSizes(EncoderSizes):
         super().__post_init__()
         if self.normalisation == "normformer":
             # NormFormer models have fixed norms. A value that has no effect would look like an ablation.
-            expected = "null with normalisation normformer"
+            expected = "null with normalisation normformer, which determines the parameters of the norms"
             require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
         if self.layer_weighting != "none":
-            expected = "false with a layer_weighting, whose layers are added to nothing"
+            expected = f"false with layer_weighting {self.layer_weighting}, whose layers have no residual sum"
             require(not self.residual_scaling, "residual_scaling", self.residual_scaling, expected)
 
     @property

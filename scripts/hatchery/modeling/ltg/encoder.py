@@ -3,7 +3,7 @@
 The encoder has an embedding, relative positions shared by all layers, disentangled attention and gated feed-forward
 blocks. The same class implements LTG-BERT, all its ablations, and every ELC-BERT variant.
 
-Source: LTG-BERT, Section 4, Table 2 and Appendix C, ELC-BERT, Section 3, after the published code of both
+Source: LTG-BERT, Section 4, Table 2 and Appendix C, ELC-BERT, Section 3, after the published code of the two papers
 (docs/papers/ltg-bert.md, "Model").
 """
 

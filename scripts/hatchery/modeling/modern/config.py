@@ -62,7 +62,8 @@ class ModernSizes(EncoderSizes):
             self.head_size % 2 == 0,
             "num_attention_heads",
             self.num_attention_heads,
-            f"heads of an even width: rotary positions turn pairs, and these are {self.head_size} wide",
+            f"a number of heads of even width, because rotary positions rotate pairs of dimensions; these heads have "
+            f"width {self.head_size}",
         )
         connected = self.layer_weighting == "none" or not (
             self.unet_skips or self.value_residual or self.stochastic_depth
@@ -71,7 +72,7 @@ class ModernSizes(EncoderSizes):
             connected,
             "layer_weighting",
             self.layer_weighting,
-            "none with unet_skips, value_residual or stochastic_depth, which need a plain residual stream",
+            "none with unet_skips, value_residual or stochastic_depth, because these need a plain residual stream",
         )
 
 

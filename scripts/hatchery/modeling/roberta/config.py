@@ -50,7 +50,7 @@ class RobertaSizes(EncoderSizes):
             not self.tie_word_embeddings or self.embedding_width == self.hidden_size,
             "tie_word_embeddings",
             self.tie_word_embeddings,
-            f"false with embedding_size {self.embedding_size}: the output matrix is as wide as hidden_size "
+            f"false with embedding_size {self.embedding_size}, because the output matrix has the width of hidden_size "
             f"({self.hidden_size})",
         )
 

@@ -98,7 +98,8 @@ class RobertaEncoder(LayeredEncoder):
         super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])
         self.config = config
         self.embedding = RobertaEmbedding(config)
-        # The projection is applied even if both widths are equal. No dropout and no activation follows the projection.
+        # The projection is applied even if the embedding and the hidden states have equal widths. No dropout and no
+        # activation follows the projection.
         self.projection: nn.Linear | None = None
         self.projection_layer_norm: LayerNorm | None = None
         if config.embedding_size is not None:

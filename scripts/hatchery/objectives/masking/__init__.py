@@ -54,7 +54,7 @@ class MaskingSettings(Settings):
     def __post_init__(self) -> None:
         shown_otherwise = self.random_probability + self.keep_probability
         if shown_otherwise > 1:
-            raise refused("random_probability and keep_probability", shown_otherwise, "together at most 1")
+            raise refused("random_probability + keep_probability", shown_otherwise, "a sum of at most 1")
 
     @property
     def hidden_share(self) -> str:

@@ -120,7 +120,7 @@ class SweepSettings(SweepKeys):
         """Refuse impossible settings. Raises ConfigError naming the key."""
         names = [candidate.name for candidate in self.types]
         if len(set(names)) < len(names):
-            raise RefusedError("types", f"a name occurs twice among {', '.join(names)}")
+            raise RefusedError("types", f"got the names {', '.join(names)}, expected each name only once")
         for candidate in self.types:
             for size in candidate.sizes:
                 candidate.settings(size)

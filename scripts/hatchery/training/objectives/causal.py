@@ -46,7 +46,8 @@ class CausalSettings(ObjectiveKeys):
 
     def __post_init__(self) -> None:
         alone = self.segments == "packed" or self.reset_attention
-        require(alone, "reset_attention", self.reset_attention, "true with segments that hold one document each")
+        expected = f"true with segments {self.segments}, because each sequence contains only one document"
+        require(alone, "reset_attention", self.reset_attention, expected)
 
 
 class CausalObjective(Objective):

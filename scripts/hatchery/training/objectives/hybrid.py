@@ -64,7 +64,8 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     def __post_init__(self) -> None:
         super().__post_init__()
         # No token precedes a document's [CLS], so [CLS] cannot be predicted.
-        require(not self.special_tokens_maskable, "special_tokens_maskable", True, "false with task hybrid")
+        expected = "false with task hybrid, because no token precedes [CLS]"
+        require(not self.special_tokens_maskable, "special_tokens_maskable", True, expected)
         weighed = self.causal_weight is None or not self.one_kind
         require(weighed, "causal_weight", self.causal_weight, "null with causal_share 0 or 1, which has one loss")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from hatchery.modeling.flops import PassShape
 from hatchery.objectives.mask_rates import MASKABLE, WEIGHTS, MaskRates, TokenPreference
 from hatchery.objectives.masking import MaskingSettings
-from hatchery.settings.base import RefusedError, Share, ShareAboveZero, omitted_at_default, refused, require
+from hatchery.settings.base import RefusedError, Share, ShareAboveZero, conflict, omitted_at_default, refused, require
 from hatchery.settings.fields import SegmentsName
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.objective import HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
@@ -71,7 +71,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
             )
         for key in ("padding_in_loss", "padding_attended"):
             if getattr(self, key) and self.segments == "packed":
-                raise RefusedError(key, "got true, expected false: packed sequences have no padding")
+                raise refused(key, True, "false, because packed sequences have no padding")
 
         self._check_rates()
 
@@ -80,9 +80,8 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         if self.rates is not None:
             for key, default in (("mask_probability", 0.15), ("final_mask_probability", None)):
                 if getattr(self, key) != default:
-                    raise RefusedError(
-                        key, "cannot be combined with `rates`, because `rates` sets the shares of hidden tokens"
-                    )
+                    reason = "`rates` sets the shares of hidden tokens"
+                    raise conflict(key, getattr(self, key), "`rates`", reason)
         diffusion = self.rates is not None and self.rates.weights == "diffusion"
         for key, asked in (("rates", diffusion), ("preference", self.preference is not None)):
             if not asked:
@@ -100,12 +99,13 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         if diffusion:
             for key in ("random_probability", "keep_probability"):
                 value = getattr(self, key)
-                require(value == 0, key, value, "0 with diffusion weights: every hidden token is shown as [MASK]")
+                require(value == 0, key, value, "0 with diffusion weights, because every hidden token becomes [MASK]")
             require(
                 self.preference is None,
                 "preference",
                 self.preference,
-                "null with diffusion weights: a chance that depends on the hidden token would tell the model about it",
+                "null with diffusion weights, because a probability of hiding that depends on the token would give the "
+                "model information about the hidden token",
             )
         if self.preference is not None and self.preference.adapts and self.labelled_share < 1:
             raise refused("labelled_share", self.labelled_share, "1 with a `preference` by loss or accuracy")

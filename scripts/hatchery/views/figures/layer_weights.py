@@ -2,7 +2,7 @@
 
 Cell (n, i) of a panel is n x alpha(n, i), where alpha(n, i) is the weight of the output of layer i (0 is the embedding)
 in the input of layer n. A row sums to n. A plain transformer has 1 in each cell; it is the first panel, and 1 is the
-middle of the colour scale, so that weights above and below those of a residual stream are visible.
+middle of the colour scale, so that weights above 1 and below 1 are visible.
 """
 
 import math

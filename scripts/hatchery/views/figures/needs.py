@@ -52,7 +52,7 @@ class Need:
 class RegularisedStart(Settings):
     """Strength of the penalty for predictions near the unigram distribution, and the number of steps with the penalty.
 
-    Both are 0 for a start without the penalty.
+    Strength and number of steps are 0 for a start without the penalty.
     """
 
     penalty: float
