@@ -108,7 +108,7 @@ def table(folder: Path, *lines: str) -> Path:
     ("damage", "message"),
     [
         (("elc_bert,", "ltg_bert,"), "paper: got 'ltg_bert', expected elc_bert"),
-        (("deviation_over_runs", ""), "expected both or neither of spread and spread_kind"),
+        (("deviation_over_runs", ""), "expected a number with a spread_kind, and no number without a spread_kind"),
         ((",yes,", ",no,"), "for a number that is not comparable, expected the reason"),
     ],
 )

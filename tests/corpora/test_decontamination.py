@@ -92,7 +92,10 @@ def test_data_that_is_not_text_and_settings_without_data_are_refused(tmp_path: P
     with pytest.raises(SourceError, match=r"odd\.jsonl, line 2: expected text or JSON in UTF-8"):
         Contamination.read({"odd": tmp_path / "odd.json"}, 5)
     sample = {"sample": {"corpus": "bnc", "characters": 9}, "decontamination": {"data": ["pairs"]}}
-    with pytest.raises(ConfigError, match="decontamination: expected null with `sample`; set it in the corpus with"):
+    with pytest.raises(
+        ConfigError,
+        match=r"decontamination: got .*, expected null with `sample`; set `decontamination` in the corpus with",
+    ):
         build(CorpusFile, sample)
     with pytest.raises(ConfigError, match="words: got 1"):
         build(ConvertSettings, {"sources": [], "decontamination": {"data": ["pairs"], "words": 1}})

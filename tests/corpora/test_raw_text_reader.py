@@ -73,7 +73,9 @@ def test_texts_that_are_sentences_are_joined(source_of: Sources) -> None:
         ("mine/books/000000", "one . Two\ntwo"),
         ("mine/books/000001", "three"),
     ]
-    with pytest.raises(ConfigError, match="lines_per_document: must be set if `texts_are_sentences` is set"):
+    with pytest.raises(
+        ConfigError, match="lines_per_document: got null, expected the number of sentences in a document"
+    ):
         RawTextReaderOptions("sentences", texts_are_sentences=True)
 
 

@@ -175,17 +175,17 @@ def test_a_value_that_is_no_number_is_named_with_file_and_row(tmp_path: Path, en
         ({"numeric_columns": ["level"]}, "there is no column 'level'; there are: age-estimate, category"),
         (
             {"numeric_columns": ["num-tokens"], "document_column": "doc-id"},
-            "numeric_columns: cannot be set together with `document_column`, because a document",
+            "numeric_columns: got ['num-tokens'], which cannot be combined with `document_column`, because a document",
         ),
         ({"licence_column": "licence"}, "there is no column 'licence'; there are: age-estimate, category"),
         (
             {"licence_column": "license", "document_column": "doc-id"},
-            "licence_column: cannot be set together with `document_column`, because a document then consists of "
-            "several rows",
+            "licence_column: got 'license', which cannot be combined with `document_column`, because a "
+            "document then consists of several rows",
         ),
         (
             {"licence_column": "license", "lines_per_document": 2},
-            "licence_column: cannot be set together with `lines_per_document`",
+            "licence_column: got 'license', which cannot be combined with `lines_per_document`",
         ),
     ],
 )

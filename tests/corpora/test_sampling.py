@@ -187,7 +187,7 @@ def test_splits_that_are_not_drawn_from_stay_whole_with_the_same_bytes(tmp_path:
         for sample in samples
     )
     assert small == large != []
-    with pytest.raises(ConfigError, match="split: cannot be combined with `drawn_splits`"):
+    with pytest.raises(ConfigError, match=r"split: got \{\}, which cannot be combined with `drawn_splits`"):
         build(SampleSettings, {"characters": 9, "drawn_splits": ["train"], "split": {}})
 
 

@@ -38,7 +38,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "masked tokens shown otherwise": (
             "{mask_probability: 0.4, kind: subword}",
             "{mask_probability: 0.4, random_probability: 0.75, keep_probability: 0.5}",
-            "objective.random_probability and keep_probability: got 1.25, expected together at most 1",
+            "objective.random_probability + keep_probability: got 1.25, expected a sum of at most 1",
         ),
         "a mask for a model that has none": (
             "{mask_probability: 0.4, kind: subword}",
@@ -130,7 +130,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "two keys of the warm-up": (
             "warmup_fraction: 0.05",
             "warmup_fraction: 0.05, warmup_steps: 100",
-            "pretraining.schedule.warmup_fraction: cannot be combined with `warmup_steps`",
+            "pretraining.schedule.warmup_fraction: got 0.05, which cannot be combined with `warmup_steps`",
         ),
         "an evaluation after the end": (
             "evaluation_interval_steps: 175",

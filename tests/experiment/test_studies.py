@@ -219,7 +219,11 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
             "starts: {against: random}",
             "analyses.starts: starts compares translations, but no experiment of this study has translation.tests",
         ),
-        ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set together with `against`"),
+        (
+            "demo/random}",
+            "demo/random, variant: x}",
+            "comparison: variant: got 'x', which cannot be combined with `against`",
+        ),
         ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study, expected one of the experiments"),
     ],
 )

@@ -129,9 +129,11 @@ def test_a_mixture_of_languages_is_held_to_the_adjusted_words_of_the_track(confi
         ConfigError, match=r"languages\.dutch\.sources: got 'nl', the corpus 'both' has: english, dutch"
     ):
         entry(dutch=dutch | {"sources": ["nl"]}).check("corpus", "mixture")
-    with pytest.raises(ConfigError, match="languages: the source 'english' is in 2 languages, expected in one"):
+    with pytest.raises(
+        ConfigError, match="languages: got the source 'english' in 2 languages, expected each source in one"
+    ):
         entry(dutch=dutch | {"sources": ["english"]}).check("experiment", "entry")
-    with pytest.raises(ConfigError, match="byte_premium: cannot be combined with `languages`"):
+    with pytest.raises(ConfigError, match="byte_premium: got 1, which cannot be combined with `languages`"):
         entry(mixed={"byte_premium": 1}).check("experiment", "entry")
 
 

@@ -126,7 +126,7 @@ IMPOSSIBLE = {
         ({"block_norm_affine": True}, "block_norm_affine: got true, expected null with normalisation normformer"),
         (
             {"layer_weighting": "zero", "residual_scaling": True},
-            "residual_scaling: got true, expected false with a layer_weighting",
+            "residual_scaling: got true, expected false with layer_weighting zero",
         ),
     ],
     "roberta": [

@@ -305,5 +305,5 @@ def test_files_of_a_data_set_are_fetched_as_they_are(hub: FakeHub, tmp_path: Pat
     assert source.names() == ["childes.train.txt", "switchboard.train.txt"]
     with pytest.raises(SourceError, match=r"text at 0{40}: no file matches \*\.zip; there are: README\.md, chil"):
         fetch_hub(Hub("somebody/text", "0" * 40, files=("*.zip",)), tmp_path / "zip")
-    with pytest.raises(ConfigError, match="cannot be set together with documents"):
+    with pytest.raises(ConfigError, match="which cannot be combined with `documents`"):
         source_settings({"name": "text", "hub": {**wanted, "documents": 3}})

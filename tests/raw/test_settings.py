@@ -55,7 +55,7 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> No
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
         (
             {"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]},
-            r"a\.rar is not an archive, expected one of the suffixes \.zip",
+            r"unpack: got true for a\.rar, expected a file name with one of the suffixes \.zip",
         ),
     ],
 )

@@ -210,15 +210,15 @@ def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"continuing_subword_prefix": "@@"}, "continuing_subword_prefix: byte_level marks word starts already"),
-        ({"pre_tokenizer": "ltg_bnc"}, "continuing_subword_prefix: ltg_bnc does not mark word starts"),
-        ({"kind": "byte_bpe", "pre_tokenizer": "metaspace"}, "pre_tokenizer: byte_bpe needs byte_level"),
-        ({"kind": "bpe"}, "pre_tokenizer: bpe needs metaspace"),
+        ({"continuing_subword_prefix": "@@"}, "continuing_subword_prefix: got '@@', expected an empty text"),
+        ({"pre_tokenizer": "ltg_bnc"}, "continuing_subword_prefix: got '', expected a prefix"),
+        ({"kind": "byte_bpe", "pre_tokenizer": "metaspace"}, "pre_tokenizer: got 'metaspace', expected byte_level"),
+        ({"kind": "bpe"}, "pre_tokenizer: got 'byte_level', expected metaspace with kind bpe"),
         (
             {"kind": "byte_bpe", "continuing_subword_prefix": "@@"},
-            "continuing_subword_prefix: got a prefix, expected an empty text, because byte_bpe has no",
+            "continuing_subword_prefix: got '@@', expected an empty text, because the kind byte_bpe has no",
         ),
-        ({"vocabulary_size": 262}, "vocabulary_size: 262 is too small"),
+        ({"vocabulary_size": 262}, "vocabulary_size: got 262, expected at least 263"),
         ({"special_tokens": ["[UNK]", "[PAD]"]}, "special_tokens: got "),
     ],
 )

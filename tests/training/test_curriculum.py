@@ -91,7 +91,7 @@ def test_one_random_order_serves_all_epochs_only_if_asked_for() -> None:
     assert len({tuple(order) for order in random}) > 1
     found = order_of(objective_of(MaskedSettings()), plan, 1, examples_of)  # type: ignore[arg-type]
     assert epochs(found, plan) == [random[0]] * 4  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="first: cannot be combined with `by: first_epoch`"):
+    with pytest.raises(ConfigError, match="first: got 'hard', which cannot be combined with `by: first_epoch`"):
         settings(by="first_epoch", first="hard")
 
 
@@ -138,5 +138,5 @@ def test_without_settings_the_order_is_the_random_one_and_packed_texts_have_one_
 
 def test_a_schedule_of_lengths_is_refused() -> None:
     values = {"steps": 8, "batch_size": 2, "order": {"by": "length"}}
-    with pytest.raises(ConfigError, match="expected null with task translation or a length_schedule"):
+    with pytest.raises(ConfigError, match="expected null, because the task translation and a length_schedule"):
         build(TrainingSettings, {**values, "length_schedule": [{"from_fraction": 0.5, "factor": 2}]})

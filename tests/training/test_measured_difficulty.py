@@ -209,7 +209,10 @@ def test_keys_of_a_measure_that_is_not_chosen_are_refused() -> None:
         ({"by": "words"}, "words: got null, expected a value if `by` is words"),
         ({"by": "column"}, "column: got null, expected a name if `by` is column"),
         ({"by": "length", "column": "age"}, "column: got 'age', expected a name if `by` is column, and null"),
-        ({"by": "length", "value_column": "age"}, "value_column: cannot be combined with `by: length`"),
+        (
+            {"by": "length", "value_column": "age"},
+            "value_column: got 'age', which cannot be combined with `by: length`",
+        ),
     ):
         with pytest.raises(ConfigError) as refused:
             build(CurriculumChoice, json.loads(json.dumps(order)))

@@ -141,11 +141,11 @@ def test_hidden_matrices_alone_are_made_orthogonal(family: str) -> None:
     [
         (
             {"name": "lamb", "momentum": 0.9},
-            "momentum: cannot be combined with `name: lamb`, because only muon or normuon uses",
+            "momentum: got 0.9, which cannot be combined with `name: lamb`, because only muon or normuon uses",
         ),
         (
             {"name": "muon", "row_decay": 0.9},
-            "row_decay: cannot be combined with `name: muon`, because only normuon uses",
+            "row_decay: got 0.9, which cannot be combined with `name: muon`, because only normuon uses",
         ),
     ],
 )

@@ -35,8 +35,8 @@ def test_settings_are_understood_and_a_scale_may_be_a_name_or_a_number(pretrain_
     [
         ({"output_bias__counts": "larger_corpus"}, "larger_corpus: got null, expected a corpus"),
         ({"output_bias__weight_scale": "frobenius"}, "got 'frobenius', expected own, unit or a number"),
-        ({"output_bias__kind": "none", "bias_drift": True}, "bias_drift: cannot be combined with `output_bias"),
-        ({"schedule": {"warmup_steps": 4, "warmup_steps_limit": 9}}, "warmup_steps_limit: cannot be combined with"),
+        ({"output_bias__kind": "none", "bias_drift": True}, "bias_drift: got true, which cannot be combined with"),
+        ({"schedule": {"warmup_steps": 4, "warmup_steps_limit": 9}}, "warmup_steps_limit: got 9, which cannot be"),
         ({"milestones": [7]}, "milestones: got 7, expected steps before the last"),
         ({"batch_size": 30, "long": (0.9, 4)}, "multiple of long_sequence.factor"),
     ],
@@ -75,9 +75,9 @@ def test_zero_shares_adamw_alone(runtime_slice: Factory, stage: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"objective": TranslationSettings()}, "whose search needs whole layers"),
-        ({"divergences": True}, "which look at the whole output layer"),
-        ({"bias_drift": True}, "which look at the whole output layer"),
+        ({"objective": TranslationSettings()}, "whose beam search needs whole layers"),
+        ({"divergences": True}, "which read the whole output layer"),
+        ({"bias_drift": True}, "which read the whole output layer"),
     ],
 )
 def test_what_looks_at_whole_layers_is_refused_at_zero_stage_3(
@@ -85,7 +85,7 @@ def test_what_looks_at_whole_layers_is_refused_at_zero_stage_3(
 ) -> None:
     settings = replace(ADAMW, **changes)
     assert runtime_settings(runtime_slice(zero_stage=2), settings).zero_stage == 2
-    with pytest.raises(ConfigError, match=f"runtime.zero_stage: got 3, at most 2 is possible with .*{reason}"):
+    with pytest.raises(ConfigError, match=f"runtime.zero_stage: got 3, expected at most 2 with .*{reason}"):
         runtime_settings(runtime_slice(zero_stage=3), settings)
 
 

@@ -269,7 +269,7 @@ def test_totals_are_the_sums_of_the_steps() -> None:
         ({"length_schedule": LENGTHS[::-1]}, "length_schedule: got"),
         (
             {"length_schedule": LENGTHS, "long_sequence": LENGTHS[0]},
-            "length_schedule: cannot be combined with `long_sequence`",
+            "which cannot be combined with `long_sequence`",
         ),
         ({"length_schedule": LENGTHS, "batch_size": 6}, r"batch_size: got 6, expected a multiple of length_schedule"),
         ({"initial_batch_fraction": 0.1, "batch_size": 8}, "batch_size: got 8, expected at least 10"),

@@ -206,15 +206,18 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     ("changes", "complaint"),
     [
         ({"steps": None}, "steps: the key is missing; expected `steps` or a `budget`"),
-        ({"budget": {"words_seen": "1M"}}, "steps: cannot be combined with `budget`"),
-        ({"checkpoints_at": "babylm"}, "checkpoints_at: word milestones need a budget in words"),
+        ({"budget": {"words_seen": "1M"}}, "which cannot be combined with `budget`, because the budget determines"),
+        (
+            {"checkpoints_at": "babylm"},
+            "checkpoints_at: got 'babylm', expected no word milestones without a budget in words",
+        ),
         (
             {"steps": None, "budget": {"words_seen": "1K"}, "checkpoints_at": ["2K"]},
             "checkpoints_at: got 2000, expected at most the 1,000 words of the budget",
         ),
         (
             {"steps": None, "budget": {"words_seen": "1K"}, "milestones": [10]},
-            "milestones: cannot be combined with `budget`",
+            r"milestones: got \[10\], which cannot be combined with `budget`",
         ),
     ],
 )

@@ -348,7 +348,10 @@ def test_a_corpus_of_a_selection_is_planned_and_its_raw_inputs_are_those_of_both
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("corpus: demo\noptions: {format: text}\n", "options: cannot be combined with `corpus`"),
+        (
+            "corpus: demo\noptions: {format: text}\n",
+            "which cannot be combined with `corpus`, because the sources of the corpus have",
+        ),
     ],
 )
 def test_a_selection_of_both_kinds_is_refused(configuration: Path, text: str, message: str) -> None:

@@ -125,10 +125,19 @@ MISTAKES = {
         {"gpus_per_node": 8, "gpu_memory_mb_per_node": 64000},
         "cluster.pretraining_memory_mb: got 16000 for each of 8 processes of a node, expected at most 8000",
     ),
-    "partition as an option": ({"extra": "-p gpu"}, "cluster.extra: got '-p', expected it under the key 'partition'"),
-    "short option with its value": ({"extra": "-Aproject"}, "extra: got '-Aproject', expected it under the key 'acc"),
-    "an option of Snakemake": ({"extra": "--array=1-9"}, "got '--array=1-9', expected no option that Snakemake itself"),
-    "a command": ({"extra": "--exclusive; rm x"}, "expected options of sbatch without characters of the shell"),
+    "partition as an option": (
+        {"extra": "-p gpu"},
+        "cluster.extra: got '-p', expected this option as the key 'partition'",
+    ),
+    "short option with its value": (
+        {"extra": "-Aproject"},
+        "extra: got '-Aproject', expected this option as the key 'acc",
+    ),
+    "an option of Snakemake": (
+        {"extra": "--array=1-9"},
+        "got '--array=1-9', expected only options that Snakemake does",
+    ),
+    "a command": ({"extra": "--exclusive; rm x"}, "expected options of sbatch without special characters"),
     "an open quote": ({"extra": "--comment='x"}, "expected options in shell syntax"),
 }
 
