@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     names = visible_gpus(os.environ)
     environment = dict(os.environ)
     if names:
-        # Even if all GPUs are needed, they are claimed, so that no other job uses one of them.
+        # The GPUs are claimed even if the command needs all GPUs, so that no other job uses one of these GPUs.
         wanted = min(arguments.gpus, len(names))
         locks = arguments.locks or lock_folder(os.environ)
         held = claim(names, wanted, locks, lambda: _waiting(names, wanted), jobs_per_gpu=arguments.jobs_per_gpu)

@@ -26,7 +26,8 @@ Texts = tuple[str, ...]
 # the pairs of a good and a bad text.
 Contrasts = tuple[str, str, list[Texts]]
 _WATCHING = tuple(verb for verb in PERSON_VERBS if verb.base in {"watch", "draw", "follow", "help", "visit"})
-# Question and answer of each type of question; C and I are the copula and the pronoun for the noun T.
+# Question and answer for each type of question; the slots C and I are the copula and the pronoun that agree with the
+# noun in slot T.
 _TURNS = {
     "where": ("where C the Q T.n ?", "I C P"),
     "whether": ("did A V.base B P ?", "yes"),
@@ -154,7 +155,8 @@ _FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def _after_a(words: Sequence[Any]) -> tuple[Any, ...]:
-    # Before a vowel, "a" would become "an", which the surface feature does not count.
+    # Words that begin with a vowel are excluded, because "a" would become "an" before these words, and the surface
+    # feature counts only "a".
     return tuple(word for word in words if str(word)[0] not in "aeiou")
 
 
@@ -203,7 +205,8 @@ class Dataset:
         or 1).
         """
         draw(**{slot: items[domain::2] for slot, items in _SOURCES.items()})
-        # If the data set has no linguistic feature, a random feature is constant within the paradigm.
+        # If the data set has no linguistic feature, a randomly chosen linguistic feature has the same value in all rows
+        # of the paradigm.
         frame = draw.one(_FRAMES[self.linguistic or draw.one(tuple(_FRAMES))])
         idle = draw.coin()
         determiners = [_determiners(draw, self.surface, positive) for positive in (False, True)]

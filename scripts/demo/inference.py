@@ -26,8 +26,8 @@ from demo.rows import (
 from demo.scenes import GENERAL_VERBS
 
 _MANNERS = tuple(adverb for adverb in lexicon.TIME_ADVERBS if adverb.endswith("ly"))
-# By label: (premise is negated, premise has the noun, hypothesis is negated); the sentence without the noun has its
-# hypernym.
+# For each label, three facts: whether the premise is negated, whether the premise has the noun, and whether the
+# hypothesis is negated. The other sentence has the noun's hypernym.
 _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
     0: ((False, True, False), (True, False, True)),
     1: ((False, False, False), (True, True, True), (False, False, True), (True, True, False)),
@@ -98,9 +98,9 @@ def cb(draw: Draw, label: int, group: int) -> TaskRow:
     return draw.texts(premise=f"A S that B {ACTED[denied]} C P", hypothesis=f"B {ACTED[claimed]} C P")
 
 
-# Heuristic, subcase, label, premise and hypothesis of each template. Slots: A, B, C persons; V a verb between persons;
-# S an intransitive verb; P a place; N a preposition; K a verb that presupposes its clause; H a verb that does not
-# presuppose its clause; Q an adjective; D a person.
+# Heuristic, subcase, label, premise and hypothesis of each template. Slots: A, B, C and D are persons, V is a verb
+# between persons, S an intransitive verb, P a place, N a preposition, K a verb that presupposes its clause, H a verb
+# that does not presuppose its clause, and Q an adjective.
 SUBCASES = (
     ("lexical_overlap", "le_conjunction", 0, "A V B and C P", "A V C P"),
     ("lexical_overlap", "le_around_prepositional_phrase", 0, "A N B V C", "A V C"),

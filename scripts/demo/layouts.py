@@ -166,7 +166,8 @@ def _linked(text: str, rng: random.Random) -> str:
 
 
 Layout = Callable[[Documents, random.Random], list[str]]
-# Per corpus: percentage of the words (ELC-BERT, Table 6), kinds of documents, and function that writes the layout.
+# For each corpus: its percentage of the words (ELC-BERT, Table 6), its kinds of documents, and the function that writes
+# its layout.
 CORPORA: dict[str, tuple[int, tuple[Kind, ...], Layout]] = {
     "aochildes": (5, ("conversation",), aochildes),
     "bnc_spoken": (8, ("conversation",), bnc_spoken),

@@ -138,7 +138,7 @@ class Scene:
         noun = self.one((*self.things, *self.things, *self.animals, *self.persons))
         verb, words = pick_verb(rng, noun), self.phrase(noun).words
         if features.get("negated") or features.get("adverb") in ("never", "ever"):
-            # Replace "some" with "any" inside a negation.
+            # Inside a negation, "some" becomes "any".
             words = tuple("any" if word == "some" else word for word in words)
         return Clause(subject, verb, words, fitting_tense(verb, tense), **features)
 

@@ -133,7 +133,8 @@ def _conllu_rows(analysis: Analysis) -> Iterator[tuple[str, ...]]:
 
 
 Files = Iterator[tuple[str, bytes]]
-# By task and split: the task that draws the rows, and the ratio of their number to the number of training rows.
+# For each task and split: the task that draws the rows, and the number of these rows divided by the number of training
+# rows.
 Sets = dict[str, dict[str, tuple[RowTask, float]]]
 
 

@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:
     from pkgutil import resolve_name
 
     if name in ("experiment", "export"):
-        # These packages can be called: each is also the function with its name.
+        # Each of these packages can be called like the function of the same name.
         return resolve_name(f"hatchery.{name}")
     if name in __all__:
         return resolve_name(f"hatchery.public:{name}")

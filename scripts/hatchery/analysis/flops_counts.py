@@ -43,7 +43,7 @@ def training_flops(run: Run, count: FlopsCount) -> float | None:
         return float(run["training_flops"])
     if count == "six_n_d":
         looked_up = run["vocabulary_rows"] * run["embedding_size"]
-        # N includes a tied word embedding, because the output layer multiplies by it.
+        # N includes a tied word embedding, because this embedding is also the matrix of the output layer.
         return kaplan_flops(run["parameters"] - (0 if run["tied"] else looked_up), run["tokens"])
     each = flops_per_sequence(run, count)
     return None if each is None else each * run["sequences"]

@@ -41,8 +41,8 @@ class QuantileSteps:
 
 def exact_steps(n: int, m: int) -> QuantileSteps:
     """Return all intervals on which the quantile functions of two samples, with n and m scores, are constant."""
-    # The interval edges are integers in units of 1 / (n m), because equal fractions i/n and j/m could differ by
-    # rounding.
+    # The interval edges are computed as integers, in units of 1 / (n m), because rounding could make equal fractions
+    # i/n and j/m different.
     edges = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
     return QuantileSteps(edges[:-1] // m, edges[:-1] // n, np.diff(edges).astype(np.float64))
 

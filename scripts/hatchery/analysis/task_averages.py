@@ -94,7 +94,8 @@ def dynabench_score(averages: Mapping[str, float]) -> float:
     return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
 
 
-# Features of MSGS in the order of ELC-BERT's Figure 3: linguistic features are its rows, surface features its columns.
+# Features of MSGS in the order of ELC-BERT's Figure 3, in which linguistic features are rows and surface features are
+# columns.
 LINGUISTIC_FEATURES = {
     "main_verb": "main verb",
     "syntactic_category": "syntactic category",

@@ -73,7 +73,7 @@ def remove_leftovers(folder: Path, beginning: str = "") -> None:
             os.kill(process, 0)
         except ProcessLookupError:
             path.unlink(missing_ok=True)
-        except OSError:  # The process belongs to another user, so it is running.
+        except OSError:  # A process that belongs to another user raises this error, so the process is running.
             continue
 
 

@@ -157,8 +157,8 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
         Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
     if (place := facts.get("place")) is not None and RESULTS in path.parts:
         wanted, folder = Path(place).parts, Path(os.path.realpath(path.parent))
-        # The real path is compared too, because experiments contain links to shared results. If a user has linked a
-        # folder below results/ to another disk, the first part of the path may have another name there.
+        # The path without links is compared, too, because experiments contain links to shared results. If a user has
+        # linked a folder below results/ to another disk, the beginning of that path may differ from results/.
         results = os.path.realpath(Path(*path.parts[: path.parts.index(RESULTS) + 1]))
         own = wanted if folder.is_relative_to(results) else wanted[1:]
         if path.parent.parts[-len(wanted) :] != wanted and folder.parts[-len(own) :] != own:

@@ -103,7 +103,7 @@ class TableWriter:
         start = 0
         while start < table.num_rows:
             before = int(ends[start - 1]) if start else 0
-            # The row that exceeds the size of the row group is its last row.
+            # The row with which a row group exceeds its maximum size is the last row of this row group.
             end = int(np.searchsorted(ends, before + ROW_GROUP_BYTES - self._bytes)) + 1
             part = table.slice(start, end - start)
             self._tables.append(part)
@@ -123,7 +123,7 @@ class TableWriter:
         if self._buffer:
             self._append(pa.Table.from_pylist(self._buffer, schema=self._schema))
         elif self._tables:
-            # The table is written in one piece, because each piece would end a page.
+            # The table is written in one call, because each call would end a Parquet page.
             self._append(pa.concat_tables(self._tables).combine_chunks())
         self._buffer, self._tables, self._bytes = [], [], 0
 

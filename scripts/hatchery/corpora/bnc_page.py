@@ -48,8 +48,8 @@ def parse(content: bytes, where: str) -> etree._Element:
         raise SourceError(f"{where}: line {error.lineno or 1}: not well-formed XML: {message}") from error
     except (LookupError, ValueError) as error:
         raise SourceError(f"{where}: line 1: cannot be read as XML: {error}") from error
-    # Entity declarations are found in the tree, in any encoding and without a search of all bytes. Up to this line,
-    # libxml2 has fetched nothing and has limited the expansion of entities.
+    # Entity declarations are searched in the parsed tree, which needs no search of all bytes and works in any encoding.
+    # The parsing fetched no external file, and libxml2 limits the expansion of entities.
     document_type = root.getroottree().docinfo.internalDTD
     if document_type is not None and next(document_type.iterentities(), None) is not None:
         raise _refusal(content, where)
@@ -58,7 +58,8 @@ def parse(content: bytes, where: str) -> etree._Element:
 
 def _entity_line(content: bytes) -> int:
     """Return the line of the first entity declaration, or 0 if there is no declaration."""
-    # In UTF-16 and UTF-32, the ASCII text `<!ENTITY` has zero bytes between its characters.
+    # Zero bytes are removed before the search, because in UTF-16 and UTF-32 the text `<!ENTITY` has zero bytes between
+    # its characters.
     narrow = content.replace(b"\0", b"") if b"\0" in content[:4] else content
     declared = narrow.find(b"<!ENTITY")
     return 1 + narrow.count(b"\n", 0, declared) if declared >= 0 else 0

@@ -290,7 +290,8 @@ class SpokenBody:
         who = element.get("who")
         if who is None:
             raise SourceError(f"{line_of(element)}: <u> has no `who`, expected the id of its speaker")
-        # Draw the name before the turn is judged, so that a dropped turn does not shift the drawn names.
+        # Draw the name before deciding whether the turn is dropped, so that a dropped turn does not shift the drawn
+        # names.
         name = self._name_of(who)
         sentences = []
         for child in element:

@@ -33,12 +33,14 @@ _AFTER_CURRENCY = re.compile(r"([$£€]) (?=(\S))")
 _BEFORE_PER_CENT = re.compile(r"(\S) (?=%)")
 _APART = re.compile(" [nN]?'")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
-# ’ that is not a closing quote: in a contraction, also after a gap (`[UNK]’s`); at the beginning of a word (`’tis`,
-# `’90s`, a contraction that was written apart); after a single letter (o’clock, O’Brien, d’you, y’all, l’Oréal).
+# This pattern matches ’ that is not a closing quote: in a contraction, also after a gap (`[UNK]’s`), at the beginning
+# of a word (`’tis`, `’90s`, a contraction separated by a space), and after a single letter (o’clock, O’Brien, d’you,
+# y’all, l’Oréal).
 _CURLY_APOSTROPHE = re.compile(
     r"(?<=[\w\]])’(?=(?:s|t|d|m|ll|re|ve)\b)|(?<![^\s(\[{‘“])’(?=\w)|(?<=\b[odyl])’(?=\w)", re.IGNORECASE
 )
-# After the cleaning, no space precedes these characters; with `corrected`, not even after full stops.
+# After the cleaning, no space precedes these characters; with `corrected`, also no space between these characters and a
+# preceding full stop.
 _CLOSING = frozenset(".;:?!…,’)]}")
 
 
@@ -103,7 +105,7 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
         return mark + "\t" if _wants_space(text, start, mark, before, after) else mark
 
     result = _MARK.sub(spaced, text)
-    # A search for one character is many times faster than a search for two, or for a pattern.
+    # A search for one character is many times faster than a search for two characters or for a pattern.
     if "(" in result or "[" in result or "{" in result:
         result = _AFTER_OPENING.sub(r"\1", result)
     result = _BEFORE_MARK[rules.space_before_brace, whole].sub("", result)

@@ -112,8 +112,8 @@ LICENCES = "licences.csv"
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"
 _TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED, DUPLICATES, LICENCES)
-# Number of texts that are collected before example texts are selected from them. Each selection hashes the texts
-# selected so far again, so it is made only after this number of texts.
+# Number of texts that are collected before example texts are selected from them. Each selection hashes the already
+# selected texts again, so a selection is made only after this number of texts.
 _SAMPLED_AT_ONCE = 1000
 
 

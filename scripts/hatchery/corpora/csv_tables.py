@@ -22,7 +22,7 @@ from hatchery.errors import SourceError
 # would make the rest of the file one cell.
 csv.field_size_limit(2**26)
 
-# Key under which a row contains its surplus fields, for which the header has no name.
+# Key of a row's surplus fields, for which the header has no name.
 SURPLUS = None
 DELIMITERS = ",;\t|"
 ROWS_SEEN = 20
@@ -85,8 +85,8 @@ def csv_rows(
     columns = head.columns
     missing = [None] * len(columns)
     for cells in _records(lines, head.delimiter, len(columns)):
-        # If the header lacks a name for row names, it was extended above. So a row that is still longer than the header
-        # has surplus fields.
+        # If the header has no name for the column of row names, the code above has added one. So a row that is still
+        # longer than the header has surplus fields.
         row: dict[Any, Any] = dict(zip(columns, [*cells, *missing[len(cells) :]], strict=False))
         if len(cells) > len(columns):
             row[SURPLUS] = cells[len(columns) :]

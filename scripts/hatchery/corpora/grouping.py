@@ -62,8 +62,8 @@ def grouped(
 
 def _as_published(items: Iterable[Item], length: SequenceLength, lost: Callable[[Item], None]) -> Iterator[Sequence]:
     group: list[Item] = []
-    # An empty sequence counts as one piece, because the text ends in a space, after which splitting yields an empty
-    # piece.
+    # An empty sequence counts as one piece, because the text ends in a space, and splitting at this space yields an
+    # empty last piece.
     pieces = 1
     for item in items:
         size = item.text.count(" ") + 1

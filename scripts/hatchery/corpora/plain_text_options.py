@@ -60,7 +60,7 @@ class PlainTextOptions(ProseOptions):
     """Columns of numbers that are kept with each document, such as a reading level, so that training can be ordered by
     one of these columns (`order: {by: column}`)."""
     tagged: bool = False
-    """Whether the text is written as word/TAG, one sentence per line, as in the Brown corpus."""
+    """True if the text is written as word/TAG, one sentence per line, as in the Brown corpus."""
     punctuation_column: str | None = None
     """Column that determines the final punctuation mark of a row without one, for transcripts; null adds no marks."""
     punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})

@@ -30,8 +30,8 @@ from hatchery.corpora.typography import repair_mojibake
 from hatchery.settings.base import Count, Natural, Settings
 
 SEEN_CHARACTERS = 1 << 20
-# A text counts as wrapped if at least this share of the lines that have a next line in their paragraph breaks off at
-# the margin.
+# A text counts as wrapped if at least this share of its lines ends at the margin. The last lines of paragraphs are not
+# counted.
 _WRAPPED_SHARE = 0.25
 # Minimum margin of wrapped prose, in characters; utterances without punctuation marks have shorter lines.
 _NARROWEST = 50
@@ -128,9 +128,9 @@ def _breaks_off(line: str, following: str, margin: float) -> bool:
 
 
 Paragraph = list[str]
-# Document: its key (parts of its name) and its paragraphs.
+# A document as (key, paragraphs); the key consists of the parts of the document's name.
 Named = tuple[tuple[str, ...], list[Paragraph]]
-# Key, paragraphs, licence and numbers of a row; the licence is None if the source has no column of licences.
+# A row as (key, paragraphs, licence, numbers); the licence is None if the source has no column of licences.
 NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None, dict[str, float]]
 
 
@@ -139,7 +139,7 @@ class ProseOptions(Settings):
     """Settings that turn running text into documents."""
 
     paragraphs: Literal["blank_line", "line"] = "blank_line"
-    """End of a paragraph: a blank line, for wrapped lines, or every line break."""
+    """Text that ends a paragraph: a blank line (for text with wrapped lines), or every line break."""
     capitalise: bool = False
     """Capitalise the first letter of each paragraph, for transcripts without capitals."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "minimal"
@@ -279,7 +279,7 @@ def tagged_sentence(line: str) -> str:
     """Return the sentence of one line of word/TAG, without tags and without spaces before punctuation marks or inside
     brackets and quotes; quotes are `"`."""
     words = " ".join(token.rsplit("/", 1)[0] for token in line.split())
-    # Doubled final marks ("? ?", "; ;") are an artefact of the corpus's tagging.
+    # The tagging of the corpus doubles final punctuation marks ("? ?", "; ;").
     words = re.sub(r"(^| )([?!;:]) \2(?= |$)", r"\1\2", words)
     words = _LEFT.sub(r"\1", words)
     words = _LEFT.sub(r"\1", words)

@@ -53,8 +53,8 @@ _PLAIN_WORD = re.compile(r"""[(\[{"]*(?:[A-Za-z]+(?=['’]))?(['’‘“]?[A-Za
 _CLOSED = frozenset(')]}"')
 _ASCII_SPACES = " \n\t\r\x0b\x0c"
 _ASCII_SPACE_BUT_BLANK = re.compile(r"[\n\t\r\x0b\x0c]")
-# Only spaces, newlines and printable ASCII, because NLTK's expressions and Python disagree about whether some control
-# characters are white space.
+# This pattern allows only spaces, newlines and printable ASCII, because some control characters are white space in
+# Python but not in NLTK's expressions.
 _BEFORE_NEXT = re.compile(r"[ \n]+(?=[!-~])")
 # Maximum length of cached contexts, because longer contexts hardly ever recur.
 _CONTEXT_CHARACTERS = 60
@@ -127,8 +127,8 @@ class SentenceSpans:
         start = 0
         # The last candidate that Punkt considered, and the start of its run without white space.
         previous, run_start = -1, 0
-        # A candidate that is followed by more text without white space, whose decision may be replaced by a later
-        # candidate: (position, start of its run without white space, start of the next sentence).
+        # A candidate that text without white space follows, as (position, start of the run without white space, start
+        # of the next sentence). A later candidate in this run replaces the decision on this candidate.
         waiting: tuple[int, int, int] | None = None
         opens_with_punctuation = False
         for match in _POSSIBLE_END.finditer(text):

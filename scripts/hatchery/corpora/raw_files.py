@@ -175,8 +175,8 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
     buffer, begin, has_document = b"", 0, False
     for block in chain(blocks, [None]):
         buffer += block or b""
-        # Before the end of the text, a document is split off only if the buffer contains enough text to determine its
-        # end.
+        # Before the end of the text is read, a document is taken from the buffer only if the buffer contains enough
+        # text to determine the end of the document.
         enough = 1 if block is None else _SEEN
         while len(buffer) - begin >= enough:
             end = _end(buffer, begin)

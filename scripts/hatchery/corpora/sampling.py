@@ -149,8 +149,8 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
         for _, batch in _batches(corpus, ["doc_id", "source", "text"], settings.drawn_splits):
             sizes = measure(batch.column("text")).to_pylist()
             for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
-                # The name "sample" makes the ranks independent of the draws for splits; otherwise, the sample would
-                # begin with all development documents.
+                # The name "sample" is part of the hashed text, so that the ranks do not depend on the draws for splits;
+                # otherwise, the sample would begin with all development documents.
                 drawing.add(point("sample", settings.seed, doc_id), size, source)
             progress.update(batch.num_rows)
     drawn = drawing.of_size(wanted) if wanted is not None else drawing.of_parts(parts or {})

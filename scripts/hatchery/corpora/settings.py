@@ -103,7 +103,7 @@ class ConversionKeys(Sharded):
     decontamination: DecontaminationSettings | None = omitted_at_default(None)
     """Lines of training text to leave out because they share words with evaluation data; null keeps all lines."""
     near_duplicates: NearDuplicatesSettings | None = omitted_at_default(None)
-    """Documents to leave out because they resemble an earlier document; null keeps them."""
+    """Documents to leave out because they resemble an earlier document; null keeps all documents."""
     split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
     """Development and test documents, selected by a seeded hash unless the source has its own split."""
     sentence_reading: ReadingName = "corrected"

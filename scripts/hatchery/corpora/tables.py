@@ -130,8 +130,8 @@ def documents_of_table(
         kept = (paragraphs for _, paragraphs, _, _ in rows if paragraphs is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
-    # In Parquet, numbers of documents also count rejected rows, because the number of rows before a piece is known
-    # without reading them.
+    # In Parquet files, the numbers of documents also count rejected rows, because the number of rows before a piece is
+    # known without reading these rows.
     all_count = format_of(file, options) == "parquet"
     number = context.before
     for _, paragraphs, licence, numbers in _row_paragraphs(source, file, context, form):

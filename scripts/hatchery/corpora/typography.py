@@ -68,7 +68,7 @@ def _space_brackets(text: str) -> str:
         text = text.replace("( ", "(")
     if closes:
         text = text.replace(" )", ")")
-    # A search for one character is many times faster than a search for two.
+    # A search for one character is many times faster than a search for two characters.
     if "%" in text:
         text = _BEFORE_PER_CENT.sub("%", text)
     if ":" in text:
@@ -146,7 +146,7 @@ def repair_mojibake(text: str) -> str:
     # Import ftfy here, because its import takes half of the readers' import time, and planning does not need it.
     from ftfy import TextFixerConfig, fix_text
 
-    # Use only the library's repair of wrong decodings.
+    # These settings switch off all repairs of the library except the repair of wrong decodings.
     config = TextFixerConfig(
         unescape_html=False,
         remove_terminal_escapes=False,

@@ -91,7 +91,8 @@ def is_readable(sentence: str) -> bool:
 def words_by_length(sentence: str) -> list[tuple[int, int]]:
     """Return [start, end) of the words that may be left out, the longest first; among equally long words the later
     first."""
-    # The first word is no candidate: it is usually short, and its capital letter would reveal it.
+    # The first word of a sentence is not masked, because it is usually short, and because its capital letter would be a
+    # hint.
     found = [match.span() for match in _WORD.finditer(sentence) if match.start() > 0]
     long = [(start, end) for start, end in found if end - start >= LEAST_LETTERS]
     return sorted(long, key=lambda span: (span[0] - span[1], -span[0]))

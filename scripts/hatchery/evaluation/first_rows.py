@@ -41,7 +41,7 @@ class FirstLines(RawSource):
         with handle:
             data = handle.read(HEAD_BYTES)
         if b"\n" not in data or data.lstrip().startswith(b"["):
-            # A single long line or JSON list can only be parsed as a whole.
+            # A file that is one long line or one JSON list can only be parsed as a whole.
             return super().open(name)
         lines = data[: data.rfind(b"\n") + 1]
         return io.BytesIO(_with_whole_cells(lines) if name.lower().endswith(".csv") else lines)

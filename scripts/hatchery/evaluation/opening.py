@@ -235,7 +235,7 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
         return _ours(module, tokenizer, where)
     if not hasattr(module, "get_output_embeddings"):
         return _written_by_user(module, tokenizer, architecture)
-    # Copied, because the next line changes the settings, and the caller's tokenizer must stay unchanged.
+    # Copy the settings, because the next line changes them, and the caller's tokenizer must stay unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
@@ -283,7 +283,7 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
         raise ConfigError(
             f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}"
         )
-    # Copied, because the next line changes the settings, and the caller's tokenizer must stay unchanged.
+    # Copy the settings, because the next line changes them, and the caller's tokenizer must stay unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{name}: tokenizer")
     settings = BaselineSettings(

@@ -173,7 +173,7 @@ class Published(Settings):
     paper: str
     """Paper: the name of a table config/published/values/<paper>.csv."""
     track: str = ""
-    """Track of the paper, if the paper has several."""
+    """Track of the paper, if the paper has several tracks."""
     rows: Annotated[dict[str, str], MinLen(1)]
     """Published row of each run and baseline. `"*": "*_unconstrained"` matches by name: the run `x` replicates the row
     `x_unconstrained` if the paper has this row. A run with its own entry ignores the pattern."""
@@ -302,7 +302,7 @@ class ExperimentFile(OneOfKeys):
     """Evaluations that are also applied to the milestones of every run: all evaluations of a kind (perplexity), or one
     evaluation of the experiment (minimal_pairs/blimp)."""
     perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
-    """Held-out text and masking of the perplexity."""
+    """Held-out text on which the perplexity is measured, and masking of the tokens to predict."""
     translation: TranslationChoice = field(default_factory=TranslationChoice)
     """Test sets for models with the objective `translation`."""
     finetuning: Finetuning = field(default_factory=Finetuning)

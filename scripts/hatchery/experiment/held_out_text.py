@@ -154,7 +154,8 @@ def _check_special_tokens(name: str, project: "Project") -> None:
     """
     tokenizer = project.tokenizer(name)
     if tokenizer.path is not ABSENT:
-        # Import only here, because the library takes long to import, and is only needed for tokenizers with a `path`.
+        # The import is inside the function, because the library takes long to import and only tokenizers with a `path`
+        # need it.
         from hatchery.tokenization.tokenizer_file import load_tokenizer
 
         path = Path(tokenizer.path).expanduser()

@@ -296,7 +296,8 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     corpus: CorpusName = ABSENT
     """Corpus on whose training documents the tokenizer is trained."""
     corpora: Annotated[tuple[CorpusName, ...], MinLen(1), Unique()] = ABSENT
-    """Corpora on which one tokenizer is trained, for example both sides of translation pairs."""
+    """Corpora on which one tokenizer is trained, for example corpora of two languages between which models
+    translate."""
     path: NotEmpty = ABSENT
     """Pretrained tokenizer: a tokenizer.json, or a SentencePiece model (*.model). The key vocabulary_size is required
     and compared with the file; all other training keys have no effect."""

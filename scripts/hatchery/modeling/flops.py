@@ -33,7 +33,7 @@ class PassShape:
     tokens: float | None = None
     # True if the inputs are sentence pairs, which a model with a sentence-pair head classifies.
     pairs: bool = False
-    # Tokens of a target that a decoder reads, including padding; None: `length`.
+    # Number of tokens of a target, including padding, that a decoder reads; None means `length`.
     target_length: int | None = None
 
 

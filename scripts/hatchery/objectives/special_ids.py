@@ -74,6 +74,6 @@ class Corruption:
 
     def random_ids(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Return random ids int64 [count], uniform from `special.first_random` on."""
-        # Uniform numbers, because numpy keeps the stream of uniform numbers across versions.
+        # The draws are uniform numbers, because numpy keeps the stream of uniform numbers across versions.
         n_random = self.vocab_size - self.special.first_random
         return self.special.first_random + (generator.random(count) * n_random).astype(np.int64)

@@ -184,7 +184,8 @@ class TranslationPairs:
         """
         tokens = np.sort(self.lengths[:, 1])
         until = np.concatenate([[0], np.cumsum(tokens)])
-        # From the longest to the shortest pair, the first batch is the last batch of the ascending order.
+        # If the pairs are sorted from the longest to the shortest, the first batch equals the last batch of the
+        # ascending order.
         earliest = len(tokens) - _full_cuts(np.concatenate([[0], np.cumsum(tokens[::-1])]), budget)[::-1]
         cuts, number = [0], len(earliest) - 1
         for batch in range(1, number + 1):
@@ -194,7 +195,8 @@ class TranslationPairs:
         return np.array(cuts, dtype=np.int64)
 
     def _epoch_order(self, seed: int, epoch: int, budget: int) -> tuple[np.ndarray, np.ndarray]:
-        # Philox's raw output, because numpy guarantees its stream, as in `training.data_order`.
+        # The raw output of Philox is used, as in `training.data_order`, because numpy guarantees the stream of this
+        # output in all versions.
         of_pairs, of_batches = np.random.SeedSequence([seed, epoch]).spawn(2)
         keys = np.random.Philox(of_pairs).random_raw(len(self))
         order = np.lexsort((keys, self.lengths[:, 0], self.lengths[:, 1]))

@@ -72,7 +72,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
     if source.path is not None:
         return _files_at(Path(source.path), folder, source.limits, {})
     if source.hub is not None:
-        # Imported here, because the libraries for downloads load slowly.
+        # The import is inside the function, because the libraries for downloads take long to import.
         from hatchery.raw.hub import fetch_hub
 
         return Obtained(fetch_hub(source.hub, folder), {"hub": plain(source.hub)})

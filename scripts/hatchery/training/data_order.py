@@ -167,8 +167,8 @@ class DataOrder:
         positions."""
         places = self._examples(length).places()
         windows = places // self._width
-        # The generator's stream does not depend on the number of draws, so a window has the same number at every
-        # sequence length.
+        # The generator's stream does not depend on the number of draws, so each window gets the same random number at
+        # every sequence length.
         draws = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1])).random_raw(int(windows.max()) + 1)
         keys = draws[windows]
         order = np.lexsort((places, keys)).astype(np.int64)

@@ -161,8 +161,9 @@ def process_group(
         # This import registers the backend "fake".
         importlib.import_module("torch.testing._internal.distributed.fake_pg")
         backend = "fake"
-    # Imported before the group is open: default arguments in these modules would keep an open group until the
-    # interpreter ends. Its threads can then abort the process ("terminate called without an active exception").
+    # These modules are imported before the process group is open, because their default arguments would keep an open
+    # group until the interpreter ends. The threads of the group could then abort the process ("terminate called without
+    # an active exception").
     importlib.import_module("torch.distributed.nn.functional")
     import_deepspeed(device)
     if topology.world_size == 1 and sys.platform == "linux":

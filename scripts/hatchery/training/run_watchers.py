@@ -109,7 +109,7 @@ def _development_sets(
 
 
 def _tokenizer(inputs: Inputs) -> "Tokenizer":
-    # Imported here, because a run without a tokenizer then starts sooner.
+    # The import is inside the function, so that a run without a tokenizer starts sooner.
     from hatchery.tokenization.tokenizer_file import load_tokenizer
 
     return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))

@@ -121,9 +121,9 @@ class TrainingSettings(Settings):
     weight_average: WeightAverageSettings | None = None
     """Average of the weights that is evaluated and exported instead of the last weights; null uses the last weights."""
     order: CurriculumSettings | None = omitted_at_default(None)
-    """Order of the sequences by difficulty; null shuffles them in every epoch."""
+    """Order of the sequences by difficulty; null shuffles the sequences in every epoch."""
     objective: ObjectiveSettings = field(default_factory=MaskedSettings)
-    """Objective: examples made from the text, and prediction targets."""
+    """Training objective: it determines the examples made from the text, and the tokens to predict."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
     """Initial bias of the output layer."""
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -138,8 +138,8 @@ class TrainingSettings(Settings):
     """Stop training when the development loss (with translation, development BLEU) no longer improves; null trains for
     all steps."""
     keep_training_state: bool = False
-    """Keep the optimiser state with the model, so that another run can continue from it (`take: training`). Needs three
-    times the disk space of the model."""
+    """Keep the optimiser state with the model, so that another run can continue the training (`take: training`). Needs
+    three times the disk space of the model."""
     milestones: Annotated[tuple[Count, ...], Unique()] = ()
     """Step numbers whose models are kept in addition to the finished model, as initial models of other runs
     (`initialise_from.step`)."""
@@ -310,7 +310,7 @@ class PretrainingSettings(TrainingSettings):
     distillation: DistillationChoice | None = omitted_at_default(None)
     """Distillation from the predictions of finished models of any experiment; null learns only from the labels."""
     order: CurriculumChoice | None = omitted_at_default(None)
-    """Order of the sequences by difficulty; null shuffles them in every epoch."""
+    """Order of the sequences by difficulty; null shuffles the sequences in every epoch."""
     ensemble: tuple[ModelChoice, ...] = omitted_at_default(())
     """Finished models with the tokenizer and the objective of this run, whose probabilities the run's model averages.
     Needs `steps: 0`; `model` must be the model of the first member."""

@@ -49,7 +49,8 @@ def memory_mib(device: "torch.device") -> Memory:
 
 
 def _resident_bytes() -> int:
-    import psutil  # Imported here, because planning needs only the peak speeds of devices.
+    # The import is inside the function, because planning imports this module and needs only peak speeds.
+    import psutil
 
     return int(psutil.Process().memory_info().rss)
 
@@ -185,7 +186,7 @@ def peak_flops_of(device: "torch.device", precision: str) -> float | None:
     """
     if device.type != "cuda":
         return None
-    import torch  # Imported here, because planning computes FLOPs without torch.
+    import torch  # The import is inside the function, because planning computes FLOPs without torch.
 
     if precision == "fp32" and torch.get_float32_matmul_precision() != "highest":
         precision = "tf32"

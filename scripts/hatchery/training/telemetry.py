@@ -72,7 +72,7 @@ class WandbSink:
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
         """Continue the run in `folder`, if it exists. Steps after `after_step` that an earlier attempt logged are not
         logged again."""
-        # Offline by default, because wandb would otherwise wait for the name of an account. A user can request an
+        # wandb is offline by default, because it would otherwise wait for the name of an account. Users can request an
         # upload by this variable.
         os.environ.setdefault("WANDB_MODE", "offline")
         folder.mkdir(parents=True, exist_ok=True)

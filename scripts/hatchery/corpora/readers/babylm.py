@@ -137,14 +137,15 @@ class BabylmOptions(Settings):
     """Part of a whole release to read; a training track also includes the development and test text of the same source.
     null reads all available text."""
     reading: ReadingName = "corrected"
-    """as_published reproduces the published scripts; corrected fixes text that they lose or garble."""
+    """Version of the cleaning. as_published reproduces the published scripts; corrected fixes the errors of these
+    scripts that lose or garble text."""
     files: tuple[str, ...] = ()
     """Shell patterns of the files, instead of <corpus>.train, <corpus>.dev and <corpus>.test."""
     lines_per_document: Count | None = 200
     """Maximum number of lines in a document; null uses only the boundaries of the text."""
     edition: Literal[2023, 2024] = 2023
-    """Year of the BabyLM release. 2023 has ten corpora in their original form; 2024 stands for 2024 and all later
-    years, which have six prepared corpora."""
+    """Year of the BabyLM release. 2023 has ten corpora in their original form; 2024 means 2024 and all later years,
+    which have six prepared corpora."""
     speakers: bool = True
     """For releases since 2024: keep the speaker labels of lines (`*MOT:`, `A:`) as text."""
 

@@ -17,7 +17,8 @@ class BncOptions(Settings):
     """Texts of the BNC to read, and version of their conversion."""
 
     reading: ReadingName = "corrected"
-    """as_published reproduces the published converter; corrected fixes text that it damages."""
+    """Version of the conversion. as_published reproduces the published converter; corrected fixes the errors of this
+    converter that damage text."""
     files: str = "*.xml"
     """Shell pattern of the texts in the source; if there is a folder `Texts`, only files below it are read."""
 

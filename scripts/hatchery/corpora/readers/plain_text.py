@@ -41,8 +41,8 @@ from hatchery.errors import SourceError
 from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource
 
-# With fewer text files, all files are divided into documents, because 1/20 of the files (a development split) would be
-# less than one file.
+# With fewer text files than this number, all files are divided into documents, because a development split of 1/20 of
+# the files would be less than one file.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
 
@@ -176,7 +176,7 @@ def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) 
     if form.kind != "lines":
         paragraphs = paragraphs_in(lines, context, form)
         return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before)
-    # A document has `every` lines, so a paragraph must end after this number of lines.
+    # A document has `every` lines, so a paragraph must end after `every` lines.
     paragraphs = paragraphs_in(lines, context, form, longest=every)
     return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before, size=_lines_of)
 

@@ -16,7 +16,8 @@ from hatchery.evaluation.ways_of_scoring import Architecture
 
 # Tokenizers without a length limit store an enormous number as `model_max_length`.
 NO_LIMIT = 1 << 30
-# RoBERTa counts positions from the padding id + 1, so its position table has more rows than an input may have tokens.
+# RoBERTa counts positions from the padding id + 1, so its position table has more rows than the maximum number of
+# tokens in an input.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
 
 
@@ -178,7 +179,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     that is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder whose index
     names files elsewhere.
     """
-    # Imported here, because loading takes seconds and only external models need the library.
+    # The import is inside the function, because the library takes seconds to import and only external models need it.
     import torch
     import transformers
 
@@ -238,5 +239,5 @@ def read_texts_whole_(tokenizer: Any, where: str) -> None:
         raise ModelError(f"{where}: the tokenizer is not a fast tokenizer, expected a tokenizer with a tokenizer.json")
     backend.no_truncation()
     backend.no_padding()
-    # If a special token in a text were encoded as one id, the scored positions would be shifted.
+    # Special tokens that occur in a text are not encoded as one id, because this would shift the scored positions.
     backend.encode_special_tokens = True

@@ -135,8 +135,8 @@ class Predicted(NamedTuple):
     scores: np.ndarray
 
 
-# `no_grad` instead of inference mode, because the next epoch could not compute gradients with a tensor that the model
-# cached in inference mode.
+# This is `no_grad` and not inference mode, because the next epoch could not compute gradients with a tensor that the
+# model cached in inference mode.
 @torch.no_grad()
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
     """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.

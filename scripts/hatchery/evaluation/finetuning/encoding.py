@@ -192,7 +192,7 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
     lengths = kept.sum(axis=1) + framing.overhead((segments != NO_SEGMENT).sum(axis=1))
     longest = int(lengths.max())
     mask = np.arange(longest) < lengths[:, None]
-    # Every position that is neither [CLS] nor part of a segment is a separator.
+    # Each position is [CLS], a token of a segment, or a separator.
     ids = np.where(mask, framing.separator_id, framing.pad_id)
     if framing.cls_id is not None:
         ids[:, 0] = framing.cls_id

@@ -63,7 +63,7 @@ class Framing:
         """Return the framing that a tokenizer adds to texts."""
         between, end = tokenizer.between_ids, tokenizer.end_ids
         ids = {*between, *end} or {tokenizer.pad_id}
-        # Framing uses one separator id: the token that ends a text also separates two texts.
+        # The token that ends a text also separates two texts, so framing needs only one separator id.
         assert len(ids) == 1
         return cls(tokenizer.cls_id, ids.pop(), tokenizer.pad_id, len(between), len(end))
 
@@ -111,7 +111,8 @@ def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
     if not len(rows):
         return kept
     long, space = kept[rows], np.maximum(room[rows], 0)
-    # Bisection for the highest common length whose sum fits: `low` always fits, `high` never does.
+    # Bisection finds the highest common length of segments whose sum fits: the sum for `low` always fits, the sum for
+    # `high` never fits.
     low, high = np.zeros(len(rows), dtype=np.int64), long.max(axis=1)
     while np.any(high - low > 1):
         middle = (low + high) // 2

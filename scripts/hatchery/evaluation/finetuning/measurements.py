@@ -153,8 +153,8 @@ def settings_text(manifest: Manifest) -> str:
     given: Any = manifest.settings
     protocol = build(ProtocolSettings, given["protocol"], str(manifest.path))
     head = given["task"].get("head", {})
-    # Causal models pool the last token even if the head's options name the first token. Manifests without `pooling` are
-    # older; the head's options are read instead.
+    # In causal models, the head reads the last token even if its options name the first token, so the manifest states
+    # the pooling. Manifests of earlier versions lack `pooling`; for these manifests, the head's options are used.
     pooling: Any = manifest.measures.get("pooling", head.get("options", {}).get("pooling", "first_token"))
     clip = protocol.max_gradient_norm
     parts = [

@@ -42,7 +42,7 @@ def counted_by_text(
     compared_with = positions_by(paradigm for paradigm, _ in rights)
     counted = list(decisions)
     for paradigm, positions in positions_by(item.paradigm for item in items).items():
-        # `rights` has at least as many rows as `items`, so `strict` is False.
+        # `rights` may have more rows than `items`, so `strict` is False.
         for position, row in zip(positions, compared_with[paradigm], strict=False):
             preferred = predicted_text(items[position].candidates[decisions[position].chosen], suite)
             is_right = preferred.strip() == rights[row][1].strip()

@@ -195,8 +195,8 @@ def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) 
     rows = []
     for name, positions in sorted(positions_by(item.paradigm for item in items).items()):
         people = np.array([items[index].preference for index in positions], dtype=np.float64)
-        # The difference of the scores has the same ranks as their softmax, but no two large differences are rounded to
-        # the same number.
+        # Ranks are computed from differences of scores, which have the same ranks as the softmax of the scores. In a
+        # softmax, different large differences would be rounded to the same number.
         model = np.array([scores[index][0] - scores[index][1] for index in positions], dtype=np.float64)
         rows.append((name, len(positions), spearman(Scored(people, model, model[:, None]))))
     return pl.DataFrame(rows, schema=["name", "pairs", "spearman"], orient="row")

@@ -32,8 +32,9 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
 from hatchery.modeling.language_model import moved
 
-# A call of the model costs as much as about this number of positions, so fewer padded positions cost less than a
-# further call. Measured with 20 sentences and a model of 6 layers of 128 units; numbers from 16 to 256 differ little.
+# A call of the model takes about as long as the computation of this number of positions, so fewer padded positions take
+# less time than another call. This number was measured with 20 sentences and a model of 6 layers of 128 units; numbers
+# from 16 to 256 differ little in speed.
 POSITIONS_OF_A_CALL = 64
 
 
@@ -55,7 +56,7 @@ def token_left_to_right_likelihoods(
     sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are computed
     once, if the model can continue from cached prefixes.
     """
-    # Modules of users and external models may read the padding, so only Hatchery's models get it.
+    # Only inputs of Hatchery's models are padded, because modules of users and external models may attend to padding.
     padding = POSITIONS_OF_A_CALL if padded and isinstance(model, HatcheryModel) else 0
     if not model.shares_prefixes or temperatures != AT_ONE:
         return _each_by_itself(model, sentences, tokens_per_batch, on_tokens, temperatures, padding)

@@ -46,7 +46,7 @@ def half_log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) 
         logits = (rows @ items.bfloat16().T).float()
         if its_bias is not None:
             logits += its_bias
-        # This difference is faster than torch's logsumexp, as in `log_normalisers`.
+        # As in `log_normalisers`, this difference is computed faster than torch's logsumexp.
         parts.append(logits[:, 0] - torch.log_softmax(logits, dim=-1)[:, 0])
     return torch.logsumexp(torch.stack(parts, dim=1), dim=-1)
 

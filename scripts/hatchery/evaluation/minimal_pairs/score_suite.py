@@ -319,8 +319,8 @@ def candidate_scores(
     texts = [text for text in texts if encoded[text].scored > 0]
     sentences = [encoded[text] for text in texts]
     distinct = distinct_sentences(sentences)
-    # Progress counts tokens, special tokens included: short rows come first, so counting rows would underestimate the
-    # time.
+    # Progress is measured in tokens, special tokens included, because short rows come first, so a count of rows would
+    # underestimate the remaining time.
     total = sum(chosen.rows(sentence.scored) * (len(sentence.ids) + n_framing) for sentence in distinct)
     compile_where_it_pays_(model, compilation, total)
     with Progress(total, "scoring", "tokens") as progress:

@@ -219,7 +219,7 @@ def _distributions(
         for start in range(0, len(listed), at_once):
             rows = listed[start : start + at_once]
             ids = torch.tensor([[*before, *one.ids] for one in rows], device=model.device)
-            # A token is predicted at the position before it, so the first scored token needs the position before
+            # Each token is predicted at the previous position, so the first scored token needs the position before
             # `given`.
             places = [
                 [row * ids.shape[1] + at for at in range(len(before) + one.given - 1, ids.shape[1])]

@@ -82,7 +82,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         if numbers is None:
             own = [key for key in settings.predictors if record.has(key) or key not in computed]
             numbers = {key: [] for key in dict.fromkeys((*settings.responses, *own))}
-        # All columns are requested, so that a table without one of them fails at its first row.
+        # All columns are requested, so that a table without one of these columns raises an error at its first row.
         values = [_number(record, key, settings) for key in numbers]
         reader = _name(record, settings.participant, settings) if settings.participant else ""
         item, position = _name(record, settings.item, settings), _number(record, settings.position, settings)

@@ -65,7 +65,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     where = str(found.root)
     if found.kind == "file":
         raise ModelError(f"{where}: a model must be registered as a folder, this source is a file")
-    # Imported here, because loading takes seconds.
+    # The import is inside the function, because it takes seconds.
     from hatchery.evaluation.baselines.encoder import start_of_decoder
     from hatchery.evaluation.baselines.loading import load_folder
 

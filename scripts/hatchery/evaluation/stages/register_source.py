@@ -38,15 +38,18 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
         "manifest": "resources/sources/{source}.json",
         "location": "resources/sources/{source}.location.json",
     },
-    # An order of the jobs is sufficient, without an input file, because the listing below detects changes of the files.
+    # It is sufficient that the generation of the data precedes this job. The generated files need not be inputs of the
+    # rule, because the listing below detects changes of these files.
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
     # An edited, added or removed file is detected when the workflow is planned.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
-    # High priority, so that a file that no suite or task can read stops the workflow before its first training.
+    # This stage has a high priority, so that a file that no suite or task can read stops the workflow before its first
+    # training.
     priority=1,
     unrecorded=lambda results, source: results.about_source(source),
     environment="sources",
-    # Runs locally, because the stage may download files, and nodes of a cluster often have no network.
+    # This stage runs on the submitting machine, because it may download files, and nodes of a cluster often have no
+    # network.
     runs_on="local",
     memory_mb=1500,
     minutes=1440,

@@ -161,7 +161,7 @@ def read_parquet(source: RawSource, name: str, wanted: Collection[str] | None) -
 
     Raises SourceError naming file and row for a damaged file.
     """
-    # Imported here, because planning imports this module and opens no Parquet file.
+    # The import is inside the function, because planning imports this module and opens no Parquet file.
     from hatchery.corpora.parquet_files import parquet_rows
 
     rows = parquet_rows(source, name, wanted, name)

@@ -108,7 +108,8 @@ class TaskKeys(Settings):
     """File format. rows: JSON lines, Parquet or TSV. jiant, conllu and conll2012 (OntoNotes): formats of edge probing.
     treebanks: CoNLL-U files of several languages, pooled and split again."""
     layout: LayoutName = "segments"
-    """Conversion of a row into inputs."""
+    """Conversion of a row into inputs of the model; every layout except segments is for the SuperGLUE task of the same
+    name."""
     files: Annotated[dict[str, Files], MinLen(1)]
     """Files by set: train, validation and other scored sets, each a file, a pattern or a list. A task that only scores
     models of other tasks (HANS) has no train. labelled_lines has one entry for each label, treebanks one entry for each
@@ -126,9 +127,9 @@ class TaskKeys(Settings):
     sorted_labels: bool = omitted_at_default(False)
     """With format rows and no `labels`: collect the labels from the training rows and sort them as texts."""
     label_values: dict[str, LabelValue] = field(default_factory=dict)
-    """Labels by their spelling in the files."""
+    """Spellings of labels in the files, each with the label of `labels` that it represents."""
     head: HeadSettings = field(default_factory=HeadSettings)
-    """Output head of the model."""
+    """Output head, which computes the task's predictions from the hidden states of the model."""
     metrics: Annotated[tuple[MetricName, ...], MinLen(1), Unique()]
     """Metrics of the task; the first is its main metric. Definitions: scripts/hatchery/evaluation/metrics/."""
     scored_rows: dict[str, LabelValue] = field(default_factory=dict)

@@ -18,7 +18,8 @@ def _forward_flops(config: GptBertConfig, shape: PassShape) -> dict[str, float]:
     rows = reached_rows(shape.length, config.position_bucket_size, config.max_position_embeddings)
     parts = encoder_flops(config, shape, position_rows=rows, feed_forward_matrices=3)
     if config.attention_gate:
-        # Queries, keys, values and output need four products of size hidden_size x hidden_size; the gate needs a fifth.
+        # Queries, keys, values and output need four products of size hidden_size x hidden_size; the gate needs a fifth
+        # product of this size.
         parts["attention_projections"] *= 5 / 4
     return parts
 

@@ -243,8 +243,8 @@ def query_gradient_kernel(
             towards = tl.where(kept, towards * kept_scale, 0.0)
         of_scores = found * (towards - delta[:, None])
         found_gradient += tl.dot(of_scores.to(keys.dtype), keys, input_precision=PRECISION)
-        # A key j has the distance i - j to query i. So its row of the position table is r or higher exactly for j up to
-        # i - first_distance[r], and `behind` sums the gradients of these keys.
+        # Key j has the distance i - j to query i. So the row of the position table for this pair is r or higher exactly
+        # if j is at most i - first_distance[r], and `behind` sums the gradients of these keys.
         behind += _up_to(tl.cumsum(of_scores, 1), i[:, None] - of_row[None, :] - start, N)
     after = tl.gather(behind, tl.zeros([M, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((behind - after) * scale).to(keys_of_rows.dtype)
@@ -332,7 +332,7 @@ def key_gradient_kernel(
         value_found += tl.dot(dropped.to(incoming.dtype), incoming, input_precision=PRECISION)
         of_scores = found * (towards - delta[None, :])
         key_found += tl.dot(of_scores.to(queries.dtype), queries, input_precision=PRECISION)
-        # The queries before j + (first distance of row r) have a row before r.
+        # For key j, the queries before position j + first_distance[r] have a row below r in the position table.
         before += _up_to(tl.cumsum(of_scores, 1), j[:, None] + of_row[None, :] - 1 - start, M)
     after = tl.gather(before, tl.zeros([N, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((after - before) * scale).to(keys.dtype)

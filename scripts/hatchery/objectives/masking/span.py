@@ -128,7 +128,7 @@ def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int]
     span_of: dict[int, int] = {}
     if budget == 0:
         return span_of, 0
-    # Python integers, because array operations are not faster for spans of three positions on average.
+    # The loop uses Python integers, because array operations are not faster for spans of three positions on average.
     for span, (first, end) in enumerate(zip(spans.firsts.tolist(), spans.ends.tolist(), strict=True)):
         for position in range(first, end):
             if allowed[position]:
@@ -138,7 +138,7 @@ def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int]
     return span_of, len(spans.lengths)
 
 
-# Replacement that means an unchanged token; ids are never negative.
+# This value in place of a replacement id leaves the token unchanged; real ids are never negative.
 _KEPT = -1
 
 
@@ -170,7 +170,8 @@ class PublishedSpanMasking:
         cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)
         kept = np.full(len(cover.positions), _KEPT, dtype=np.int64)
         replacements = self.corruption(kept, cover.decision, generator)
-        # One position at a time, because earlier spans may already have replaced its token.
+        # The loop treats one position at a time, because an earlier span may already have replaced the token at this
+        # position.
         for position, replacement in zip(cover.positions.tolist(), replacements.tolist(), strict=True):
             labels[position] = inputs[position]
             if replacement != _KEPT:
