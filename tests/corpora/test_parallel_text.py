@@ -210,7 +210,7 @@ def test_a_language_that_goes_on_is_told_with_the_file_that_ended(source_of: Sou
 
 def test_a_segment_over_two_lines_is_told_with_its_line(source_of: Sources) -> None:
     source = source_of(t__de__xml="<seg id='1'>Eins\n</seg>\n", t__en__xml="<seg id='1'>One</seg>\n")
-    with pytest.raises(SourceError, match=r"t\.de\.xml: line 1: a segment does not end in its line"):
+    with pytest.raises(SourceError, match=r"t\.de\.xml: line 1: a <seg> element does not end in this line"):
         talks_of(source, test=["t.de.xml", "t.en.xml"])
 
 

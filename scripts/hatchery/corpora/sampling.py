@@ -126,7 +126,7 @@ def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int
     if (settings.characters is None) == (size_of is None):
         raise ConfigError(
             "characters, size_of: expected exactly one of `characters`, a number of characters, and `size_of`, a "
-            "corpus of the wanted size"
+            "corpus with the wanted number of characters"
         )
     if size_of is None:
         return settings.characters or 0

@@ -58,7 +58,7 @@ class OurModel:
         """Raise EvaluationError if the model is a translation model."""
         if self.translates:
             raise EvaluationError(
-                f"{self.where}: this model translates, expected one that was trained with task masked or causal; "
+                f"{self.where}: this model translates, expected a model that was trained with task masked or causal; "
                 "translation models are scored on the test sets of `translation` in an experiment"
             )
 

@@ -264,7 +264,7 @@ class PerplexityChoice(Settings):
     masking: Literal["common", "own"] = "common"
     """Prediction targets. common: the same single subwords for every model with this tokenizer. own: masking as in the
     model's training, comparable between seeds and sizes but not between objectives."""
-    # Two tokens frame a sequence, and every method of splitting needs room for two more.
+    # Two special tokens frame a sequence, and every method of splitting needs space for two more tokens.
     sequence_length: Annotated[int, Range(ge=4)] | None = None
     """Number of tokens in a sequence, special tokens included; null uses the length of pretraining."""
     sequences: Count | None = None

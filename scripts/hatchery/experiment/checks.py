@@ -57,8 +57,8 @@ def _check_name(kind: str, name: str, where: str, project: "Project") -> None:
     other = "experiment" if kind == "study" else "study"
     if name in project.names(other):
         raise ConfigError(
-            f"{where}: {project.place(other, name)} has the same name, and both would write to results/{name}/; "
-            "rename one of them"
+            f"{where}: {project.place(other, name)} has the same name, so the results of both files would be in "
+            f"results/{name}/; rename one of the two files"
         )
 
 

@@ -163,8 +163,8 @@ def _take(project: "Project", experiment: str, run: str) -> str | None:
 def check_choice(project: "Project", chosen: ModelChoice, place: str) -> None:
     """Raise ConfigError unless `chosen` names either a run, or a folder with the manifest of a model."""
     if (chosen.run is ABSENT) == (chosen.path is ABSENT):
-        given = "neither" if chosen.run is ABSENT else "both"
-        raise ConfigError(f"{place}: got {given}, expected either `run` or `path`")
+        given = "neither `run` nor `path`" if chosen.run is ABSENT else "`run` and `path`"
+        raise ConfigError(f"{place}: got {given}, expected one of these two keys")
     for key in ("experiment", "seed", "step"):
         if chosen.path is not ABSENT and getattr(chosen, key, None) is not None:
             raise ConfigError(

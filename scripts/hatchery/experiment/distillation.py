@@ -192,5 +192,7 @@ def _values_in(manifest: Path) -> dict[str, object]:
     try:
         values: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: not the configuration of a model, expected one of a teacher: {error}") from error
+        raise ConfigError(
+            f"{path}: not the configuration of a model, expected the configuration of a teacher: {error}"
+        ) from error
     return {key: value for key, value in values.items() if key not in ("vocab_size", "causal", "sentence_pair_head")}

@@ -173,7 +173,7 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
         if other.corpus != experiment.corpus:
             yield (
                 f"{called} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of both corpora "
-                "would count; combine both into one corpus"
+                "would count; combine the two corpora into one corpus"
             )
         if origin.experiment != name:
             yield from (f"{called}: pretraining{problem}" for problem in _own(track, pretraining, project))
@@ -207,7 +207,7 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
         if other.corpus != experiment.corpus:
             yield (
                 f"{called} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of both corpora "
-                "would count; combine both into one corpus"
+                "would count; combine the two corpora into one corpus"
             )
         if one.experiment != name:
             yield from (

@@ -65,7 +65,7 @@ def _from_torch(path: Path) -> dict[str, Tensor]:
         content = content["model"]
     if not isinstance(content, Mapping):
         raise ModelError(
-            f"{path}: holds a {type(content).__name__}, expected a state dict or one under the key 'model'"
+            f"{path}: contains a {type(content).__name__}, expected a state dict, or a state dict under the key 'model'"
         )
     for name, tensor in content.items():
         if not isinstance(name, str) or not isinstance(tensor, Tensor):

@@ -359,7 +359,7 @@ def given_tokens(
         steps = (position_ids.expand(batch, length) - mask.cumsum(dim=1))[mask]
         if bool((steps != steps[:1]).any()):
             raise ValueError(
-                "position_ids: expected none, or consecutive ones, because the model counts positions itself"
+                "position_ids: expected None or consecutive numbers, because the model counts the positions itself"
             )
     return tokens
 

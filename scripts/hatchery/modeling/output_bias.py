@@ -58,7 +58,8 @@ def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE
     positives, negatives = counts + smoothing, total - counts + smoothing
     if np.any(positives <= 0) or np.any(negatives <= 0):
         raise ModelError(
-            "positive: a label is positive in all examples or in no example, so its logit is not finite; use smoothing"
+            "positive: got a label that is positive in all examples or in no example, so that its logit is not finite; "
+            "use smoothing"
         )
     return torch.from_numpy(np.log(positives) - np.log(negatives)).float()
 
@@ -143,8 +144,8 @@ def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
     """Raise ModelError if `scale` is a number up to 0, or if it is not "own" for a layer with tied weights."""
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
-            f"output_bias.weight_scale: got {scale!r}, only own is possible with tied embeddings: the output matrix "
-            "is also the input embedding (to separate the two matrices, set tie_word_embeddings to false)"
+            f"output_bias.weight_scale: got {scale!r}, expected own with tied embeddings, because the output matrix "
+            "is also the input embedding; to separate the two matrices, set tie_word_embeddings to false"
         )
     if not isinstance(scale, str) and not 0 < scale < math.inf:
         raise ModelError(f"output_bias.weight_scale: got {scale!r}, expected a number above 0")

@@ -200,8 +200,8 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     chosen = array("q")
     for first, end in zip((last - counts).tolist(), last.tolist(), strict=True):
         if first < end and overflow[first] == first:
-            # As in the published script, a too long first sentence gives two equal segments: the script tests the
-            # length of its buffer only when the next sentence arrives.
+            # As in the published script, a first sentence that is too long gives two equal segments: the script tests
+            # the length of its buffer only when the next sentence arrives.
             chosen.append(first)
         sentence = first
         while sentence < end:

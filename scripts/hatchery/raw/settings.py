@@ -127,7 +127,7 @@ class SourceKeys(Settings):
         if len(places) > 1:
             raise RefusedError(
                 "",
-                f"got both `{places[0]}` and `{places[1]}`, expected only one of these keys; remove one of the two",
+                f"got `{places[0]}` and `{places[1]}`, expected only one of these keys; remove the other key",
             )
         for name, count in Counter(download.file_name for download in self.download or ()).items():
             if count > 1:

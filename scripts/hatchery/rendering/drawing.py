@@ -239,7 +239,8 @@ def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **l
 def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label: str, **bar: Any) -> Colorbar:
     """Draw a colour bar below the panels of `grid`, and return it."""
     made = figure.colorbar(mapping, ax=grid, location="bottom", aspect=40, **bar)
-    # By default, Matplotlib stores the colour bar as a bitmap. Edges in the colours of the faces close thin gaps.
+    # The colour bar is drawn as vector shapes, because Matplotlib stores it as a bitmap by default. Edges in the
+    # colours of the faces close thin gaps between the shapes.
     if made.solids is not None:
         made.solids.set(rasterized=False, edgecolor="face")
     made.set_label(label)

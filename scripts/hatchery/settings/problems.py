@@ -271,7 +271,7 @@ def _parts(hint: Any, with_bounds: bool) -> Iterator[str]:
         elif any(isinstance(meta, PartOf) for meta in about) or is_dataclass(member) or get_origin(member) is dict:
             yield "keys with values"
         elif any(isinstance(meta, ShortNumber) for meta in about):
-            yield f"{_TYPES[member]}, or one such as 100K or 100M"
+            yield f"{_TYPES[member]}, or a number such as 100K or 100M"
         elif get_origin(member) in (list, tuple):
             yield "a list"
         else:

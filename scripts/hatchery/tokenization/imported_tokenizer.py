@@ -150,7 +150,8 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
         except Exception as error:  # the library raises bare Exception
             raise ValueError(str(error)) from error
     if _last(spec, 4, 1):
-        # `Replace`, because SentencePiece removes only spaces, but `Strip` would remove all white space of Unicode.
+        # This step is `Replace` and not `Strip`, because SentencePiece removes only spaces, but `Strip` would remove
+        # all white space of Unicode.
         ends = Regex(rf"\A +|[ {METASPACE}]+\z")
         parts += [normalizers.Replace(ends, ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if _last(spec, 3, 1):

@@ -106,7 +106,7 @@ def special_tokens(names: Sequence[str]) -> SpecialTokens:
             return special
     known_sets = "; ".join(f"{name}: {' '.join(special.order)}" for name, special in SPECIAL_SETS.items())
     raise TokenizationError(
-        f"special_tokens: no known set has the tokens {' '.join(names) or '(none)'}; known are {known_sets}"
+        f"special_tokens: got the tokens {' '.join(names) or '(none)'}, expected one of the known sets: {known_sets}"
     )
 
 

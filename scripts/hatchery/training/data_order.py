@@ -87,8 +87,8 @@ class DataOrder:
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
         self.plan, self.seed, self._examples = plan, seed, examples_of_length
         self._sizes: dict[int, int] = {}
-        # By (stretch of steps with one sequence length, kind of sequence): index of the stretch's first sequence in the
-        # concatenated epochs.
+        # For each (stretch of steps with one sequence length, kind of sequence): the index of the stretch's first
+        # sequence in the concatenated epochs.
         self._begins: dict[tuple[int, int], int] = {}
         # The epochs that read windows, as (number of the chain of stretches, kind of sequence, epoch).
         self._windowed: set[tuple[int, int, int]] = set()

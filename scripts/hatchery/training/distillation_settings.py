@@ -31,4 +31,4 @@ class DistillationChoice(DistillationSettings):
 
     def __post_init__(self) -> None:
         if not self.teachers:
-            raise RefusedError("teachers", "got none, expected at least one, such as [{run: NAME}]")
+            raise RefusedError("teachers", "got no teachers, expected at least one teacher, such as [{run: NAME}]")

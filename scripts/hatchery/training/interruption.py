@@ -76,7 +76,7 @@ class Deadline:
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:
-            # Because every attempt would stop after one step, a larger grace time is refused.
+            # A larger grace time is refused, because every attempt would stop after one step.
             if grace_seconds >= 60 * time_limit_minutes:
                 raise ConfigError(
                     f"runtime.time_limit_minutes: got {time_limit_minutes!r}, expected more than the grace time "

@@ -47,7 +47,7 @@ class Muon(Lamb):
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         rows, columns = parameters[0].shape
         if group["row_decay"] is None:
-            # Nesterov's momentum: the running mean as if the same gradient came once more.
+            # Nesterov's momentum is the running mean after a second update with the same gradient.
             ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
             updates = orthogonalised(torch.stack(list(ahead)))
             updates *= UPDATE_RMS * math.sqrt(max(rows, columns))

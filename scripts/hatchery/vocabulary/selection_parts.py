@@ -123,7 +123,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        # Never None here: `SelectionKeys` replaces None by a number.
+        # The value is never None, because `SelectionKeys` replaces None by a number.
         settings.minimum_counted_words or 0,
         settings.lower_case,
     )

@@ -127,8 +127,8 @@ def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[S
                 if name in matched_by:
                     raise SourceError(
                         f"{source.root}: {name} is matched by {matched_by[name]} and by {place}; expected every file "
-                        "in one split and on one side, or held-out text becomes training text: make the patterns "
-                        "narrower"
+                        "in one split and one language, because held-out text could otherwise become training text; "
+                        "use narrower patterns"
                     )
                 matched_by[name] = place
         if len(sides) == 1 and options.columns is None:
@@ -156,7 +156,7 @@ def _partners(
         if alone := next((name for shared, name in these.items() if shared not in others), None):
             raise SourceError(
                 f"{source.root}: files.{split}: {alone} has no partner among the files that {other} "
-                "matches; expected one in which the wildcards stand for the same"
+                "matches; expected a file in whose name the wildcards match the same text"
             )
     yield from ((name, second[shared]) for shared, name in first.items())
 

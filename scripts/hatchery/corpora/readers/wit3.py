@@ -93,7 +93,9 @@ def _sentences(lines: Lines) -> Iterator[str]:
             if segment := SEGMENT.fullmatch(line):
                 yield unescape(segment[1])
             elif "<seg" in line:
-                raise SourceError(f"{lines.where}: line {lines.line}: a segment does not end in its line")
+                raise SourceError(
+                    f"{lines.where}: line {lines.line}: a <seg> element does not end in this line, expected </seg>"
+                )
         elif sentence := SENTENCE.fullmatch(line):
             yield sentence[2]
         elif not ABOUT_A_TALK.fullmatch(line):

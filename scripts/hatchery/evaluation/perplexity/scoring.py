@@ -126,7 +126,7 @@ def batches(
         order = np.argsort(lengths, kind="stable")
         first = 0
         while first < len(order):
-            # Lengths ascend, so each row is longer than all previous rows of the batch, or as long.
+            # Lengths ascend, so each row has at least the length of every previous row of the batch.
             sizes = lengths[order[first:]] * np.arange(1, len(order) - first + 1)
             rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
             first += len(rows)

@@ -100,6 +100,6 @@ def _inputs_of(
     names = [name, *(other["name"] for other in task["transfer"])]
     missing = [other for other in names if other not in sources]
     if missing:
-        raise ConfigError(f"source: {missing[0]!r} is missing, which the task {name!r} needs")
+        raise ConfigError(f"source: the source {missing[0]!r} is missing, expected the sources of the task {name!r}")
     source = {other: sources[other] for other in names}
     return {"model": model, "source": source, "vocabulary": vocabularies.get(name)}

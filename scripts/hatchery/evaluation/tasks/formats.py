@@ -151,7 +151,9 @@ def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[R
             )
         if complete and any(row.values()) and None in row.values():
             present = sum(cell is not None for cell in row.values())
-            raise EvaluationError(f"{where}: has {present} cells, expected {len(row)}, as the header has")
+            raise EvaluationError(
+                f"{where}: has {present} cells, expected {len(row)}, the number of cells in the header"
+            )
         if any(row.values()):
             yield Record({column: cell or "" for column, cell in row.items()}, where, lines.record_line)
 
@@ -194,7 +196,7 @@ def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Coll
     """
     ending = PurePosixPath(name).suffix.lower()
     if ending not in READERS:
-        raise EvaluationError(f"{name}: the ending {ending!r} is unknown; rows come as {', '.join(READERS)}")
+        raise EvaluationError(f"{name}: the ending {ending!r} is unknown, expected one of {', '.join(READERS)}")
     return some(READERS[ending](source, name, columns, wanted), name)
 
 

@@ -21,7 +21,7 @@ from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 
-# Fields by suite or task. A record is attributed to the first entry whose fields it all contains.
+# Fields by suite or task. A record belongs to the first entry of which it contains all fields.
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (
