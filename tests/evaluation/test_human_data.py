@@ -69,7 +69,10 @@ def test_rows_that_are_cut_and_tables_without_times_are_refused(tmp_path: Path) 
     rows = reading_rows()
     assert problem_of_reading(tmp_path, rows) is None
     cut = [*rows[:-1], rows[-1][:-1]]
-    assert problem_of_reading(tmp_path, cut) == "reading_data.csv:31: has 12 cells, expected 13, as the header has"
+    assert (
+        problem_of_reading(tmp_path, cut)
+        == "reading_data.csv:31: has 12 cells, expected 13, the number of cells in the header"
+    )
     place = COLUMNS.index("RTgopast")
     for values, n in ((["7"] * 30, 30), ([""] * 22 + ["1", "2"] * 4, 8)):
         changed = [
@@ -117,7 +120,7 @@ def test_words_of_fewer_characters_than_asked_for_are_left_out(tmp_path: Path, s
         ("-0.1", "17: got -0.1, expected a share from 0 to 1"),
         ("50%", "17: got '50%', expected a number"),
         ("０.５", "17: got '０.５', expected a number"),
-        (None, "has 3 cells, expected 4, as the header has"),
+        (None, "has 3 cells, expected 4, the number of cells in the header"),
     ],
 )
 def test_shares_of_children_are_checked_by_row_and_month(

@@ -99,5 +99,7 @@ def test_a_task_that_fails_stops_no_other_and_a_second_attempt_trains_it_alone(j
 
 
 def test_a_task_without_a_source_is_an_error_before_any_work(job, source):
-    with pytest.raises(ConfigError, match="source: 'second' is missing, which the task 'second' needs"):
+    with pytest.raises(
+        ConfigError, match="source: the source 'second' is missing, expected the sources of the task 'second'"
+    ):
         job({"first": named("first"), "second": named("second")}, {"first": source.manifest})

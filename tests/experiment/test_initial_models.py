@@ -114,8 +114,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"base": {"seeds": [1, 2]}, "later": start(run="base")},
         "got 42, expected a seed of 'base': 1, 2; name one, or give both runs the same seeds",
     ),
-    "neither run nor path": ({"later": start()}, "initialise_from: got neither, expected either `run` or `path`"),
-    "run and path": ({"later": start(run="ltg_bert", path="x")}, "got both, expected either `run` or `path`"),
+    "neither run nor path": ({"later": start()}, "initialise_from: got neither `run` nor `path`, expected"),
+    "run and path": (
+        {"later": start(run="ltg_bert", path="x")},
+        "got `run` and `path`, expected one of these two keys",
+    ),
     "a seed beside a path": ({"later": start(path="x", seed=1)}, "initialise_from.seed: got 1 next to `path`"),
     "a path without a model": (
         {"later": start(path="nowhere")},

@@ -155,9 +155,7 @@ def test_a_teacher_in_a_folder_is_an_input_and_its_configuration_is_read_for_the
     manifest.write_text("{}", "utf-8")
     jobs = Jobs(add(configuration, student=taught({"path": str(manifest.parent)}), named=taught({"run": "ltg_bert"})))
     assert jobs.call_at(address(jobs, "student")).arguments["teachers"] == [str(manifest)]
-    with pytest.raises(
-        ConfigError, match=r"imported/config\.json: not the configuration of a model, expected one of a"
-    ):
+    with pytest.raises(ConfigError, match=r"imported/config\.json: not the configuration of a model, expected the"):
         jobs.settings("write_cost", experiment="demo")
     model = keys_of(jobs.project.model_of("demo", "ltg_bert"), "description")
     (manifest.parent / "config.json").write_text(json.dumps({**model, "vocab_size": 99, "causal": True}), "utf-8")
@@ -167,7 +165,7 @@ def test_a_teacher_in_a_folder_is_an_input_and_its_configuration_is_read_for_the
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
-    "no teacher": ({"student": taught()}, "distillation.teachers: got none, expected at least one"),
+    "no teacher": ({"student": taught()}, "distillation.teachers: got no teachers, expected at least one teacher"),
     "a circle": (
         {
             "one": taught({"run": "two"}),

@@ -103,7 +103,7 @@ def test_what_means_nothing_is_passed_over_and_other_positions_are_refused(load,
     if ours.config.position_limit is None:
         assert torch.equal(model(ids, position_ids=counted * 0, **given).logits, expected)
     else:
-        with pytest.raises(ValueError, match="position_ids: expected none, or consecutive ones"):
+        with pytest.raises(ValueError, match="position_ids: expected None or consecutive numbers"):
             model(ids, position_ids=counted * 2, **given)
 
 
