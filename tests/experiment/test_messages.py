@@ -58,7 +58,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "a small unit": (
             "  steps: 700\n",
             "  budget: {words_seen: 60k}\n",
-            "budget.words_seen: got '60k', expected a whole number, or a number such as 100K or 100M; did you mean 60K?",
+            "budget.words_seen: got '60k', expected a whole number, or a number such as 100K or 100M; did you mean 60K",
         ),
         "one mark twice": (
             "  steps: 700\n",
