@@ -1,7 +1,7 @@
 """Writes generated documents as written and spoken texts of the BNC XML Edition.
 
 Source: docs/papers/ltg-bert.md, "Elements of the BNC". Quotes, lists, verse, captions, gaps and unclear passages occur
-often enough that an error of the reader in one of these elements shows up.
+often enough that an error of the reader in one of these elements is noticed.
 """
 
 import random

@@ -37,7 +37,8 @@ def pos(analysis: Analysis) -> list[list[Target]]:
 
 
 def ner(analysis: Analysis) -> list[list[Target]]:
-    """Return the type of every noun phrase; its head need not be the last noun, as in "the boy near the mill"."""
+    """Return the type of every noun phrase. The head of a noun phrase need not be its last noun, as in "the boy near
+    the mill"."""
     return [[_target(label, span) for span, label in sorted(analysis.entities)]]
 
 

@@ -226,7 +226,7 @@ def compared(models: Iterable[tuple[float | None, bool, float]]) -> Comparison |
     """Compare the scores of compute-optimal models and of other models. Each model is a tuple (number of parameters, is
     compute-optimal, score).
 
-    None if all models are compute-optimal, or none is.
+    None if all models are compute-optimal, or if no model is compute-optimal.
     """
     by_size: dict[float | None, tuple[list[float], list[float]]] = {}
     for parameters, optimal, score in models:

@@ -177,7 +177,7 @@ _SPLIT_NAMES = {"development": "dev", "validation": "dev", "valid": "dev"}
 _WHOLE = frozenset({"", "all", "total", ALL})
 
 SizeTable = dict[tuple[str, str], Counts]
-"""Sizes by (source, split). `ALL` as a source or a split stands for the sum."""
+"""Sizes by (source, split). `ALL` as a source or a split marks the sum."""
 
 
 @dataclass(frozen=True)

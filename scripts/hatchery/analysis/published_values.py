@@ -89,7 +89,7 @@ class PublishedNumber(Record):
     """One printed number, in the unit of `metric`.
 
     `row` is the published model with its variant. `track` is empty if the number belongs to all tracks, or if the paper
-    has none. `spread` is the number after ±; `spread_kind` is its meaning. `runs` is the number of runs, if it is
+    has no tracks. `spread` is the number after ±; `spread_kind` is its meaning. `runs` is the number of runs, if it is
     stated. `rounding` is half a unit of the last printed digit. `note` contains errata, and the reason if the number is
     not comparable with ours.
     """

@@ -247,6 +247,7 @@ def _averages(
 
 
 def original_suite(suite: str) -> str:
-    """Return the paper's suite with whose name `suite` ends, or `suite` itself if there is none."""
+    """Return the paper's suite with whose name `suite` ends, or `suite` itself if no suite of the paper has such a
+    name."""
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

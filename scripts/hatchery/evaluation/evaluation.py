@@ -82,7 +82,7 @@ class ReadData(NamedTuple):
     """Data that an experiment passes to one kind of evaluation.
 
     `where` is the configuration's file and key that name the data, for messages. `source` is the name of a raw input;
-    the constant ABSENT stands for generated data. `settings` define how the data is read.
+    the constant ABSENT means generated data. `settings` define how the data is read.
     """
 
     where: str

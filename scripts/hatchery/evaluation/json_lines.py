@@ -110,7 +110,7 @@ def decode_lines(source: RawSource, name: str) -> Iterator[tuple[int, str]]:
 def read_json_lines(source: RawSource, name: str) -> Iterator[Record]:
     """Yield the objects of a file of JSON lines, or of one JSON list, in order.
 
-    Raises SourceError naming file and line for broken JSON, a repeated key or a value that is no object, and
+    Raises SourceError naming file and line for malformed JSON, a repeated key or a value that is not an object, and
     EvaluationError naming the file if the file has no objects.
     """
     lines = task_lines(source, name)

@@ -170,7 +170,8 @@ def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
 
 
 def settings_of(kind: str, entry: Mapping[str, Any]) -> AnalysisSettings:
-    """Return the settings of an entry, an object of the settings class of the analysis `kind`. Raises ConfigError."""
+    """Return the settings of an entry under `analyses` as an object of the settings class of the analysis `kind`.
+    Raises ConfigError."""
     return build(analysis_called(kind).settings, entry)
 
 

@@ -30,7 +30,7 @@ SELECTED = {"texts": "sentences or spans", "tokens": "tokens"}
 GROUPED = {"documents": "sequences", "tokens": "tokens"}
 """Measures of the table of sequences, with their column headings."""
 SizeKey = tuple[str, str]
-"""(source, level) or (source, split). `(all)` instead of a name stands for the sum."""
+"""(source, level) or (source, split). `(all)` in place of a name marks the sum."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -196,7 +196,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
     """Return the pairs of perplexity and score in the paper's Table 3. Numbers of parameters and FLOPs are not in the
-    paper: the former are from the published training curves, and the latter are computed."""
+    paper: numbers of parameters are from the published training curves, and FLOPs are computed."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
     from hatchery.modeling.flops import STUDY_SEQUENCES, reduced_vocabulary_flops

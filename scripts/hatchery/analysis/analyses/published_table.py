@@ -202,7 +202,7 @@ def _value(
     repeated: Mapping[str, Mapping[str, str]],
     values: Mapping[tuple[str, CellKey], float],
 ) -> float | None:
-    """Return our number for a row and a column; None if there is none.
+    """Return our number for a row and a column; None if the study has no number for them.
 
     A change is computed relative to the first other experiment that has the reference row.
     """

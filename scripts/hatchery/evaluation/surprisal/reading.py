@@ -49,8 +49,8 @@ class Asked:
 
 
 def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
-    """Return the predictions for the tokens of a word, as in the published code: tokens after the first are tokenised
-    again by themselves."""
+    """Return the predictions for the tokens of a word, as in the published code: tokens after the first token are
+    tokenised again without the text before them."""
     backend, unknown = model.tokenizer.backend, model.tokenizer.unknown_id
     asked: list[Asked] = []
     parts: list[str | int] = [context]
