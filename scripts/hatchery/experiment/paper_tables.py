@@ -1,8 +1,8 @@
 """Tables of a paper to which an experiment adds its results.
 
-The paper is the one that `published` names. A miniature experiment repeats an original experiment on other data: it
-uses the published rows of the original, and the original's names of suites, tasks and corpus. Every table of a
-miniature states why its numbers are not comparable with the printed numbers.
+The key `published` names the paper. A miniature experiment repeats an original experiment on other data: it uses the
+published rows of the original, and the original's names of suites, tasks and corpus. Every table of a miniature states
+why its numbers are not comparable with the printed numbers.
 """
 
 from collections.abc import Iterable, Mapping

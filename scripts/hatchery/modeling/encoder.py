@@ -107,7 +107,7 @@ class LayeredEncoder(Encoder):
 
     @property
     def has_residual_stream(self) -> bool:
-        """Return whether each layer adds to its input. False for models with layer weighting."""
+        """Return whether each layer adds its output to its input. False for models with layer weighting."""
         return self.weighting.input_in_output
 
     @property

@@ -120,7 +120,7 @@ class Precision:
         return torch.autocast(device_type, dtype=torch.bfloat16, enabled=False)
 
     def scaled(self, loss: Tensor) -> Tensor:
-        """Return the loss for the backward pass: in fp16, times the scale."""
+        """Return the loss for the backward pass: in fp16, the loss times the scale."""
         return loss if self.scaler is None else self.scaler.scaled(loss)
 
     def unscale_(self, parameters: Iterable[nn.Parameter]) -> bool:

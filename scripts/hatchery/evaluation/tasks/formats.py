@@ -5,12 +5,12 @@ The files of a set are those in the source that match the task's patterns. The f
 following formats:
 
 - `rows`: the suffix of the file determines the reader. JSON lines (`.json` or `.jsonl`) are the format of SuperGLUE,
-  BabyLM 2023 and MSGS, Parquet that of data sets of the hub, and tab-separated tables (`.tsv`, `.txt`) that of the
-  original GLUE and HANS. Spreadsheets are saved as `.csv`: a header line, quotes where a cell needs them, and commas,
-  semicolons or tabs between the cells. Tab-separated tables have no quoting, unless the names in their header are
-  quoted, as in tables that R wrote. CoLA has no header; the task names its columns. In QQP's training file, line breaks
-  inside questions split a few rows. The hub's copy omits these rows; this reader also omits them, up to the share
-  MOST_TORN_ROWS.
+  BabyLM 2023 and MSGS, Parquet is the format of data sets on the hub, and tab-separated tables (`.tsv`, `.txt`) are the
+  format of the original GLUE and HANS. Spreadsheets are saved as `.csv`: a header line, quotes where a cell needs them,
+  and commas, semicolons or tabs between the cells. Tab-separated tables have no quoting, unless the names in their
+  header are quoted, as in tables that R wrote. CoLA has no header; the task names its columns. In QQP's training file,
+  line breaks inside questions split a few rows. The hub's copy omits these rows; this reader also omits them, up to the
+  share MOST_TORN_ROWS.
 - `labelled_lines`: collections without a split, such as the subjectivity data set (Pang and Lee 2004); the validation
   rows are drawn later with the task's `split_seed`.
 - `rte_xml`: the files of the RTE challenges 1 to 3 (Dagan et al. 2006), `pair` elements with a text `t` and a

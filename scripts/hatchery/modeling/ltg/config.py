@@ -100,7 +100,7 @@ class LtgBertSizes(EncoderSizes):
         """Return `block_norm_affine`, or its default if it is None.
 
         In the final model, the norm after a block has parameters and the norm before a block has none. The paper does
-        not specify the ablations; here they treat their norms in the same way.
+        not specify the ablations; here the ablations treat their norms in the same way.
         """
         return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
 
