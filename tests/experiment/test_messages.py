@@ -215,7 +215,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         ),
     },
     "corpora/demo.yaml": {
-        "two sources of one name": ("name: cbt,", "name: bnc,", "the name 'bnc' is given 2 times"),
+        "two sources of one name": ("name: cbt,", "name: bnc,", "got 2 sources called 'bnc', expected different names"),
     },
     "experiments/my_text.yaml": {
         "sentences of a language without a model": (

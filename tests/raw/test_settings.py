@@ -49,10 +49,10 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> No
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"hub": HUB, "download": [DOWNLOAD]}, "both `hub` and `download`"),
+        ({"hub": HUB, "download": [DOWNLOAD]}, "got `hub` and `download`, expected only one"),
         ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: got '\.\./evil', expected a file name"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "got '', expected a file name"),
-        ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
+        ({"download": [DOWNLOAD, DOWNLOAD]}, "got 2 files called 'CBTest.tgz', expected different names"),
         (
             {"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]},
             r"unpack: got true for a\.rar, expected a file name with one of the suffixes \.zip",

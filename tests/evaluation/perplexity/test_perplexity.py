@@ -246,7 +246,7 @@ def test_a_model_without_a_recorded_objective_cannot_be_judged_by_its_own(
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"random_probability": 0.7, "keep_probability": 0.4}, "random_probability and keep_probability"),
+        ({"random_probability": 0.7, "keep_probability": 0.4}, r"random_probability \+ keep_probability"),
     ],
 )
 def test_impossible_settings_name_the_key(changes: dict[str, Any], key: str) -> None:

@@ -190,7 +190,7 @@ def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
             {"types": [{**BPE, "sizes": [400, 300]}]},
             "types.0.sizes: got [400, 300], expected different sizes in ascending order",
         ),
-        ({"types": [BPE, BPE]}, "types: a name occurs twice among bpe, bpe"),
+        ({"types": [BPE, BPE]}, "types: got the names bpe, bpe, expected each name only once"),
         ({"types": [BPE]}, "types.bpe: several sizes without a reference"),
         ({"frequency_search": {"type": "x", "lowest": 300, "highest": 400}}, "frequency_search.type: got the type 'x'"),
         (

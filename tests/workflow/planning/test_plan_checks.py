@@ -227,7 +227,7 @@ def test_compute_that_cannot_be_is_told_before_anything_runs(configuration: Path
     path = configuration / "config.yaml"
     before = path.read_text(encoding="utf-8")
     path.write_text(before.replace("\ncompute:\n", "\ncompute:\n  zero_stage: 2\n", 1), "utf-8")
-    lamb = r"compute\.zero_stage: got 2, only 0 is possible: .* expected optimizer.name"
+    lamb = r"compute\.zero_stage: got 2, expected 0 with optimizer\.name lamb: .*; use adamw"
     with pytest.raises(ConfigError, match=lamb):
         Project(configuration).check("experiment", "demo")
     path.write_text(before.replace("\ncompute:\n", "\ncompute:\n  zero_stage: 3\n", 1), "utf-8")
