@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.commands import app
+from hatchery.commands import app, main
 from hatchery.errors import HatcheryError
 
 COMMANDS = sorted(path.stem.rstrip("_") for path in Path(hatchery.__path__[0], "commands").glob("[a-z]*.py"))
@@ -105,17 +105,22 @@ def test_surprisal_prints_a_table_with_the_columns_of_the_file(folder: Path, tmp
     assert [row["surprisal"] for row in listed] == expected["surprisal"].to_list()
 
 
-def test_a_mistake_is_one_line_and_a_wrong_option_is_the_librarys(repository: Path, tmp_path: Path) -> None:
-    def run(*words: str) -> tuple[int, str]:
-        surroundings = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
-        command = [sys.executable, "-m", "hatchery", *words]
-        done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=100)
-        return done.returncode, done.stderr
+def test_a_mistake_is_one_line_and_a_wrong_option_is_the_librarys(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
 
-    status, line = run("evaluate", "no/such/model", "--suite", "blimp", "--data", "x")
-    assert (
-        status == 1 and line.startswith("error: no/such/model: this folder contains no model") and line.count("\n") == 1
-    )
+    def run(*words: str) -> tuple[object, str]:
+        monkeypatch.setattr(sys, "argv", ["hatchery", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().err
+
+    command = [sys.executable, "-m", "hatchery", "evaluate", "no/such/model", "--suite", "blimp", "--data", "x"]
+    surroundings = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: no/such/model: this folder contains no model")
     status, line = run("evaluate", "x", "--suite", "blimp", "--set", "a")
     assert (status, line) == (1, "error: --set: got 'a', expected KEY=VALUE, such as pairs_per_paradigm=100\n")
     assert run("evaluate", "x", "--suit", "blimp")[0] == 2

@@ -11,6 +11,7 @@ under test. The server has no threads and computes nothing, so that its children
 
 import contextlib
 import functools
+import io
 import json
 import os
 import selectors
@@ -202,6 +203,10 @@ def _load() -> None:
     importlib.import_module("snakemake.cli").get_argument_parser()
     project = importlib.import_module("hatchery.experiment.project").Project(SCRIPTS.parent / "config")
     project.experiment("strict_mini")
+    # A drawing loads fonts and what writes them into a PDF.
+    drawing = importlib.import_module("matplotlib.figure").Figure()
+    drawing.text(0, 0, "a")
+    drawing.savefig(io.BytesIO(), format="pdf")
     # Kept for the rest of the process: the versions of packages and of this code.
     importlib.import_module("hatchery.artifacts.host").surroundings(0)
     # Nobody waits for the disk: jobs are killed in tests, but no machine loses its power.

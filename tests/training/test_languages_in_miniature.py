@@ -90,6 +90,7 @@ def test_a_run_in_adjusted_words_has_its_28_checkpoints(
         objective={"task": "causal"},
         sequence_length=32,
         batch_size=2,
+        model__num_hidden_layers=1,
         long=None,
         evaluation_interval_steps=500,
     )

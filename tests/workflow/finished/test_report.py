@@ -2,17 +2,20 @@
 
 import json
 import re
-import shutil
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from browser import BROWSER, violations
+from lxml import html
 from projects import snakemake
 
 from hatchery.workflow.registry import STAGES
 
 pytestmark = pytest.mark.slow
+
+MOST_ROWS = 5
 
 
 def test_the_report_has_scores_figures_page_and_cards_with_captions(finished_project: Path, tmp_path: Path) -> None:
@@ -38,9 +41,26 @@ def test_no_page_of_a_real_experiment_violates_a_rule_of_accessibility(
 ) -> None:
     done = snakemake(finished_project, "--cores", "2", f"results/{page}")
     assert done.returncode == 0, done.stdout + done.stderr
-    # A copy, because a file beside a page would stay in the folder of results.
-    copy = shutil.copy(finished_project / "results" / page, tmp_path)
-    assert violations(tmp_path, Path(copy), 1280) == []
+    # Beside the page, a file would stay in the folder of results.
+    copy = tmp_path / Path(page).name
+    copy.write_text(with_rows_of_each_kind((finished_project / "results" / page).read_text("utf-8")), encoding="utf-8")
+    assert violations(tmp_path, copy, 1280) == []
+
+
+def with_rows_of_each_kind(page: str) -> str:
+    """The page with the first rows of each table and the first row of each other build.
+
+    What the rules find in a row depends on its elements and their attributes. Thousands of rows take a minute.
+    """
+    parsed = html.document_fromstring(page)
+    for body in parsed.iter("tbody"):
+        builds: Counter[tuple[object, ...]] = Counter()
+        for place, row in enumerate(list(body.iterchildren("tr"))):
+            build = tuple((e.tag, e.get("class"), e.get("scope"), bool(e.text)) for e in row.iter())
+            builds[build] += 1
+            if place >= MOST_ROWS and builds[build] > 1:
+                body.remove(row)
+    return f"<!DOCTYPE html>\n{html.tostring(parsed, encoding='unicode')}"
 
 
 def test_each_reported_stage_has_a_caption(repository: Path) -> None:
