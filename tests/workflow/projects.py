@@ -42,6 +42,18 @@ def with_fewer_pairs(folder: Path) -> None:
     path.write_text(text.replace(EMBEDDED, EMBEDDED.replace("paradigm: 10", "paradigm: 3")), encoding="utf-8")
 
 
+def with_smaller_models(folder: Path) -> None:
+    """A third of the width for the models of the miniatures, and two layers, the fewest of a mixture of layers."""
+    smaller = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    for name in ("ltg_demo", "elc_demo", "ltg_demo_bnc", "gpt_bert_demo"):
+        path = folder / f"config/models/{name}.yaml"
+        text = path.read_text(encoding="utf-8")
+        for key, value in smaller.items():
+            text, count = re.subn(rf"^{key}: .*$", f"{key}: {value}", text, flags=re.MULTILINE)
+            assert count == 1, f"{path} does not set {key}"
+        path.write_text(text, encoding="utf-8")
+
+
 def configure(folder: Path, block: str = "cluster", **values: object) -> None:
     """Set keys of a block of the config.yaml of a project folder, such as `cluster`."""
     path = folder / "config/config.yaml"

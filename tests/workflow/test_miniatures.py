@@ -10,7 +10,7 @@ import pytest
 import yaml
 from lxml import etree
 from page_links import link_problems
-from projects import make_project, planned_rules, rows_of, snakemake, with_fewer_pairs
+from projects import make_project, planned_rules, rows_of, snakemake, with_fewer_pairs, with_smaller_models
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
@@ -78,6 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """A project folder in which some models of all miniatures ran to the pages."""
     folder = make_project(tmp_path_factory.mktemp("miniatures") / "project", repository)
     with_fewer_pairs(folder)
+    with_smaller_models(folder)
     shorten_ablations(folder)
     for experiment, runs in RUNS.items():
         assert planned_rules(folder, f"results/{experiment}/summary.csv")["pretrain"] > len(runs)
