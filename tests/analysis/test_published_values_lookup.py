@@ -128,7 +128,7 @@ def test_tables_that_are_not_those_of_a_paper_are_refused(tmp_path: Path) -> Non
         match="m is printed as a change of s t from the row other, expected a printed accuracy_percent of other",
     ):
         for_experiment(read_numbers(table(tmp_path, relation)), "elc_bert", "strict", {"ours": "m"})
-    with pytest.raises(EvaluationError, match="strict is not one of the papers"):
+    with pytest.raises(EvaluationError, match="got a file named strict, expected the name of a paper"):
         read_numbers(table(tmp_path, GOOD).rename(tmp_path / "strict.csv"))
 
 

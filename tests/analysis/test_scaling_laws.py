@@ -249,7 +249,7 @@ def test_p_is_twice_the_smaller_tail_of_all_orders_of_one_side_also_with_ties(ys
 
 def test_a_constant_side_has_no_correlation() -> None:
     assert spearman([1, 2, 3], [5, 5, 5]).rho is None
-    with pytest.raises(EvaluationError, match="2 pairs: expected 3 or more"):
+    with pytest.raises(EvaluationError, match="got 2 pairs, expected 3 or more"):
         spearman([1, 2], [2, 1])
 
 

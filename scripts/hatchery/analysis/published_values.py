@@ -133,7 +133,7 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
     """
     paper = Path(path).stem
     if paper not in PAPERS:
-        raise EvaluationError(f"{path}: {paper} is not one of the papers {', '.join(PAPERS)}")
+        raise EvaluationError(f"{path}: got a file named {paper}, expected the name of a paper: {', '.join(PAPERS)}")
     return read_records(path, PublishedNumber, KEY, alike={"paper": paper})
 
 

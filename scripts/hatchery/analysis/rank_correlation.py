@@ -34,7 +34,7 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
     from scipy import stats
 
     if len(xs) < LEAST_PAIRS:
-        raise EvaluationError(f"a rank correlation of {len(xs)} pairs: expected {LEAST_PAIRS} or more")
+        raise EvaluationError(f"rank correlation: got {len(xs)} pairs, expected {LEAST_PAIRS} or more")
     exact = len(xs) <= MOST_PERMUTED
     if len(set(xs)) < 2 or len(set(ys)) < 2:
         return Correlation(None, None, len(xs), exact)

@@ -134,7 +134,8 @@ def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
     seeds: set[tuple[str, int]] = set()
     for run in runs:
         if run.name in named or (run.model, run.seed) in seeds:
-            raise ConfigError(f"runs: {run.name!r} (model {run.model!r}, seed {run.seed}) is listed twice")
+            called = f"{run.name!r} (model {run.model!r}, seed {run.seed})"
+            raise ConfigError(f"runs: got {called} twice, expected each run, and each seed of a model, only once")
         seeds.add((run.model, run.seed))
         named[run.name] = run
     if not named:

@@ -49,8 +49,7 @@ class BaselineSettings(Settings):
 
     def __post_init__(self) -> None:
         fits = self.architecture == "masked" or not self.predicts_next
-        expected = f"false with architecture {self.architecture}, because only masked models can have this key"
-        require(fits, "predicts_next", self.predicts_next, expected)
+        require(fits, "predicts_next", self.predicts_next, f"false with architecture {self.architecture}")
 
 
 def is_imported(model: Manifest) -> bool:

@@ -85,4 +85,4 @@ class ExportSettings(Settings):
             raise ConfigError(f"export.seeds: got {list(self.seeds)}, expected the model's seed {seed} among them")
         names = [source.name for source in self.sources]
         if len(set(names)) < len(names):
-            raise ConfigError(f"export.sources: a name occurs twice among {', '.join(names)}")
+            raise ConfigError(f"export.sources: got the names {', '.join(names)}, expected each name only once")

@@ -79,7 +79,8 @@ def encode_task(
     sets += _transferred(settings, sources, vocabulary, tokenizer, data.labels)
     if len({scored.name for scored in sets}) < len(sets):
         raise ConfigError(
-            f"finetune.transfer: two scored sets have the same name: {', '.join(scored.name for scored in sets)}"
+            f"finetune.transfer: got scored sets with the names {', '.join(scored.name for scored in sets)}, expected "
+            "each name only once"
         )
     counts = report.measures()
     if settings.protocol.official:

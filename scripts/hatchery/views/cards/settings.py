@@ -41,4 +41,4 @@ class CardSettings(Settings):
                 raise ConfigError(f"{name}: expected at least {low}, got {value}")
         names = [source.name for source in self.sources]
         if len(set(names)) < len(names):
-            raise ConfigError(f"sources: a name occurs twice among {', '.join(names)}")
+            raise ConfigError(f"sources: got the names {', '.join(names)}, expected each name only once")
