@@ -56,8 +56,8 @@ def evaluate(request: Request) -> Answer:
     else:
         if settings.frequency_bin_nats is not None:
             raise ConfigError(
-                f"frequency_bin_nats: got {settings.frequency_bin_nats:g}, expected null without token shards of Hatchery, "
-                "whose training split determines the bins"
+                f"frequency_bin_nats: got {settings.frequency_bin_nats:g}, expected null without token shards of "
+                "Hatchery, whose training split determines the bins"
             )
         for split in settings.splits:
             documents, where = _documents(request, manifest, split)
