@@ -1,7 +1,7 @@
 """Escapes text from files before it is shown in a terminal, on a page or in a CSV file that a spreadsheet opens.
 
-Names of paradigms, samples of a corpus and messages that quote them come from foreign files. This module imports only
-the standard library, because every program imports it.
+Such text is the name of a paradigm, a sample of a corpus, or a message that quotes a file. This module imports only the
+standard library, because every program imports this module.
 """
 
 import csv

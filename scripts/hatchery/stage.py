@@ -114,8 +114,8 @@ class Stage:
     # results.
     runtime: tuple[str, ...] = ()
     # Function that returns all files that a job reads, by argument of the stage's function. These files are the inputs
-    # of the rule, and in the job's specification. Parameters are wildcards, and any of `of` (Outputs), `results`
-    # (ResultPaths), `jobs` (Jobs) and `project`.
+    # of the rule, and the job's specification lists these files. The function's parameters are wildcards and, if
+    # needed, `of` (Outputs), `results` (ResultPaths), `jobs` (Jobs) or `project`.
     inputs: Callable[..., Mapping[str, Paths]] = lambda: {}
     # Path patterns of the files that a job writes, by name. The function receives the first path as `output`, and other
     # paths as the parameters of type `OutputPath` with these names. If `shared` is set, the patterns are derived from

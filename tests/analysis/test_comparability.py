@@ -1,4 +1,4 @@
-"""Numbers that do not compare are not ranked: in tables, on differences and in figures, each kind of number."""
+"""Numbers that are not comparable are not ranked: in tables, on differences and in figures, each kind of number."""
 
 from dataclasses import replace
 from pathlib import Path

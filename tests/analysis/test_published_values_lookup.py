@@ -125,7 +125,7 @@ def test_tables_that_are_not_those_of_a_paper_are_refused(tmp_path: Path) -> Non
     relation = GOOD.replace("accuracy_percent", "accuracy_percent_minus_other")
     with pytest.raises(
         EvaluationError,
-        match="m is printed as a change of s t from the row other, expected a printed accuracy_percent of other",
+        match="the row m prints s t as a difference from the row other, but the row other has no printed accuracy_perc",
     ):
         for_experiment(read_numbers(table(tmp_path, relation)), "elc_bert", "strict", {"ours": "m"})
     with pytest.raises(EvaluationError, match="got a file named strict, expected the name of a paper"):

@@ -122,7 +122,7 @@ def test_random_tokens_come_from_the_paragraph_mark_on(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_vocabulary_of_special_tokens_only_is_refused(kind):
-    with pytest.raises(TrainingError, match="vocab_size: got 6, expected more than 6"):
+    with pytest.raises(TrainingError, match="vocab_size: got 6, expected more than the 6 tokens that are never masked"):
         masking_rule(MaskedSettings(kind), 16, 6, SETS["bnc"])
 
 

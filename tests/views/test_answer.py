@@ -128,7 +128,7 @@ def test_an_axis_holds_all_values_between_round_ticks(
 
 def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
     first = row("a", PAIRS, 80.0, 2.0, blind_guess=50.0, published_mean=85.0, verdict="below")
-    # A published value without a verdict does not compare.
+    # A published value without a verdict is not comparable.
     second = row("b", GLUE, 60.0, None, n=1, seeds=1, blind_guess=50.0, published_mean=70.0)
     found = score_chart(scores(first, second), [PAIRS, GLUE], {"A": "#111111"})
     assert found is not None and found.has_guess and found.has_published and not found.legend

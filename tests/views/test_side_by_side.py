@@ -72,7 +72,7 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     assert f"**+5.0** ({5 - reach:+.1f} to {5 + reach:+.1f})" in some
     assert "demo: noise" not in some and "Differences that are within noise are not shown: 1;" in some
     assert "+5.0 (-15.4 to +25.4)" in everything
-    # Numbers that do not compare have a dash, and a note that says why.
+    # Numbers that are not comparable have a dash, and a note that says why.
     apart = [replace(rows[0], basis=f"precision: {name}") for name in ("fp32", "tf32")]
     for name, numbers in zip(names, ([apart[0]], [replace(apart[1], mean=65.0)]), strict=True):
         write_parquet(results / name / "summary.parquet", numbers)

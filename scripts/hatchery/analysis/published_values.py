@@ -243,8 +243,8 @@ def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metr
         ):
             return number
     raise EvaluationError(
-        f"{change.source}: {change.row} is printed as a change of {change.suite} {change.task} from the row {row}, "
-        f"expected a printed {metric} of {row}"
+        f"{change.source}: the row {change.row} prints {change.suite} {change.task} as a difference from the row "
+        f"{row}, but the row {row} has no printed {metric}; add this number to the table"
     )
 
 

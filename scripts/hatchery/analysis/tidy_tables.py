@@ -247,7 +247,9 @@ LAYERS = TidyTable(
         Column("learning_rate", "number", "learning rate of the probe; null for the model's own weights"),
         Column("span", "text", "span of the probe; empty for the model's own weights"),
         Column(
-            "consumer", "integer", "layer that reads other layers, from 1; depth + 1 is the output; null in a probe"
+            "consumer",
+            "integer",
+            "layer whose input is weighted, counted from 1; depth + 1 is the output; null in a probe",
         ),
         Column("layer", "integer", "layer that is read; 0 is the embedding"),
         Column("value", "number", "the weight; shares of a probe sum to 1 over its layers", "fraction"),

@@ -26,7 +26,7 @@ csv.field_size_limit(2**26)
 SURPLUS = None
 DELIMITERS = ",;\t|"
 ROWS_SEEN = 20
-"""Number of rows that are inspected for a header without a name for row names."""
+"""Number of rows that are inspected to recognise a header in which the column of row names has no name."""
 
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"')

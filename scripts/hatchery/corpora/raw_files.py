@@ -206,7 +206,8 @@ def _end(buffer: bytes, begin: int) -> int:
 
 
 def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
-    """Divide a text, given in blocks, between documents into pieces of about `piece_bytes`.
+    """Yield the pieces of a text. Each piece has about `piece_bytes` and ends after a document; `blocks` are the
+    consecutive parts of the text.
 
     Together the pieces cover the text up to the end of its last document.
     """

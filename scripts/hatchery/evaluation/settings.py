@@ -269,7 +269,7 @@ class PerplexityChoice(Settings):
     sequences: Count | None = None
     """Maximum number of sequences from each split, drawn with `seed`; null uses all sequences."""
     mask_probability: ShareAboveZero = 0.15
-    """Share of the tokens that are predicted, with common masking."""
+    """Share of the tokens that are predicted if `masking` is common."""
     random_probability: Share = 0.0
     """Share of the predicted tokens that are replaced by a random token."""
     keep_probability: Share = 0.0

@@ -150,7 +150,9 @@ def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
         if source.partition(".")[0] != LIBRARY:
             module.external[alias.asname or alias.name] = (source, alias.name)
         elif alias.asname is not None or alias.name == "*":
-            raise ModelError(f"{module.name}: `{alias.name}` of {source} must keep its name to be merged")
+            raise ModelError(
+                f"{module.name}: the import of `{alias.name}` from {source} cannot be merged; omit `as` and `*`"
+            )
         else:
             module.internal[alias.name] = (source, alias.name)
 

@@ -195,7 +195,8 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     # sentence of the next document.
     last = np.cumsum(counts)
     overflow = np.minimum(np.searchsorted(ends, starts + limit, side="right"), last[document])
-    # With a memoryview, a Python integer is created for each step of the loop and not for each sentence.
+    # Indexing a memoryview creates Python integers only for the first sentences of segments; `tolist` would create an
+    # integer for every sentence.
     following = np.maximum(overflow, np.arange(len(starts)) + 1).data
     chosen = array("q")
     for first, end in zip((last - counts).tolist(), last.tolist(), strict=True):
@@ -274,8 +275,8 @@ class PackedSequences:
     """Packed sequences: each contains consecutive pieces of documents, so that every token is in exactly one sequence.
 
     If a sequence is full, its document continues in the next sequence. Every sequence except the last has at most two
-    free positions, because a piece needs [CLS], [SEP] and a token; the free positions are filled later. Raises
-    TrainingError if `sequence_length` is below 4.
+    free positions, because a piece needs [CLS], [SEP] and a token; `FramedPacks` fills these positions with [SEP].
+    Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -318,8 +319,8 @@ class PackedSequences:
 
 
 def _rooms(lengths: np.ndarray, sequence_length: int) -> Iterator[int]:
-    """Yield for each document the number of free positions in the sequence in which it begins; `lengths` are above
-    0."""
+    """Yield for each document the number of free positions in the sequence in which the document begins. All `lengths`
+    are above 0."""
     limit = sequence_length - N_ADDED_TOKENS
     room = sequence_length
     # With a memoryview, Python integers are created one at a time.

@@ -78,7 +78,8 @@ class Framer:
 
 
 class FramedPacks:
-    """Packed sequences with special tokens; one or two free positions at the end contain [SEP]."""
+    """Packed sequences with special tokens. A sequence with one or two free positions at the end is filled with [SEP],
+    except for the last sequence."""
 
     def __init__(self, packs: PackedSequences, sequence_length: int, framer: Framer) -> None:
         self._packs, self._sequence_length, self._framer = packs, sequence_length, framer

@@ -1,6 +1,7 @@
 """Escaping of text for Markdown, HTML and LaTeX.
 
-Words, samples and names come from foreign texts, so their characters must not be interpreted as markup.
+Words, samples and names come from texts and files of other authors ("foreign text"), so their characters must not be
+interpreted as markup.
 """
 
 import re

@@ -76,8 +76,8 @@ class Group:
 class Table:
     """A table for display. `caption` is shown above the table; `label` is only read by screen readers.
 
-    `foreign` is True if cells contain foreign text. `names` is True if cells are names from the configuration, which
-    may be wrapped after an underscore.
+    `foreign` is True if cells contain text from files of other authors, which must be escaped. `names` is True if cells
+    are names from the configuration, which may be wrapped after an underscore.
     """
 
     columns: Sequence[Column]

@@ -41,7 +41,8 @@ class WordCounter(Protocol):
 
 
 class AdjustedWords:
-    """Adjusted words; bytes are summed over consecutive documents, by byte premium."""
+    """Counts adjusted words. For each byte premium, a count of bytes continues from one document to the next
+    document."""
 
     def __init__(self, counting: WordCounting) -> None:
         self._counting = counting
@@ -65,7 +66,7 @@ class AdjustedWords:
 
 
 class JiebaWords:
-    """Words of jieba's default mode with its own dictionary."""
+    """Counts the words that jieba finds in its default mode with its own dictionary."""
 
     def __init__(self) -> None:
         self._segmenter = load_jieba()

@@ -67,8 +67,8 @@ def train_wordpiece(
     if not prefix:
         return learn(special_tokens, vocabulary_size)
     unmerged = learn(special_tokens, len(special_tokens))
-    # Without merges, an entry is a character or the prefix and a character, so these entries are the characters that
-    # continue a word.
+    # Without merges, every entry is one character, with or without the prefix. The selected entries have the prefix, so
+    # their characters continue a word.
     continuing = sorted(
         entry
         for entry in unmerged

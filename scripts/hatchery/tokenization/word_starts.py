@@ -74,8 +74,8 @@ class WordStarts:
             separates[unknown] = [text == name for text in texts]
             begins[unknown] = [text == name or text[:1] in ASCII_SPACE for text in texts]
             only_space[unknown] = [not text.strip(ASCII_SPACE) for text in texts]
-        # Text after a special token begins a word. Without a prefix space, the spelling of its first token does not
-        # show this.
+        # Text after a special token begins a word. If the tokenizer adds no prefix space, the first token after a
+        # special token is not spelled as the beginning of a word.
         begins[1:] |= separates[:-1]
         # A token of white space begins a word, unless the next token begins a word or is white space.
         next_begins = np.append(begins[1:], True)

@@ -231,7 +231,7 @@ class _FlatBatch:
     """
 
     arrays: dict[str, np.ndarray]
-    # Shape of each tensor, by name, for each micro-batch.
+    # For each micro-batch, the shape of each tensor by the tensor's name.
     shapes: list[dict[str, torch.Size]]
     # The step's batch without its micro-batches.
     without_tensors: StepBatch

@@ -41,7 +41,8 @@ class BiasDrift:
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return the columns of `DRIFT` for `engine.model`, equal in all processes."""
+        """Return the six metrics of the bias of `engine.model`, by their names in `DRIFT`; all processes return equal
+        values."""
         bias, log_unigram = self._bias(engine.model), self._unigram.log()
         log_bias = torch.log_softmax(bias, dim=0)
         change = bias - self._start

@@ -131,8 +131,8 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     take, manifest = settings.initialise_from.take, read_manifest(initial)
     measures = manifest.measures
     before = measures.get("initial_model") or {}
-    # Numbers of steps and tokens in the trainings before the initial model's training; the initial model's counts
-    # exclude these trainings.
+    # Numbers of steps and tokens that precede the initial model's own training, and that the counts of the initial
+    # model exclude.
     key = "earlier" if before.get("take") == "weights" else "left_out"
     left_out = {name: before.get(f"{key}_{name}", 0) for name in ("steps", "tokens")}
     if take == "training":

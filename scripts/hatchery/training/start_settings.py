@@ -238,6 +238,6 @@ class OutputBiasSettings(Settings):
             raise refused(
                 "weight_scale",
                 self.weight_scale,
-                f"own, unit or a number, because this scale is the norm of the bias, and kind {self.kind!r} has no "
-                "such bias",
+                f"own, unit or a number, because {self.weight_scale} is the norm of a unigram bias, and the kind is "
+                f"{self.kind!r}",
             )

@@ -253,7 +253,7 @@ def list_missing_data(project: Project, workflow: Any) -> None:
     """Print, at the end of a dry run, the raw data that the planned jobs would lack."""
     try:
         lines = missing_sources(project, planned_sources(workflow.dag))
-    except Exception:  # Without a plan, Snakemake has already reported the reason.
+    except Exception:  # Snakemake has already reported why there is no job graph.
         return
     for line in lines:
         print(f"missing: {line}", file=sys.stderr)

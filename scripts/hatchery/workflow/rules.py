@@ -52,7 +52,8 @@ def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def error_lines(error: HatcheryError) -> str:
-    """Return the lines of an error for the terminal, without control characters, which foreign files may contain."""
+    """Return the lines of an error for the terminal. Control characters, which quoted files may contain, are
+    replaced."""
     return "\n".join(f"error: {visible(line)}" for line in str(error).splitlines())
 
 

@@ -20,7 +20,7 @@ from hatchery.typed import keys_of
 PUBLISHED, ROW_COUNTS = "babylm/leaderboard", "babylm/row_counts"
 OTHER_DATA = "*"
 """Appended to numbers that were not measured on the official data."""
-OTHER = f"this experiment; {OTHER_DATA} not the official data, does not compare with published rows"
+OTHER = f"this experiment; {OTHER_DATA} not the official data, not comparable with published rows"
 NONE_OFFICIAL = (
     "No part is measured on the official data of 2026 (all rows, by its rules), so no published rows are shown."
 )

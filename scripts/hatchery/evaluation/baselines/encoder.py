@@ -222,8 +222,8 @@ class BaselineModel:
         output = network.get_output_embeddings()
         self.vocabulary_size = int(network.config.vocab_size if output is None else output.weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
-        # The head of an encoder-decoder is not separated, because its network computes the output at every position
-        # anyway.
+        # For an encoder-decoder, logits are selected after the head, because the network always computes the output of
+        # every position.
         heads = [getattr(network, name) for name in HEADS if isinstance(getattr(network, name, None), nn.Module)]
         self._head: nn.Module | None = heads[0] if heads and self.architecture != "encoder_decoder" else None
 

@@ -84,8 +84,8 @@ class Framing:
 
 
 def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, max_length: int) -> np.ndarray:
-    """Return the numbers of tokens int64 [inputs, S] after truncation, for `lengths` [inputs, S] and `n_segments` per
-    input.
+    """Return the number of tokens of every segment after truncation: int64 [inputs, S]. `lengths` [inputs, S] are the
+    numbers before truncation; `n_segments` is the number of segments of each input.
 
     Raises ConfigError when the framing alone leaves no room for a token of each segment.
     """

@@ -90,7 +90,7 @@ class BestState:
 
     @torch.no_grad()
     def restore(self, last_step: int) -> TrainedModel:
-        """Load the best state into the model. A run without evaluations keeps its state, that after `last_step`."""
+        """Load the best state into the model. A model without evaluations keeps its state after `last_step`."""
         if self.best is None:
             return TrainedModel(last_step, None)
         for name, parameter in self._trained.items():
@@ -172,12 +172,12 @@ def train_model(
     device: torch.device,
     on_step: Callable[[int], None] = lambda steps: None,
 ) -> TrainedModel:
-    """Train `model` on `device`, in place. The model ends in its best state by development data, or without development
-    data in its last state.
+    """Train `model` on `device`, in place. At the end, the model has its best state by the score on the development
+    data; without development data, the model has its last state.
 
     `on_step` is called with the number of finished optimiser steps; after early stopping, with the number of skipped
-    steps. Raises NotFiniteError if the run diverges; EvaluationError if the pretrained model gives scores that are not
-    finite before training, and if the training rows do not fill one batch.
+    steps. Raises NotFiniteError if the run diverges. Raises EvaluationError if scores of the pretrained model are not
+    finite before training, or if the training rows do not fill one batch.
     """
     steps = step_count(len(train.lengths), protocol)
     if steps == 0:

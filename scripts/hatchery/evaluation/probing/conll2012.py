@@ -158,8 +158,8 @@ _PRE_TERMINAL = re.compile(r"\(([^\s()]+)\s+([^\s()]+)\s*\)")
 def read_hub_rows(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
     """Yield the sentences of a Parquet file.
 
-    Raises EvaluationError naming file, row and sentence for missing or malformed annotations. If entities are numbers
-    and the file's metadata has no names for them, the error names the file.
+    Raises EvaluationError naming file, row and sentence for missing or malformed annotations. If entities are class
+    numbers and the file's metadata does not name the classes, the error names the file.
     """
     with source.open(name) as handle:
         try:
@@ -232,7 +232,7 @@ def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]
     if all(isinstance(value, str) for value in values):
         return list(values)
     if not names:
-        raise EvaluationError(f"{where} are numbers, but the file's metadata have no names of classes")
+        raise EvaluationError(f"{where} are class numbers, expected class names or metadata that name the classes")
     if not all(type(value) is int and 0 <= value < len(names) for value in values):
         raise EvaluationError(f"{where}: got {shorten(values)}, expected numbers from 0 to {len(names) - 1}")
     return [names[value] for value in values]

@@ -55,7 +55,8 @@ class ReadTable:
 
 
 def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
-    """Return the names of the files to read. Raises EvaluationError for a file whose suffix no table format has."""
+    """Return the names of the files to read. Raises EvaluationError for a file whose suffix is that of no table
+    format."""
     patterns = (settings.files, settings.texts, settings.frequencies)
     names = [source.one_name(pattern) for pattern in patterns if pattern is not None]
     for name in names:

@@ -153,9 +153,7 @@ def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Context
                 raise EvaluationError(f"{where}: got {shorten(context)}, expected a text, which may be empty")
             checked_text(context, where)
             if context in before:
-                raise EvaluationError(
-                    f"{where}: {shorten(context)} occurs twice, expected different contexts of a word"
-                )
+                raise EvaluationError(f"{where}: {shorten(context)} occurs twice, expected each context of a word once")
             before.add(context)
     if not any(contexts_by_word.values()):
         raise EvaluationError(f"{name}: the file contains no contexts")

@@ -146,8 +146,8 @@ def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[R
         if has_surplus(row):
             marked = {"\t": "tabs", " ": "blanks"}.get(head.delimiter, repr(head.delimiter))
             raise EvaluationError(
-                f"{where}: more cells than the header has; put quotes around a text with {marked} in it, and a name "
-                "above the names of rows (in R: `row.names = FALSE`)"
+                f"{where}: the row has more cells than the header; put quotes around each text that contains {marked}, "
+                "and add a column name for row names to the header (in R, omit row names: `row.names = FALSE`)"
             )
         if complete and any(row.values()) and None in row.values():
             present = sum(cell is not None for cell in row.values())

@@ -112,8 +112,8 @@ class TaskKeys(Settings):
     name."""
     files: Annotated[dict[str, Files], MinLen(1)]
     """Files by set: train, validation and other scored sets, each a file, a pattern or a list. A task that only scores
-    models of other tasks (HANS) has no train. labelled_lines has one entry for each label, treebanks one entry for each
-    language."""
+    models fine-tuned on other tasks (HANS) has no train. labelled_lines has one entry for each label, treebanks one
+    entry for each language."""
     columns: tuple[str, ...] = ()
     """Column names of .tsv files without a header."""
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()

@@ -58,7 +58,7 @@ class ReadReport:
         sets = {}
         for name, rows in {"train": data.train, **data.scored}.items():
             if name == "train" and name not in self.sets:
-                continue  # The set has no training files: its task only scores models of other tasks.
+                continue  # A task without training files only scores models fine-tuned on other tasks.
             before = self.sets.get(name, SetReport(0, 0))
             scored = sum(row.scored if isinstance(row, Example) else 1 for row in rows)
             sets[name] = replace(before, used=len(rows), scored=scored if name != "train" else 0)

@@ -129,7 +129,7 @@ def make_pooling(name: PoolingName, n_positions: int, pad_id: int, attend_paddin
 
 @dataclass(frozen=True)
 class SequenceOptions(EncoderOptions):
-    """Options of sequence classification, and the base of regression's and multiple choice's options."""
+    """Options of the head `sequence_classification`; base class of the options of regression and multiple choice."""
 
     transform: TransformName = "ltg_wrapper"
     pooling: PoolingName = "first_token"
@@ -148,7 +148,7 @@ class SequenceOptions(EncoderOptions):
 
 @dataclass(frozen=True)
 class RegressionOptions(SequenceOptions):
-    """Options of `regression`."""
+    """Options of the head `regression`."""
 
     # Initial output bias. LTG-BERT's code uses 2.5, the mean of the targets, for STS-B.
     initial_value: float = 0.0
@@ -158,7 +158,7 @@ class RegressionOptions(SequenceOptions):
 
 @dataclass(frozen=True)
 class ChoiceOptions(SequenceOptions):
-    """Options of `multiple_choice`."""
+    """Options of the head `multiple_choice`."""
 
     # True: a binary cross-entropy per choice, as in LTG-BERT's code for COPA. False: a softmax over the choices.
     independent_choices: bool = False

@@ -41,8 +41,8 @@ def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int |
         widest = int((end - start).max()) if on_cpu and len(spans) else length
     positions = start + torch.arange(widest, device=spans.device)
     inside = positions < end
-    # Positions after the end of a span may exceed the sequence, so they are replaced by its start; they are masked
-    # anyway.
+    # Positions after the end of a span are masked, but may exceed the sequence. The start of the span replaces these
+    # positions.
     return sentences.unsqueeze(1) * length + positions.where(inside, start), inside
 
 
@@ -121,7 +121,7 @@ class LayerMix(nn.Module):
 
 @dataclass(frozen=True)
 class ProbeOptions(EncoderOptions):
-    """Options of `span_classification`."""
+    """Options of the head `span_classification`."""
 
     encoder_mode: EncoderMode = "frozen"
     # Spans per target: 1 for POS and NER; 2 for SRL, coreference and dependencies.

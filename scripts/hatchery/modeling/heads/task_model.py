@@ -34,11 +34,12 @@ TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
     "ltg_wrapper": ("layer_norm", "linear", "gelu", "layer_norm", "dropout"),
     # LTG-BERT's GLUE training code (docs/papers/ltg-bert.md, "Fine-tuning").
     "ltg_code": ("dropout", "linear", "relu", "layer_norm", "dropout"),
-    # RoBERTa's stock sequence classifier; the tied family of the reduced-vocabulary study.
+    # RoBERTa's stock sequence classifier, which the tied models of the reduced-vocabulary study use.
     "roberta": ("dropout", "linear", "tanh", "dropout"),
-    # Only the output layer, no dropout: the untied models of the reduced-vocabulary study, after position_linear.
+    # Only the output layer, without dropout; the untied models of the reduced-vocabulary study have this head, after
+    # the pooling position_linear.
     "none": (),
-    # Dropout and the output layer: parts of speech in BabyLM's multilingual track.
+    # Dropout and the output layer, for tagging parts of speech in BabyLM's multilingual track.
     "dropout": ("dropout",),
     # One hidden layer, like the edge probe of LTG-BERT, Appendix B.2 and Table 11; its activation is not published.
     "probe": ("linear", "gelu", "dropout"),

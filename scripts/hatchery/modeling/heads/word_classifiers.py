@@ -43,14 +43,14 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 @dataclass(frozen=True)
 class WordOptions(EncoderOptions):
-    """Options of `token_classification`."""
+    """Options of the head `token_classification`."""
 
     transform: TransformName = "ltg_wrapper"
 
 
 @dataclass(frozen=True)
 class GivenWordsOptions(EncoderOptions):
-    """Options of `word_classification`."""
+    """Options of the head `word_classification`."""
 
     transform: TransformName = "dropout"
     # Number of spans per target, which the reader of a task format compares with its data.
@@ -59,7 +59,7 @@ class GivenWordsOptions(EncoderOptions):
 
 @dataclass(frozen=True)
 class MarkedWordsOptions(WordOptions):
-    """Options of `marked_words_classification`."""
+    """Options of the head `marked_words_classification`."""
 
     # Number of marked words per input.
     n_marked: int = 2
@@ -67,7 +67,7 @@ class MarkedWordsOptions(WordOptions):
 
 @dataclass(frozen=True)
 class ExtractiveOptions(EncoderOptions):
-    """Options of `extractive_span`."""
+    """Options of the head `extractive_span`."""
 
     transform: TransformName = "none"
     # Maximum number of tokens in a predicted answer.

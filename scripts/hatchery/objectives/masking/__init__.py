@@ -98,7 +98,9 @@ def masking_rule(
     from hatchery.objectives.special_ids import Corruption
 
     if vocab_size <= special.n_protected:
-        raise TrainingError(f"vocab_size: got {vocab_size}, expected more than {special.n_protected}")
+        raise TrainingError(
+            f"vocab_size: got {vocab_size}, expected more than the {special.n_protected} tokens that are never masked"
+        )
     corruption = Corruption(special, vocab_size, settings.random_probability, settings.keep_probability)
     settings = replace(settings, mask_probability=settings.mask_rate(1.0), final_mask_probability=None)
     rule: MaskingRule = import_module(f"{__name__}.{settings.kind}").rule(settings, corruption, sequence_length)

@@ -144,7 +144,8 @@ _KEPT = -1
 
 @dataclass(frozen=True)
 class PublishedSpanMasking:
-    """Places spans until the sum of their numbers of tokens reaches a binomial budget, which can be 0."""
+    """Places spans until their total number of tokens reaches a budget that is drawn from a binomial distribution and
+    can be 0."""
 
     needs_word_starts: ClassVar[bool] = False
 

@@ -181,7 +181,7 @@ def word_split_ratio(definition: Definition, words: Counter[str], where: str) ->
     """Return the mean number of tokens of isolated words. Raises CorpusError, naming `where`, if there is no word."""
     total = words.total()
     if not any(words):
-        raise CorpusError(f"{where}: the sample contains no words, expected words for the word-split ratio")
+        raise CorpusError(f"{where}: word-split ratio: the sample contains no words, expected at least one word")
     backend = open_backend(isolated(definition), where)
     distinct = sorted(words)
     tokens = sum(words[word] * len(found) for word, found in zip(distinct, tokens_of(backend, distinct), strict=True))
@@ -198,7 +198,7 @@ def running_text(definition: Definition, sequences: Sequence[str], where: str) -
     lines = [line.strip() for sequence in sequences for line in sequence.split("\n") if line.strip()]
     words = sum(len(line.split()) for line in lines)
     if not words:
-        raise CorpusError(f"{where}: the sample contains no words, expected words for the fertility")
+        raise CorpusError(f"{where}: fertility: the sample contains no words, expected at least one word")
     tokens = unknown_tokens = 0
     for found in tokens_of(backend, lines):
         tokens += len(found)

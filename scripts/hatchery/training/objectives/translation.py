@@ -144,7 +144,8 @@ class TranslationObjective(Objective):
         return plan.steps / examples.batches_per_epoch(plan.settings.batch_size)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return one term: the loss to minimise, the number of correct predictions, and the negative log-likelihood."""
+        """Return one term: the loss to minimise and, in `sums`, the number of correct predictions and the negative
+        log-likelihood."""
         smoothing = self.settings.label_smoothing
         log_mass, likelihood = _log_mass_and_loss(output)
         # The log-probabilities of each token id, summed over the positions; label smoothing and the penalty need them.

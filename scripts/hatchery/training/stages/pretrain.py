@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 UNFINISHED = Path("results/checkpoints")
 """Folder of the run folders of unfinished runs."""
-# Keys that determine a model of 0 steps and the texts that it reads.
+# Keys that affect a model of 0 steps: the initial weights, and the training sequences whose labels are counted for the
+# output bias.
 UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", "initialise_from")
 
 

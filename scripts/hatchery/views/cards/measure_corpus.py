@@ -159,7 +159,7 @@ class SourceMeasurement:
     sentence_lengths: Counter[int] = field(default_factory=Counter)
     document_lengths: Counter[int] = field(default_factory=Counter)
     words_by_rule: Counter[str] = field(default_factory=Counter)
-    """Number of words by split as budgets and tracks count them; empty if these are whitespace-separated words."""
+    """By split, the number of words that budgets and tracks count; empty if the word-counting rule is white_space."""
 
 
 def measure_corpus(
