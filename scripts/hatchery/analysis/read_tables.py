@@ -33,8 +33,8 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Scaled layer weights n * alpha by (consuming layer n, producing layer i). n counts from 1, i from 0 (the
-    embedding).
+    """Scaled layer weights n * alpha by (consuming layer n, producing layer i). n is counted from 1; i is counted from
+    0 (the embedding).
 
     `plain` is true for models without layer weighting, in which every layer reads the sum of all earlier outputs, each
     with weight 1. A consuming layer `layers` + 1 is the input of the heads.

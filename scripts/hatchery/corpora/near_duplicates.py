@@ -61,7 +61,8 @@ def signature_row(text: str, settings: NearDuplicatesSettings) -> dict[str, byte
     if not len(keys):
         return {"signature": b"", "runs": b""}
     minhash = _empty(settings.permutations).copy()
-    # The keys are hashes already; the library permutes 32 bits.
+    # The keys are hashes of 64 bits. The library permutes numbers of 32 bits, so only the lower half of each key is
+    # used.
     short = (keys & np.uint64(0xFFFFFFFF)).tolist()
     for start in range(0, len(short), _AT_ONCE):
         minhash.update_batch(short[start : start + _AT_ONCE])

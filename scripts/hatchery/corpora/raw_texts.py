@@ -117,7 +117,7 @@ def text(lines: Lines, field: str) -> Iterator[RawText]:
 
 
 def sentences(lines: Lines, field: str) -> Iterator[RawText]:
-    """Yield each line that is not blank as a text; the key is the index of the line, from 0.
+    """Yield each line that is not blank as a text; the key is the index of the line, counted from 0.
 
     Source: BookCorpus on the hub, one tokenised lower-case sentence per row, saved as text.
     """

@@ -123,8 +123,8 @@ class AskedModel:
     def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
         """Return the `number` most probable subwords for each gap (`____`) of a sentence.
 
-        Each row has `gap` and `rank` (both from 1), `text` and `probability` (0 to 1). A subword that does not begin a
-        word has an ellipsis before it. Raises ConfigError for a causal model and for a `number` below 1,
+        Each row has `gap` and `rank` (both counted from 1), `text` and `probability` (0 to 1). A subword that does not
+        begin a word has an ellipsis before it. Raises ConfigError for a causal model and for a `number` below 1,
         EvaluationError for a sentence without a gap, or with a gap inside a word.
         """
         model = self._model

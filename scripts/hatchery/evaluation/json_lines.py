@@ -15,7 +15,8 @@ from hatchery.raw.registration import RawSource
 
 @dataclass(slots=True)
 class Record:
-    """A record of a raw file, such as a JSON object; `where` is its file and line for messages, `line` is from 1."""
+    """A record of a raw file, such as a JSON object; `where` is its file and line for messages; `line` is the number of
+    the line, counted from 1."""
 
     values: Mapping[str, Any]
     where: str

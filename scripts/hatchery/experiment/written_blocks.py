@@ -105,7 +105,7 @@ class WrittenBlocks:
             return
         if wrong := misnamed_file(self.folder / FOLDERS[kind], name, self.names(kind)):
             raise ConfigError(wrong)
-        # Problems of unreadable files are reported first, because the name may be a variant in one of these files.
+        # Unreadable files are reported first, because one of these files may define a variant of this name.
         self._variants(kind).unreadable.raise_any()
         studies = self.names("study") if kind == "experiment" else []
         known = self.names(kind)

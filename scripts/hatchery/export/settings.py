@@ -19,9 +19,9 @@ class SubmissionSettings(Settings):
     track: Track
     edition: Edition
     suites: str
-    """Prefix of the organisers' names in the names of our suites."""
+    """Prefix that our names of suites add to the organisers' names."""
     tasks: str
-    """Prefix of the organisers' names in the names of our tasks."""
+    """Prefix that our names of tasks add to the organisers' names."""
     checkpoints: tuple[str, ...]
     """Names of the checkpoints with results in the file, in training order."""
     age_of_acquisition: Literal["as_measured", "zero"]
@@ -38,11 +38,11 @@ class MultilingualSubmissionSettings(Settings):
     model: str
     """Beginning of the files' names, before `_submission.json`."""
     suites: str
-    """Prefix of the organisers' names in the names of our suites."""
+    """Prefix that our names of suites add to the organisers' names."""
     tasks: str
-    """Prefix of the organisers' names in the names of our tasks."""
+    """Prefix that our names of tasks add to the organisers' names."""
     reading: str
-    """Prefix of the organisers' names in the names of our tables of reading times."""
+    """Prefix that our names of tables of reading times add to the organisers' names."""
     checkpoints: tuple[str, ...]
     """Names of the checkpoints with results in the files, in training order."""
     track_checked: bool

@@ -23,5 +23,5 @@ def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> i
 
 
 def reached_rows(length: int, bucket_size: int, max_positions: int) -> int:
-    """Return the number of rows of the relative embedding that the distances in a sequence of `length` tokens reach."""
+    """Return the number of rows of the relative embedding that a sequence of `length` tokens uses."""
     return 2 * bucket_of_distance(length - 1, bucket_size, max_positions) + 1

@@ -48,7 +48,8 @@ class ModelStyle:
 def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
     """Return the style of each model, which depends on its position in `models`."""
     palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
-    # With the palette of colours, hatch and dashes change after a full cycle; with greys, from model to model.
+    # With colours, hatch and dashes change after every colour has been used once. With greys, hatch and dashes change
+    # from model to model.
     stride = len(palette) if style.colours == "okabe_ito" else 1
     return {
         model: ModelStyle(

@@ -61,8 +61,8 @@ class TokenizerSettings(Settings):
     other characters (for byte_bpe)."""
     reading: ReadingName = "corrected"
     """Version of the splitting into words. With ltg_bnc, as_published splits the upper-case possessive (SHE'S) into two
-    pieces; corrected does not split it. With byte_level, as_published treats some letters (für) as digits and splits
-    words at combining accents and vowel signs; corrected does neither."""
+    pieces; corrected does not split the possessive. With byte_level, as_published treats some letters (für) as digits
+    and splits words at combining accents and vowel signs; corrected fixes both errors."""
     continuing_subword_prefix: str = ""
     """Prefix of tokens inside a word, such as @@ (LTG-BERT) or ##; only for wordpiece with ltg_bnc or bert."""
     add_prefix_space: bool | None = None

@@ -123,8 +123,8 @@ class DataOrder:
         return epoch_permutation(self.seed, epoch, self._size(length))
 
     def _is_windowed(self, stretch: int, kind: int, epoch: int) -> bool:
-        # Because an epoch reads windows from its beginning, later changes of the sequence length in the chain are
-        # checked, too.
+        # If an epoch reads windows, it reads windows from its beginning, so later changes of the sequence length in the
+        # chain are also checked.
         chain = self._chain_of[stretch]
         last = len(self._chain_of) - 1 - self._chain_of[::-1].index(chain)
         self._begin(last, kind)

@@ -81,8 +81,8 @@ def import_deepspeed(device: torch.device) -> Any:
         import deepspeed.ops
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"training needs the package {error.name}, which is not installed; `make env` installs all packages, "
-            'and pip install ".[train]" the packages that training needs'
+            f"training needs the package {error.name}, which is not installed; `make env` installs all packages; "
+            'pip install ".[train]" installs the packages that training needs'
         ) from error
 
     for handler in logging.getLogger("DeepSpeed").handlers:

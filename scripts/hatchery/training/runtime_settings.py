@@ -104,7 +104,9 @@ def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None
     if stage == 3 and "translation" in training.objective.kinds:
         raise ConfigError(f"{key}: got 3, expected at most 2 with translation, whose beam search needs whole layers")
     if stage == 3 and training.weight_average is not None:
-        raise ConfigError(f"{key}: got 3, expected at most 2 with weight_average, which averages whole parameters")
+        raise ConfigError(
+            f"{key}: got 3, expected at most 2 with weight_average, because stage 3 divides the averaged parameters"
+        )
     if stage == 3 and (training.divergences or training.bias_drift):
         raise ConfigError(
             f"{key}: got 3, expected at most 2 with divergences or bias_drift, which read the whole output layer"

@@ -38,7 +38,9 @@ def timed_budget(
     """Return the number of steps of a run whose budget is in minutes. Raises ConfigError for several processes."""
     assert settings.budget is not None
     if topology.world_size > 1:
-        raise ConfigError(f"pretrain.budget.minutes: expected one process, got {topology.world_size}; give `steps`")
+        raise ConfigError(
+            f"pretrain.budget.minutes: got {topology.world_size} processes, expected one process; set `steps` instead"
+        )
     print(f"{name}: timing {TRIAL_STEPS} steps before training begins", file=sys.stderr, flush=True)
     seconds = _seconds_per_step(settings, options, inputs, topology, f"{name} (timed)", given)
     return Spending(max(1, int(60 * settings.budget.minutes / seconds)), None, {})

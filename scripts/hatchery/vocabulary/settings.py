@@ -17,7 +17,7 @@ class VocabularySettings(Settings):
     """Content of the source: CHILDES tables with one utterance per row, or a list of words with frequencies."""
     reading: ReadingName = "corrected"
     """Version of the word processing. as_published reproduces the authors' errors (joined compounds, TRUE and FALSE in
-    capitals, the lost word nan); corrected does not. hatchery/vocabulary/word_lists.py lists the errors."""
+    capitals, the lost word nan); corrected fixes these errors. hatchery/vocabulary/word_lists.py lists the errors."""
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files to read from the source."""
     encoding: str = "utf-8"

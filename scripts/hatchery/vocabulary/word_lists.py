@@ -181,7 +181,7 @@ def list_rejection(word: str, reading: ReadingName) -> str | None:
 
 
 def restored(word: str, reading: ReadingName) -> str:
-    """Return a word of the released list; corrected restores the case of TRUE and FALSE."""
+    """Return a word of the released list; the reading corrected restores the lower case of TRUE and FALSE."""
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 
 

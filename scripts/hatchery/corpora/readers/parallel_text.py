@@ -211,8 +211,8 @@ def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
 
 
 def _numbered(source: RawSource, file: str, numbers: list[int], options: ParallelTextOptions) -> Pairs:
-    """Yield the sentence pairs in the columns `numbers` (from 1) of tab-separated lines, in which quotes are ordinary
-    characters."""
+    """Yield the sentence pairs in the columns `numbers` (counted from 1) of tab-separated lines, in which quotes are
+    ordinary characters."""
     lines = Lines(source, file, options.encoding, longest=RECORD_BYTES)
     for line in lines:
         cells = line.split("\t")

@@ -141,7 +141,7 @@ def decays(name: str, protocol: ProtocolSettings) -> bool:
 
 
 def set_rates(optimizer: torch.optim.Optimizer, protocol: ProtocolSettings, step: int, steps: int) -> None:
-    """Set the learning rate of all groups for update number `step` (from 0) of `steps`."""
+    """Set the learning rate of all groups for the update with number `step`, counted from 0, of `steps` updates."""
     schedule = ScheduleSettings(protocol.schedule, protocol.warmup_fraction, protocol.final_fraction)
     factor = learning_rate_factor(schedule, step, steps)
     for group in optimizer.param_groups:

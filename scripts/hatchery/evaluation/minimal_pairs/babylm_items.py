@@ -69,8 +69,8 @@ def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]
 
 
 def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: the solutions after one prompt, the right solution first, whatever its position in the
-    row."""
+    """Yield an item per row: the solutions after one prompt. The right solution is the first candidate, regardless of
+    its position in the row."""
     path = PurePosixPath(name)
     paradigm = plain_name(path.parent.name or path.stem)
     seen: set[str] = set()

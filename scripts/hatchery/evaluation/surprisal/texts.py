@@ -47,7 +47,8 @@ per row."""
 class Text:
     """The words of a text, its file, and its table rows: one row, or one row per word.
 
-    `lines` are the numbers of the rows, from 1: lines of the file, rows of a Parquet file, or items of a JSON list.
+    `lines` are the numbers of the rows, counted from 1: lines of the file, rows of a Parquet file, or items of a JSON
+    list.
     """
 
     words: Words
@@ -276,7 +277,7 @@ def all_texts(source: RawSource, settings: SurprisalSettings) -> Iterator[Text]:
 def plain_texts(sentences: Iterable[Any], name: str = "sentence") -> list[str]:
     """Return the sentences as a list; a single text is one sentence, not a sequence of characters.
 
-    Raises EvaluationError naming the first value that is not a text, by its number from 1.
+    Raises EvaluationError with the number, counted from 1, of the first value that is not a text.
     """
     listed = [sentences] if isinstance(sentences, str) else list(sentences)
     for number, sentence in enumerate(listed, 1):

@@ -33,9 +33,9 @@ SCHEMA = {
     "unknown": pl.Boolean,
     "in_bytes": pl.Boolean,
 }
-"""Columns: number of the text and position of the word in the text, both from 1; the word; its surprisal in bits, null
-if no token begins in the word; its number of tokens; whether it has an unknown token; whether it has a character that
-no token of the vocabulary contains, so that bytes encode the character (`Alphabet`)."""
+"""Columns: number of the text and position of the word in the text, both counted from 1; the word; its surprisal in
+bits, null if no token begins in the word; its number of tokens; whether it has an unknown token; whether it has a
+character that no token of the vocabulary contains, so that bytes encode the character (`Alphabet`)."""
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 1 << 20
 """Largest number of texts whose scores are in memory together, and approximate number of their characters."""

@@ -159,7 +159,8 @@ def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[R
 
 
 def read_parquet(source: RawSource, name: str, wanted: Collection[str] | None) -> Iterator[Record]:
-    """Yield the rows of a Parquet file in order, with the columns in `wanted`, or all; `line` is the row, from 1.
+    """Yield the rows of a Parquet file in order, with the columns in `wanted`, or all columns; `line` is the number of
+    the row, counted from 1.
 
     Raises SourceError naming file and row for a damaged file.
     """

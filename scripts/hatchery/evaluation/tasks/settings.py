@@ -94,8 +94,8 @@ class TransferSettings(Settings):
     labels: Annotated[dict[str, Annotated[tuple[LabelValue, ...], MinLen(1)]], MinLen(2)]
     """For each label of this task, the labels of the other task that are mapped to it."""
     rule: TransferRule = "most_probable"
-    """most_probable maps the most probable class; summed_probabilities compares the summed probabilities of the mapped
-    classes."""
+    """Rule that turns the probabilities of the classes into a label. most_probable: the label to which the most
+    probable class is mapped. summed_probabilities: the label whose classes have the largest sum of probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)

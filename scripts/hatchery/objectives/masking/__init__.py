@@ -35,7 +35,7 @@ class MaskingSettings(Settings):
     """Unit of masking: all tokens of a unit are masked together."""
     reading: ReadingName = "corrected"
     """Version of the masking. as_published reproduces the defect of LTG-BERT's BNC code, in which overlapping spans
-    make about 6 % of the labels wrong; corrected does not."""
+    make about 6 % of the labels wrong; corrected fixes this defect."""
     mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
     """Share of the tokens that the model must predict."""
     random_probability: Share = 0.1

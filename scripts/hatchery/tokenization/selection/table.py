@@ -174,7 +174,7 @@ def chosen_rows(
         ratios = {size: by_size[candidate.name, size].word_split_ratio for size in candidate.sizes}
         reference = by_reference.get(candidate.name)
         target = candidate.reference_ratio if reference is None else reference.word_split_ratio
-        # A type without reference has only one size, which was checked before training.
+        # If a type has no target, it has only one size: this was checked before training.
         selected[candidate.name] = (
             candidate.sizes[0] if target is None else closest_size(ratios, target, settings.compared_decimals)
         )
