@@ -51,6 +51,8 @@ STUDY, ABLATIONS = "gpt_bert_table_2_mini", "gpt_bert_ablations_mini"
 WITHOUT = ("layer_weights", "gate", "mask_schedule", "batch_schedule")
 # Their fine-tuning, too, is shorter than in the files: a tiny model is no better for more of it.
 EPOCHS, MOST_RATES = 1, 2
+# Here of one seed, as others show spreads.
+ONE_SEED = ("strict_small_mini", "gpt_bert_mini")
 # Figures that the tiny experiment has not.
 OTHERS = ("bias_violins", "feature_dots")
 
@@ -81,16 +83,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     with_smaller_models(folder)
     shorten_ablations(folder)
     for experiment, runs in RUNS.items():
-        assert planned_rules(folder, f"results/{experiment}/summary.csv")["pretrain"] > len(runs)
         path = folder / f"config/experiments/{experiment}.yaml"
         block = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # That all of them can be planned is a test of its own.
+        assert len(block["runs"]) > len(runs)
         block["runs"] = {run: block["runs"][run] for run in runs}
         block["pretraining"] |= FEWER_STEPS.get(experiment, {})
+        # So narrow that phones need no drawing of their own.
+        block["figures"] = {"width_inches": 5}
         for settings in (block["finetuning"]["protocol"], *block["finetuning"]["tasks"].values()):
             if "base" in settings:
                 settings["epochs"] = EPOCHS
             if "learning_rates" in settings:
                 settings["learning_rates"] = settings["learning_rates"][:MOST_RATES]
+            if experiment in ONE_SEED and "seeds" in settings:
+                settings["seeds"] = settings["seeds"][:1]
         # JSON is YAML.
         path.write_text(json.dumps(block, indent=1), encoding="utf-8")
     result = snakemake(folder, "--cores", "2", *pages(*MINIATURES), TABLE_2, timeout=3600)
