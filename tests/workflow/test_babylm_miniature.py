@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from projects import make_project, planned_rules, snakemake, with_fewer_pairs
+from projects import make_project, planned_rules, snakemake, with_fewer_pairs, with_smaller_models
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.export.submission_check import structure_problems
@@ -26,6 +26,7 @@ def files(folder: Path) -> dict[str, str]:
 def test_a_budget_of_words_becomes_a_submission_a_page_and_branches(tmp_path: Path, repository: Path) -> None:
     folder = make_project(tmp_path / "project", repository)
     with_fewer_pairs(folder)
+    with_smaller_models(folder)
     result = snakemake(folder, "--cores", "2", *TARGETS, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     assert planned_rules(folder, *TARGETS) == {}

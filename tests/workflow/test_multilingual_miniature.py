@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from projects import make_project, planned_rules, snakemake
+from projects import make_project, planned_rules, snakemake, with_smaller_models
 
 from hatchery.export.multilingual_check import TUNED, ZERO_SHOT, structure_problems
 
@@ -17,6 +17,7 @@ TARGETS = [f"{RESULTS}/{name}" for name in ("multilingual_submission/manifest.js
 
 def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repository: Path) -> None:
     folder = make_project(tmp_path / "project", repository)
+    with_smaller_models(folder)
     # With 12 examples, files of four choices would be empty and a treebank too small for three splits.
     config = folder / "config/config.yaml"
     text = config.read_text(encoding="utf-8")
