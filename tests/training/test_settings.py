@@ -63,7 +63,8 @@ def test_zero_shares_adamw_alone(runtime_slice: Factory, stage: int) -> None:
     zero = rf"runtime.zero_stage: got {stage}, expected 0"
     for name in ("lamb", "muon"):
         training = replace(LAMB, optimizer=replace(LAMB.optimizer, name=name))
-        with pytest.raises(ConfigError, match=f"{zero} with optimizer.name {name}: .* {name} would lose the norm or shape of each tensor"):
+        reason = f"{zero} with optimizer.name {name}: .* {name} would lose the norm or shape of each tensor"
+        with pytest.raises(ConfigError, match=reason):
             runtime_settings(runtime_slice(zero_stage=stage), training)
     cautious = replace(ADAMW, optimizer=replace(ADAMW.optimizer, cautious_decay=True))
     with pytest.raises(ConfigError, match=f"{zero} with cautious_decay"):
