@@ -55,6 +55,16 @@ def test_a_number_without_a_track_belongs_to_all_of_them(numbers: list[Published
             assert found[key].mean == -74
 
 
+@pytest.mark.parametrize(("track", "blimp"), [("strict_small", 62.6), ("strict", 75.3)])
+def test_of_a_model_that_two_tracks_print_the_numbers_of_the_own_track_count(
+    numbers: list[PublishedNumber], track: str, blimp: float
+) -> None:
+    # Tables 2 and 7, OPT 125M.
+    for known in (numbers, numbers[::-1]):
+        found = for_experiment(known, "elc_bert", track, {"ours": "opt_125m"})
+        assert found["ours", "blimp_filtered", "phenomenon_average", "accuracy_percent"].mean == blimp
+
+
 def test_of_two_printings_the_one_with_more_digits_counts(numbers: list[PublishedNumber]) -> None:
     found = for_experiment(numbers, "ltg_bert", "", {"span": "ltg_bert_base_span"})
     assert found["span", "blimp", "paradigm_average", "accuracy_percent"].mean == 84.18

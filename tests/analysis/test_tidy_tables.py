@@ -144,6 +144,17 @@ def test_runs_have_their_sizes_losses_and_operations_and_the_sequences_that_they
     assert flops == sorted(flops) and flops[-1] == row["training_flops"]
 
 
+def test_a_run_that_stopped_early_has_the_sequences_and_operations_of_its_own_steps(experiment: Any) -> None:
+    rows = [{"step": step, "tokens": 100 * step, "loss": 5.0 - step} for step in (1, 2, 3)]
+    experiment.add_model("whole", 1, rows)
+    experiment.add_model("stopped", 1, rows, steps=7)
+    whole, stopped = read_runs(RUNS.in_folder_of(experiment.collected()))
+    assert [(row["steps"], row["planned_steps"]) for row in (whole, stopped)] == [(3, 3), (3, 7)]
+    # Three steps of four sequences.
+    assert whole["sequences"] == stopped["sequences"] == 12
+    assert whole["training_flops"] == stopped["training_flops"] > 0
+
+
 def test_curves_and_layer_weights_are_those_that_the_runs_wrote(two_models: Any) -> None:
     table, runs = two_models.collected(), runs_of(two_models)
     points = read_curves(CURVES.in_folder_of(table), runs)["plain-s2"]

@@ -3,6 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import hatchery
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.asked_model import AskedModel
+from hatchery.evaluation.ensembles import ensemble_of
 from hatchery.evaluation.filled_sentences import filled
 from hatchery.evaluation.opening import open_model
 from hatchery.evaluation.pretrained import ModelOfUser, OurModel
@@ -126,6 +128,12 @@ def test_members_of_different_masks_have_no_common_objective(make_model_manifest
         make_model_manifest(objective={"task": "masked", "kind": kind}).parent for kind in ("subword", "span")
     )
     assert [open_model([one, second]).objective is None for second in (one, other)] == [False, True]
+    # The masks of a member may be unknown, as those of an exported model; those of the other are not its own.
+    known = open_model(one)
+    assert isinstance(known, OurModel) and known.objective is not None
+    unknown = replace(known, objective=None)
+    assert ensemble_of([known, known]).objective == known.objective
+    assert ensemble_of([known, unknown]).objective is ensemble_of([unknown, known]).objective is None
 
 
 def test_what_makes_no_ensemble_is_refused(

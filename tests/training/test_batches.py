@@ -270,17 +270,24 @@ def test_a_development_score_is_per_label_and_per_pair_over_all_batches() -> Non
         # Sequence i has i labels of 2 nats, sequence 4 one nat more; even pairs are judged rightly.
         index = batch["input_ids"].flatten()
         loss = 2.0 * index.sum() + (index == 4).sum()
-        return SimpleNamespace(n_labelled=index.sum(), loss_sum=loss, rightly=(index % 2 == 0).sum())
+        # Sequence i has three tokens that could have been labels more than labels.
+        maskable = (index + 3).sum()
+        return SimpleNamespace(n_labelled=index.sum(), loss_sum=loss, rightly=(index % 2 == 0).sum(), maskable=maskable)
 
-    examples: Any = Held()
+    def terms(output: Any, counted: bool) -> HeldOutTerms:
+        return HeldOutTerms(output.loss_sum, output.rightly, output.maskable if counted else None)
+
     engine: Any = SimpleNamespace(on_device=lambda batch: batch, evaluate=evaluate, device=torch.device("cpu"))
-    found = DevelopmentSet(
-        examples, 5, 2, SINGLE_PROCESS, lambda output, _: HeldOutTerms(output.loss_sum, output.rightly)
-    )
-    assert sorted(examples.asked) == [(20_231_106, 0, index, None) for index in range(5)]
-    loss = (2 * 10 + 1) / 10
-    scores = {"development_loss": loss, "development_perplexity": math.exp(loss), "development_pair_accuracy": 3 / 5}
-    assert found.score(engine) == pytest.approx(scores)
+    # Ten labels; if the objective names a divisor, 10 + 5 * 3 maskable tokens.
+    for counted, divisor in ((False, 10), (True, 25)):
+        examples: Any = Held()
+        found = DevelopmentSet(
+            examples, 5, 2, SINGLE_PROCESS, lambda output, _, counted=counted: terms(output, counted)
+        )
+        assert sorted(examples.asked) == [(20_231_106, 0, index, None) for index in range(5)]
+        loss = (2 * 10 + 1) / divisor
+        scores = {"development_loss": loss, "development_perplexity": math.exp(loss)}
+        assert found.score(engine) == pytest.approx(scores | {"development_pair_accuracy": 3 / 5})
 
 
 def test_more_development_sequences_than_there_are_means_all_of_them_once(

@@ -123,7 +123,7 @@ def test_adamw_without_a_trust_ratio_is_pytorch_s() -> None:
 @pytest.mark.parametrize("family", ["ltg", "gpt_bert", "roberta"])
 def test_hidden_matrices_alone_are_made_orthogonal(family: str) -> None:
     with torch.device("meta"):
-        model = LanguageModel(model_config({**SIZES, "family": family}))
+        model = LanguageModel(model_config({**SIZES, "family": family, "sentence_pair_head": True}))
     optimizer = build_optimizer(model, OptimizerSettings("muon", 0.01, matrix_learning_rate=0.03, others="lamb"))
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     matrices = {names[id(p)]: p for group in optimizer.param_groups if group.get("matrices") for p in group["params"]}
@@ -131,7 +131,13 @@ def test_hidden_matrices_alone_are_made_orthogonal(family: str) -> None:
     others = {names[id(p)] for group in optimizer.param_groups if not group.get("matrices") for p in group["params"]}
     assert matrices.keys() | others == set(names.values()) and not matrices.keys() & others
     wide = [name for name in others if model.get_parameter(name).ndim > 1]
-    assert all("embedding" in name or "weights" in name or name.startswith("head.") for name in wide), wide
+    assert all("embedding" in name or "weights" in name or name.startswith(("head.", "pair_head.")) for name in wide), (
+        wide
+    )
+    assert {name for name in wide if name.startswith("pair_head.")} == {
+        "pair_head.linear.weight",
+        "pair_head.output.weight",
+    }
     assert {group["rate_factor"] for group in optimizer.param_groups if group.get("matrices")} == {3.0}
     assert all(group["trust_ratio"] for group in optimizer.param_groups)
 

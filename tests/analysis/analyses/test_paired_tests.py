@@ -326,6 +326,12 @@ def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
     row, cell, notes = line("mixed", {"1": good, "2": worse, "3": collapsed}, two=["3"])
     assert row["difference_without_failed"] == pytest.approx(-100 / 12, abs=1e-4)
     assert row["deviation_without_failed"] == pytest.approx(100 / 6 / 3**0.5, abs=1e-4)
+    # Of the other model, too: of its three runs per seed, one with 100 and one with 83.33 did not fail.
+    turned = {"one": {"1": good, "2": worse, "3": collapsed}, "two": sound}
+    (row,) = found_of_tasks(tmp_path / "turned", turned, labels, one=["3"]).rows
+    assert (row["failed"], row["against_failed"]) == (0, 2)
+    assert row["difference_without_failed"] == pytest.approx(100 / 12, abs=1e-4)
+    assert row["deviation_without_failed"] == pytest.approx(100 / 6 / 3**0.5, abs=1e-4)
     row, cell, notes = line("sound", fallen)
     assert cell.bold and cell.remark == "" and "Where runs failed" not in notes
 
