@@ -89,7 +89,7 @@ def test_a_full_disk_is_named_where_a_library_does_not_say_what_it_wrote(tmp_pat
     assert str(refusal(error)).startswith("writing: No space left on device; free disk space")
 
 
-def test_what_a_plan_says_of_names_of_strangers_steers_no_terminal(capsys) -> None:
+def test_what_a_plan_says_of_names_of_strangers_steers_no_terminal() -> None:
     def plan() -> None:
         raise ModelError("a\x1b[2Jb\u202ec.txt: no such file\nsecond")
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery import progress
-from hatchery.artifacts.checksums import write_checksums
 from hatchery.evaluation.minimal_pairs.decisions import Accuracy, accuracy_frame
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.scores import csv_of
@@ -20,7 +19,6 @@ from hatchery.progress import Progress
 from hatchery.raw.registration import open_source, register_source
 from hatchery.sanitize import csv_cell, csv_text, plain_name, visible
 from hatchery.units import seconds_of
-from hatchery.workflow.open_workflow import show_summaries
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(A1)", '  =HYPERLINK("x")', "=\n1", "＝1+1")
 HARMLESS = ("wh_island", "-", "--", "=", "+", "'tis", "", "a=b", "-0.25", "+1", "-3.5e-7", "1,000", "5 %")
@@ -84,14 +82,6 @@ def test_a_table_of_accuracies_holds_no_formula() -> None:
     assert table.splitlines()[1].split(",")[:2] == ["paradigm", "'=1+1"]
 
 
-def test_a_finished_workflow_prints_no_escape_sequence(tmp_path: Path) -> None:
-    (tmp_path / "summary.txt").write_bytes("one \x1b[2J\x9b1A\ttwo\nthree\n".encode())
-    shown = io.StringIO()
-    write_checksums([tmp_path / "summary.txt"])
-    show_summaries([tmp_path / "summary.txt"], shown)
-    assert shown.getvalue() == "\none \ufffd[2J\ufffd1A\ttwo\nthree\n"
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time that passes, in seconds."""
@@ -100,18 +90,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_work_that_is_over_at_once_says_nothing(clock: list[float]) -> None:
-    stream = StringIO()
-    with Progress(3, "reading", "files", stream=stream) as bar:
-        bar.update(3)
-    assert stream.getvalue() == ""
-
-
-def test_what_it_found_is_told_however_short_it_was(clock: list[float]) -> None:
+@pytest.mark.parametrize(("found", "said"), [({}, ""), ({"loss": 5.5}, "training: 12 steps done in 0.0 s loss=5.5\n")])
+def test_work_that_is_over_at_once_says_only_what_it_found(
+    clock: list[float], found: dict[str, float], said: str
+) -> None:
     stream = StringIO()
     with Progress(12, "training", "steps", stream=stream) as bar:
-        bar.update(12, loss=5.5)
-    assert stream.getvalue()[20:] == "training: 12 steps done in 0.0 s loss=5.5\n"
+        bar.update(12, **found)
+    assert stream.getvalue()[20:] == said
 
 
 def test_long_work_is_announced_counted_and_ended(clock: list[float]) -> None:

@@ -175,7 +175,7 @@ def test_the_dots_of_figure_1_break_between_the_twelfth_and_the_thirteenth(
     assert found.gain > DECISIVE
 
 
-def test_the_exponent_has_an_interval_over_runs(best: list[Point], points: list[Point]) -> None:
+def test_the_exponent_has_an_interval_over_runs(points: list[Point]) -> None:
     edges = january_edges([point[0] for point in points])
     groups = [[place for place, point in enumerate(points) if point[4] == run] for run in {p[4]: 0 for p in points}]
 

@@ -140,9 +140,7 @@ def test_the_next_attempt_removes_what_a_killed_one_was_writing(tmp_path: Path) 
     assert [path.exists() for path in (killed, writing, other)] == [False, True, True]
 
 
-def test_a_kill_while_the_manifest_was_written_leaves_nothing_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_while_the_manifest_was_written_leaves_nothing_beside_it(tmp_path: Path) -> None:
     output, digests = tmp_path / "out/manifest.json", {"input": "0" * 64}
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(output), json.dumps(SETTINGS), json.dumps(digests)],

@@ -202,7 +202,7 @@ def in_checkout(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("in_checkout")
 def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_input(
-    model_manifest: Path, causal_manifest: Path, repository: Path, tmp_path: Path
+    model_manifest: Path, causal_manifest: Path, tmp_path: Path
 ) -> None:
     trained = tmp_path / "results" / "mine" / "pretraining"
     trained.mkdir(parents=True)
@@ -271,7 +271,7 @@ def test_a_reader_that_stops_ends_the_prompt_in_silence(model_manifest: Path, tm
 
 
 def test_ctrl_c_gives_up_a_line_or_an_answer_and_the_next_line_is_answered(
-    model_manifest: Path, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+    model_manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     (tmp_path / "results" / "mine" / "pretraining").mkdir(parents=True)
     (tmp_path / "results" / "mine" / "pretraining" / "a-s1").symlink_to(model_manifest.parent)

@@ -125,7 +125,7 @@ def test_a_tie_or_an_unknown_token_is_wrong_in_hanzi():
     assert share == (0 if wrong else 0.25)
 
 
-def test_the_mean_of_a_group_weighs_pairs(tmp_path):
+def test_the_mean_of_a_group_weighs_pairs():
     """One pair right in one paradigm, three pairs wrong in the other: 25 % of the pairs, and 50 % of the paradigms."""
     pairs = [
         minimal_pair("one", "one", "1", "d", "a"),

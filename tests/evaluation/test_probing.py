@@ -267,7 +267,7 @@ def test_the_data_sets_of_a_job_share_the_memory(probe) -> None:
     assert layers.wrap(data).share_kept == 1 and layers.wrap(data).share_kept == 0
 
 
-def test_a_training_model_keeps_the_dropout_of_its_frozen_encoder_out(model_manifest: Path, probe) -> None:
+def test_a_training_model_keeps_the_dropout_of_its_frozen_encoder_out(probe) -> None:
     model, data = probe
     model.encoder.set_dropout(0.5)
     wrapped = FrozenLayers(model.encoder, "differences", 0, CPU).wrap(data)

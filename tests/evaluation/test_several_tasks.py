@@ -81,7 +81,7 @@ def test_results_that_were_damaged_are_made_again(job, tmp_path):
     assert (tmp_path / "out/first/results.csv").read_bytes() == whole
 
 
-def test_other_raw_data_under_the_same_name_is_trained_on(job, make_source, json_lines, tmp_path):
+def test_other_raw_data_under_the_same_name_is_trained_on(job, make_source, json_lines):
     tasks = {"first": named("first")}
     job(tasks)
     make_source({"train.jsonl": json_lines(sentences(50, 2)), "validation.jsonl": json_lines(sentences(40, 1))})

@@ -293,7 +293,7 @@ def library_of(folder: Path, tokenizer: Tokenizer) -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **named)
 
 
-def test_states_of_wrong_shapes_are_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_states_of_wrong_shapes_are_refused(tokenizer: Tokenizer) -> None:
     module = Bag(tokenizer.vocabulary_size)
     asked: dict[str, Any] = {"tokenizer": tokenizer, "architecture": "masked"}
     for states, message in (

@@ -308,7 +308,7 @@ def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
 def test_a_file_that_cannot_be_written_whole_is_named_in_one_line(
-    name: str, pretrained, exported, export_settings, tmp_path: Path, repository: Path
+    name: str, pretrained, exported, export_settings, tmp_path: Path
 ) -> None:
     # The limit on the size of a file stands in for a full disk: libraries meet both as a failing write.
     most_bytes = (exported("untied_without_bias") / name).stat().st_size - 1

@@ -153,7 +153,7 @@ def test_it_is_saved_and_loaded_again_with_the_same_logits(translation, hub, tmp
     assert [getattr(again.generation_config, name) for name in named] == [5, 1.0, "never", 44]
 
 
-def test_half_precision_weights_translate(hub, exported, translation):
+def test_half_precision_weights_translate(hub, translation):
     *_, theirs, their_tokenizer = translation
     inputs = their_tokenizer(SOURCES, return_tensors="pt", padding=True)
     half = theirs.to(torch.bfloat16)

@@ -112,7 +112,7 @@ class Drawn:
         return list(torch.autograd.grad((context * self.weights).sum(), self.leaves))
 
 
-def test_gradients_belong_to_the_probabilities_that_were_dropped(monkeypatch):
+def test_gradients_belong_to_the_probabilities_that_were_dropped():
     drawn = Drawn(0.3)
     dropped = drawn.dropped_probabilities()
     kept = (dropped != 0).float() / 0.7

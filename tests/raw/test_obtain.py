@@ -144,7 +144,7 @@ def test_a_downloaded_archive_is_a_source_of_its_files_and_lies_beside_other_dow
     assert [entry["url"] for entry in location["origin"]["download"]] == [web.url("a.tgz"), web.url("two.txt")]
 
 
-def test_downloads_whose_files_collide_are_refused(web: Any, register: Any, tmp_path: Path, tree: Any) -> None:
+def test_downloads_whose_files_collide_are_refused(web: Any, register: Any, tmp_path: Path) -> None:
     archive = offer(web, "a.tgz", tar_of(("two.txt", b"one")), unpack=True)
     with pytest.raises(SourceError, match="an unpacked file already has the name of this download"):
         register(download=[archive, offer(web, "two.txt", b"two")])

@@ -1,6 +1,5 @@
 import json
 import unicodedata
-from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer as Backend
@@ -176,7 +175,7 @@ def test_roberta_tokens_have_no_prefix_space_and_babylm_tokens_have_one() -> Non
     assert train(LINES, TokenizerSettings("byte_bpe", 300, 0)).encode("know").tokens[1][0] == "Ġ"
 
 
-def test_the_roberta_layout_is_special_tokens_then_bytes_then_merges(tmp_path: Path) -> None:
+def test_the_roberta_layout_is_special_tokens_then_bytes_then_merges() -> None:
     backend = train(LINES, TokenizerSettings("byte_bpe", 280, 0, special_tokens="roberta", individual_digits=False))
     tokens = [backend.id_to_token(index) for index in range(280)]
     assert tokens[:5] == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]

@@ -236,7 +236,7 @@ def test_shards_of_an_earlier_run_are_removed(small, tokenizer_manifests, tmp_pa
     assert [path.name for path in sorted((tmp_path / "out").glob("*.arrow"))] == ["train-00000-of-00001.arrow"]
 
 
-def test_a_shard_that_is_not_documents_is_named(small, tokenizer_manifests, tmp_path: Path) -> None:
+def test_a_shard_that_is_not_documents_is_named(tokenizer_manifests, tmp_path: Path) -> None:
     path = tmp_path / "train-00000-of-00001.parquet"
     tables: list[tuple[pa.Table | None, str]] = [
         (pa.table({"doc_id": ["a"], "text": ["b"]}), "lacks the column 'source'"),

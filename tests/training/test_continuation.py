@@ -100,9 +100,7 @@ def test_steps_before_add_up_along_a_chain(make_command: Make, first: Any) -> No
     assert read_manifest(third.output).measures["initial_model"]["earlier_steps"] == 12
 
 
-def test_an_imported_model_is_a_start_too_and_what_it_saw_is_not_known(
-    make_command: Make, tmp_path: Path, repository: Path
-) -> None:
+def test_an_imported_model_is_a_start_too_and_what_it_saw_is_not_known(make_command: Make, tmp_path: Path) -> None:
     plain = make_command(steps=0, model__layer_weighting="none", **PLAIN)
     plain.finish()
     # As the authors' code calls the tensors.
@@ -147,7 +145,7 @@ def test_another_vocabulary_is_refused_with_the_token_that_differs(
     assert "the initial model has another vocabulary than" in text and "use the tokenizer of the initial model" in text
 
 
-def test_a_model_whose_optimiser_was_not_kept_says_what_to_do(make_command: Make, first: Any) -> None:
+def test_a_model_whose_optimiser_was_not_kept_says_what_to_do(make_command: Make) -> None:
     plain = make_command(steps=2, **PLAIN)
     plain.finish()
     text = refusal(make_command(initialise_from={"take": "training"}, initial=plain.output, **PLAIN))

@@ -44,7 +44,7 @@ def test_the_names_of_a_module_of_ones_own_decide_its_groups_of_parameters(
 
 
 @pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
-def test_a_module_of_ones_own_trains_in_the_same_loop_and_goes_on(train: Any, task: str, tmp_path: Path) -> None:
+def test_a_module_of_ones_own_trains_in_the_same_loop_and_goes_on(train: Any, task: str) -> None:
     changes: dict[str, Any] = {"objective": {"task": task}, "optimizer": {"name": "adamw", "learning_rate": 0.01}}
     changes |= {"steps": 40, "runtime": {"checkpoint_interval_steps": 10}}
     made = train(model=Small, into=task, **changes)
@@ -59,7 +59,7 @@ def test_a_module_of_ones_own_trains_in_the_same_loop_and_goes_on(train: Any, ta
 
 
 @pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
-def test_a_trained_module_is_evaluated_as_what_it_was_trained_as(task: str, train: Any, tmp_path: Path) -> None:
+def test_a_trained_module_is_evaluated_as_what_it_was_trained_as(task: str, train: Any) -> None:
     optimizer = {"name": "adamw", "learning_rate": 0.05}
     made = train(model=Small, objective={"task": task}, optimizer=optimizer, precision="fp32")
     texts = ["the dog sees a child .", "the dog sees child a ."]
@@ -102,7 +102,7 @@ def _text(repository: Path, name: str) -> str:
     return (repository / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
-def test_a_module_of_ones_own_has_the_gradients_and_steps_of_a_loop_of_ten_lines(train: Any, tmp_path: Path) -> None:
+def test_a_module_of_ones_own_has_the_gradients_and_steps_of_a_loop_of_ten_lines(train: Any) -> None:
     module = Small(300)
     start = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     seen: list[dict[str, Tensor]] = []

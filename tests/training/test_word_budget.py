@@ -280,7 +280,7 @@ def budget(make: Make, words: int, marks: list[int], **more: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make, tmp_path: Path) -> None:
+def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make) -> None:
     whole, killed = (budget(make_command, 1_400, MARKS, objective={"task": "causal"}) for _ in range(2))
     log = whole.finish()
     manifest = read_manifest(whole.output)

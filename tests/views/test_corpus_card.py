@@ -372,7 +372,7 @@ def test_the_card_counts_words_by_the_rule_of_the_corpus(two_sources: Path, tmp_
     assert read_manifest(made / "manifest.json").measures["words_by_rule"] == {"train": 8 + 10 + 4, "dev": 7}
 
 
-def test_the_card_sums_documents_by_licence(two_sources: Path, tmp_path: Path) -> None:
+def test_the_card_sums_documents_by_licence(tmp_path: Path) -> None:
     licences = csv_text(
         ("source", "licence", *("documents", "words", "characters")), [("alpha", "", 1, 2, 3), ("beta", "MIT", 4, 5, 6)]
     )

@@ -202,7 +202,7 @@ def test_published_values_and_settings_belong_together(figure: str, drawn_once: 
 
 
 def test_the_command_writes_one_svg_and_its_checksum_or_one_line(
-    drawn_once: Any, tables: dict[str, Path], tmp_path: Path, repository: Path
+    drawn_once: Any, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     output = tmp_path / "figures" / "figure.svg"
     settings = settings_of(drawn_once, "task_scores")

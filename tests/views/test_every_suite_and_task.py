@@ -92,7 +92,7 @@ def row_of(summary: Summary, *key: str) -> SummaryRow:
     return row
 
 
-def test_everything_shipped_goes_through_tables_figures_and_page(walked: Any, tmp_path: Path) -> None:
+def test_everything_shipped_goes_through_tables_figures_and_page(walked: Any) -> None:
     suites, tasks = walked.shipped
     settings = build(SummarySettings, stage_body(walked.summary_settings()))
     summary = summarised(settings, walked.measured(), {})

@@ -202,7 +202,7 @@ def test_chance_is_that_of_the_items_and_a_suite_without_right_answers_has_a_pan
     assert_nothing_overlaps(figure)
 
 
-def test_averages_of_phenomena_stand_apart_from_them(two_models: Any) -> None:
+def test_averages_of_phenomena_stand_apart_from_them() -> None:
     panel = SuiteBars("blimp", ["agreement", "ellipsis", "phenomenon_average"], {})
     assert panel.places() == [0, 1, pytest.approx(2 + AVERAGE_GAP)]
     assert SuiteBars("blimp", ["agreement"], {}).places() == [0]

@@ -169,9 +169,7 @@ def test_an_experiment_without_sweeps_has_no_such_figure(repository: Path) -> No
     assert "sweeps" not in drawable(Project(repository / "config"), "demo")
 
 
-def test_models_behind_masks_of_their_own_share_no_panel(
-    experiment: Any, settings: SweptFigure, repository: Path
-) -> None:
+def test_models_behind_masks_of_their_own_share_no_panel(experiment: Any, settings: SweptFigure) -> None:
     masks = {
         rate: {"kind": "subword", "mask_probability": share} for rate, share in zip(RATES, (0.1, 0.2, 0.4), strict=True)
     }

@@ -3,15 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+import pytest
 from summary_cases import write
 
-from hatchery.analysis.settings import SummarySettings
-from hatchery.analysis.summary import Summary, summarised
-from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import run_stage
 from hatchery.views.stages.summarise import summarise
-from hatchery.views.summary_text import MODELS_OF_MANY, MODELS_SHOWN, markdown_summary, text_summary
+from hatchery.views.summary_text import MODELS_OF_MANY, MODELS_SHOWN
 
 
 def test_text_continues_in_a_further_block_when_the_models_do_not_fit(experiment: Any, tmp_path: Path) -> None:
@@ -48,39 +45,15 @@ def test_from_five_models_on_these_are_the_rows_and_measures_continue_below(expe
     assert {tasks[place + 1] for place in wide} == {"    learning_rate 0.3"}
 
 
-def summary_of_many(models: int) -> Summary:
-    runs = tuple(SeededRun(f"m{number}-s1", f"m{number}", 1) for number in range(models))
-    measured = pl.DataFrame(
-        [
-            {
-                **{"experiment": "many", "model": run.model, "run": run.name, "seed": 1, "kind": "finetuning"},
-                **{"suite": "suite", "task": task, "level": "task", "metric": "accuracy", "value": 50.0},
-                **{"finetuning_seed": 1, "learning_rate": 1e-3, "origin": task, "primary": True, "main": True},
-                **{
-                    "failed": "",
-                    "manifest": "ab",
-                    "items": 10,
-                    "sampling_deviation": None,
-                    "blind_guess": None,
-                    "settings": "",
-                    "basis": "",
-                },
-            }
-            for run in runs
-            for task in ("first", "second")
-        ]
-    )
-    return summarised(SummarySettings("many", runs, tasks=("first", "second")), measured, {})
-
-
-def test_a_terminal_shows_all_of_a_few_models() -> None:
-    text = text_summary(summary_of_many(MODELS_SHOWN))
-    assert f"m{MODELS_SHOWN - 1} " in text or f"m{MODELS_SHOWN - 1}\n" in text
-    assert "more are in summary.csv" not in text
-
-
-def test_a_terminal_shows_the_first_of_many_models_and_says_how_many_more_there_are() -> None:
-    text = text_summary(summary_of_many(300))
-    assert len(text.splitlines()) < 40
-    assert f"The first {MODELS_OF_MANY} models; {300 - MODELS_OF_MANY} more are in summary.csv and summary.md." in text
-    assert "m299" not in text and "m299" in markdown_summary(summary_of_many(300))
+@pytest.mark.parametrize("models", [MODELS_SHOWN, MODELS_SHOWN + 1])
+def test_a_terminal_shows_all_models_or_the_first_of_many_and_says_how_many_more_there_are(
+    experiment: Any, tmp_path: Path, models: int
+) -> None:
+    for number in range(models):
+        experiment.add_finetuning(experiment.add_model(f"m{number}", 1, []), "cola", ("accuracy",), {12: ((0.7,), "")})
+    markdown, text = (path.read_text(encoding="utf-8") for path in write(experiment, tmp_path)[2:])
+    shown = [number for number in range(models) if f"\n  m{number} " in text]
+    assert shown == [*range(MODELS_OF_MANY if models > MODELS_SHOWN else models)]
+    rest = f"The first {MODELS_OF_MANY} models; {models - len(shown)} more are in summary.csv and summary.md."
+    assert (rest in text) == (len(shown) < models)
+    assert f"| m{models - 1} |" in markdown

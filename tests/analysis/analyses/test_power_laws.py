@@ -55,9 +55,7 @@ def test_the_compute_optimal_points_have_the_lowest_loss_of_their_bins(laws: Fin
     assert min(loss for _, loss in best) == min(row["loss"] for row in rows(laws, kind="point"))
 
 
-def test_the_points_are_means_of_the_seeds_and_not_the_luckiest(
-    analysed: Analysed, laws: Findings, study: Study, tmp_path: Path
-) -> None:
+def test_the_points_are_means_of_the_seeds_and_not_the_luckiest(laws: Findings, study: Study, tmp_path: Path) -> None:
     def with_another_seed(table: str) -> list[dict[str, Any]]:
         rows = read_frame(study.tables[table], {"runs": RUNS, "curves": CURVES}[table], experiment=["one"]).to_dicts()
         other = [{**row, "seed": 2, "run": row["run"].replace("-s1", "-s2")} for row in rows]
@@ -131,9 +129,7 @@ def test_a_study_without_losses_says_so(analysed: Analysed) -> None:
     assert not analysed("power_laws", experiments=["nobody"]).rows
 
 
-def test_a_milestone_is_compute_optimal_where_no_evaluation_of_its_bin_has_a_lower_loss(
-    study: Study, tmp_path: Path
-) -> None:
+def test_a_milestone_is_compute_optimal_where_no_evaluation_of_its_bin_has_a_lower_loss(study: Study) -> None:
     points = points_of_runs(study.tables["runs"], study.tables["curves"], "products", ["one"])
     best = frontier([p.flops for p in points], [p.loss for p in points], quantile_edges([p.flops for p in points], 30))
     finished = read_frame(study.tables["runs"], RUNS, experiment=["one"]).to_dicts()

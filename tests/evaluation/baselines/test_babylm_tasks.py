@@ -170,7 +170,7 @@ def test_a_masked_model_sees_what_its_template_puts_around_a_text(golden_directo
             OwnText(asked, [], "dev", "nothing")
 
 
-def test_the_default_scores_what_the_official_code_loses_of_a_completion(golden_directory, model):
+def test_the_default_scores_what_the_official_code_loses_of_a_completion(golden_directory):
     rules = golden_directory / "babylm_2026" / "results" / "rules" / "offset_shift_causal.json"
     lost = 0
     for row in json.loads(rules.read_text()):

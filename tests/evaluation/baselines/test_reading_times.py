@@ -157,7 +157,7 @@ def test_corrected_boundaries_move_the_end_of_a_word_into_the_word(causal) -> No
 
 
 @pytest.mark.parametrize("keys", [{"of_model": ["entropy"]}, {"word_boundaries": "corrected"}])
-def test_masked_models_have_surprisals_and_no_entropy(stored, keys) -> None:
+def test_masked_models_have_surprisals_and_no_entropy(keys) -> None:
     tokenizer, network = build_model("bert")
     model = asked(tokenizer, network, "masked")
     found = words_of(model, {"1": ["the", "dog", "sleep"]})

@@ -146,9 +146,7 @@ def test_a_column_that_looks_like_words_is_noted(make_source):
     assert notes_of(build(SurprisalSettings, {"column": "word", "text": "item"}), source.root) == []
 
 
-def test_characters_without_a_token_are_noted_and_cleaning_makes_them_plain(
-    make_source, manifest_of, make_model_manifest, tmp_path, capsys
-):
+def test_characters_without_a_token_are_noted_and_cleaning_makes_them_plain(make_source, manifest_of, tmp_path, capsys):
     source = make_source({"a.txt": "the dog’s “house” \u00a0sleeps\nno—yes été\n"})
     raw = measured(source, manifest_of("gpt2"), tmp_path / "raw")
     table = pl.read_parquet(raw.file("surprisal.parquet"))

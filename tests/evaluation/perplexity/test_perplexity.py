@@ -202,7 +202,7 @@ def test_drawn_sentences_are_different_sentences_of_words(text: Text) -> None:
     assert all(len(sentence) <= 3 for sentence in drawn_sentences(shards, 7, 1, 3))
 
 
-def test_shards_of_another_tokenizer_are_refused(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:
+def test_shards_of_another_tokenizer_are_refused(make_model: ModelMaker, tmp_path: Path) -> None:
     other = Text(tmp_path / "other", 280, {"train": documents(20), "dev": documents(5), "test": documents(5)})
     with pytest.raises(EvaluationError, match=r"tokens/manifest\.json: .* another tokenizer than the model of"):
         measure(make_model(), other, tmp_path / "out")

@@ -72,7 +72,7 @@ def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
     assert (tmp_path / "ends/words.csv").read_text().count("\n") == 1
 
 
-def test_a_causal_model_reads_a_sentence_from_left_to_right(text: Text, make_model: ModelMaker) -> None:
+def test_a_causal_model_reads_a_sentence_from_left_to_right(make_model: ModelMaker) -> None:
     network, tokenizer = load_pretrained(make_model(objective={"task": "causal"}))
     model = HatcheryModel(network, tokenizer, torch.device("cpu"))
     assert scoring_name("auto", model.architecture) == "left_to_right"

@@ -28,8 +28,8 @@ rule part:
     wildcard_constraints: part="one|two"
     conda: "environment.yaml"
     shell:
-        "(echo progress of {{wildcards.part}}; test ! -e {{wildcards.part}}.wrong || exit 3; touch {{output}}) 2>&1"
-        " | tee {{log}}"
+        "(echo progress of {{wildcards.part}}; test ! -e {{wildcards.part}}.wrong || exit 3; "
+        "! rm {{wildcards.part}}.once 2> /dev/null || exit 3; touch {{output}}) 2>&1 | tee {{log}}"
 
 rule explain:
     output: "results/explained.txt"
@@ -55,6 +55,7 @@ while not told and time.monotonic() < end:
     time.sleep(0.02)
 time.sleep(1.5)
 open("checkpoint.txt", "w").write(str(len(told)))
+print("stopped; a checkpoint is saved")
 sys.exit(75 if told else 0)
 """
 
@@ -71,10 +72,10 @@ def folder(tmp_path: Path, repository: Path) -> Path:
 
 
 @pytest.fixture
-def start(folder: Path) -> Call:
-    """Start snakemake there, in a process group of its own; both streams are one."""
+def start() -> Call:
+    """Start snakemake in a folder, in a process group of its own; both streams are one."""
 
-    def call(*arguments: str, **surroundings: str) -> subprocess.Popen[str]:
+    def call(folder: Path, *arguments: str, **surroundings: str) -> subprocess.Popen[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return Forked(
             [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
@@ -90,11 +91,11 @@ def start(folder: Path) -> Call:
 
 
 @pytest.fixture
-def say(start: Call) -> Callable[..., tuple[int, list[str]]]:
+def say(start: Call, folder: Path) -> Callable[..., tuple[int, list[str]]]:
     """Run snakemake there: its exit status and the lines that it said."""
 
     def call(*arguments: str, **surroundings: str) -> tuple[int, list[str]]:
-        process = start(*arguments, **surroundings)
+        process = start(folder, *arguments, **surroundings)
         output, _ = process.communicate(timeout=120)
         return process.returncode, output.splitlines()
 
