@@ -4,14 +4,18 @@ import gc
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import hypothesis
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from hatchery.raw.registration import RawSource
 
 # Before anything imports torch. The tests' matrices are tiny: several threads wait for each other far longer than
 # they compute, and longer still beside another test process.
@@ -113,6 +117,23 @@ def configuration(tmp_path: Path, repository: Path) -> Path:
 def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs in an empty folder."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def make_source(tmp_path: Path) -> Callable[[dict[str, bytes | str]], "RawSource"]:
+    """Write files into a folder, register it and open it."""
+    from hatchery.raw.registration import open_source, register_source
+
+    def make(files: dict[str, bytes | str]) -> "RawSource":
+        root = tmp_path / "raw"
+        for name, content in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        register_source("raw", root, tmp_path / "source.json")
+        return open_source(tmp_path / "source.json")
+
+    return make
 
 
 @pytest.fixture

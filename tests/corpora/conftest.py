@@ -7,7 +7,7 @@ import pytest
 
 from demo.stages.generate_embedded_sources import generate_embedded_sources
 from hatchery.artifacts.manifests import stage_run
-from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource
 from hatchery.raw.settings import EmbeddedSettings
 
 
@@ -21,16 +21,6 @@ def embedded_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def source_of(tmp_path: Path) -> Callable[..., RawSource]:
-    """Registers a folder of the given files (name to bytes) as a source."""
-
-    def make(**files: bytes | str) -> RawSource:
-        root = tmp_path / "raw"
-        for name, content in files.items():
-            path = root / name.replace("__", ".")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        register_source("raw", root, tmp_path / "raw.json")
-        return open_source(tmp_path / "raw.json")
-
-    return make
+def source_of(make_source: Callable[..., RawSource]) -> Callable[..., RawSource]:
+    """As `make_source`, with names in which two underscores are a dot."""
+    return lambda **files: make_source({name.replace("__", "."): content for name, content in files.items()})

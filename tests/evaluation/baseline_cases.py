@@ -7,7 +7,9 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.evaluation.stages.import_model import import_model
+from hatchery.evaluation.stages.measure_surprisal import measure_surprisal
 from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.runner import run_stage
@@ -154,3 +156,11 @@ def imported(folder: Path, architecture: str, output: Path, leading_blank: bool 
         source=register(folder).manifest,
     )
     return output / "manifest.json"
+
+
+def measured(source: RawSource, model: Path, output: Path, **settings: Any) -> Manifest:
+    """Measure the surprisal of the words of a source."""
+    told = {"stage": "measure_surprisal", "stage_version": 2, "name": "mine", **settings}
+    manifest = output / "manifest.json"
+    run_stage(measure_surprisal, told, manifest, runtime={"device": "cpu"}, model=model, source=source.manifest)
+    return read_manifest(manifest)

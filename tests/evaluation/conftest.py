@@ -13,26 +13,10 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.store import save_model
-from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
-
-
-@pytest.fixture
-def make_source(tmp_path: Path) -> Callable[[dict[str, bytes | str]], RawSource]:
-    """Write files into a folder, register it and open it."""
-
-    def make(files: dict[str, bytes | str]) -> RawSource:
-        root = tmp_path / "raw"
-        for name, content in files.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-        register_source("raw", root, tmp_path / "source.json")
-        return open_source(tmp_path / "source.json")
-
-    return make
 
 
 @pytest.fixture

@@ -41,6 +41,12 @@ def changed(folder: Path, *changes: tuple[str, Any], of: str = "demo") -> Projec
     return written(folder, {f"experiments/{of}": document})
 
 
+def add(configuration: Path, experiment: str = "demo", /, **runs: Any) -> Project:
+    """The project with further runs, or runs with other values, in an experiment."""
+    entries = ((f"runs.{name}", {"model": "ltg_demo_small", **run}) for name, run in runs.items())
+    return changed(configuration, *entries, of=experiment)
+
+
 def load_everything(folder: Path) -> None:
     """Raise ConfigError with every mistake in the files of a folder."""
     project, problems = Project(folder), Problems()

@@ -6,18 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shipped import changed
+from shipped import add
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.project import Project
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.outputs import readable_path
-
-
-def add(configuration: Path, experiment: str = "demo", /, **runs: Any) -> Project:
-    """The project with further runs, or runs with other values, in an experiment."""
-    entries = ((f"runs.{name}", {"model": "ltg_demo_small", **run}) for name, run in runs.items())
-    return changed(configuration, *entries, of=experiment)
 
 
 def start(take: str = "weights", steps: int = 100, **initial: Any) -> dict[str, Any]:

@@ -5,21 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shipped import changed, written
+from shipped import add, changed, written
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.project import Project
 from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.typed import keys_of
 from hatchery.workflow.cost_estimate import cost_settings, estimate
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.outputs import readable_path
-
-
-def add(configuration: Path, **runs: Any) -> Project:
-    """The project with further runs in the demo."""
-    entries = ((f"runs.{name}", {"model": "ltg_demo_small", **run}) for name, run in runs.items())
-    return changed(configuration, *entries)
 
 
 def taught(*teachers: dict[str, Any], weight: float = 0.5, **keys: Any) -> dict[str, Any]:

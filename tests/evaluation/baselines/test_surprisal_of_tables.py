@@ -11,15 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from baseline_cases import build as build_model
+from baseline_cases import measured
 from first_looks import first_problem, notes_of
 
-from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.runtime import load_sentence_model
-from hatchery.evaluation.stages.measure_surprisal import measure_surprisal
 from hatchery.evaluation.surprisal import words
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.surprisal.words import word_surprisals
-from hatchery.runner import run_stage
 from hatchery.typed import build
 
 CPU = torch.device("cpu")
@@ -29,13 +27,6 @@ READ = {
     "3": ["黒猫", "が", "New York", "眠る"],
     "4": ["कुत्ता", "सोता", "है"],
 }
-
-
-def measured(source, model, output, **settings):
-    told = {"stage": "measure_surprisal", "stage_version": 2, "name": "mine", **settings}
-    manifest = output / "manifest.json"
-    run_stage(measure_surprisal, told, manifest, runtime={"device": "cpu"}, model=model, source=source.manifest)
-    return read_manifest(manifest)
 
 
 @torch.no_grad()

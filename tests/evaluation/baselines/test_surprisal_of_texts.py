@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from baseline_cases import measured
 from first_looks import first_problem
 
 from hatchery.artifacts.manifests import read_manifest
@@ -14,28 +15,14 @@ from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.first_rows import check_registered
 from hatchery.evaluation.runtime import load_sentence_model
-from hatchery.evaluation.stages.measure_surprisal import measure_surprisal, rows_of_words
+from hatchery.evaluation.stages.measure_surprisal import rows_of_words
 from hatchery.evaluation.surprisal.measure_texts import rare_characters_note
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.surprisal.words import SCHEMA, word_surprisals
-from hatchery.runner import run_stage
 from hatchery.typed import build
 
 TEXTS = ["The dogs' house.", "Überall, the cat sleeps"]
 TABLE = 'item,sentence,more\n1,"The dogs\' house.",a\n2,"Überall, the cat sleeps",b\n'
-
-
-def measured(source, model, output, **settings):
-    told = {"stage": "measure_surprisal", "stage_version": 1, "name": "mine", **settings}
-    run_stage(
-        measure_surprisal,
-        told,
-        output / "manifest.json",
-        runtime={"device": "cpu"},
-        model=model,
-        source=source.manifest,
-    )
-    return read_manifest(output / "manifest.json")
 
 
 @pytest.mark.parametrize(
