@@ -4,7 +4,6 @@ import csv
 import io
 import json
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,6 @@ from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.scores import csv_of
 from hatchery.evaluation.settings import SuiteSettings
 from hatchery.progress import Progress
-from hatchery.raw.registration import open_source, register_source
 from hatchery.sanitize import csv_cell, csv_text, plain_name, visible
 from hatchery.units import seconds_of
 
@@ -64,15 +62,13 @@ def test_a_name_is_one_line_and_a_text_may_be_several() -> None:
     assert visible("a\nb\tc\r\nd") == "a\nb\tc\nd"
 
 
-def test_names_of_paradigms_are_harmless_from_the_moment_they_are_read(tmp_path: Path) -> None:
+def test_names_of_paradigms_are_harmless_from_the_moment_they_are_read(make_source) -> None:
     names = {"UID": "=cmd\x1b[2J", "linguistics_term": "@x", "field": "-y"}
-    (tmp_path / "raw").mkdir()
     line = json.dumps({"sentence_good": "a b", "sentence_bad": "b a", **names})
-    (tmp_path / "raw" / "+z\x1b.jsonl").write_text(f"{line}\n")
-    register_source("raw", tmp_path / "raw", tmp_path / "raw.json")
-    [pair] = read_minimal_pairs(open_source(tmp_path / "raw.json"))
+    source = make_source({"+z\x1b.jsonl": f"{line}\n"})
+    [pair] = read_minimal_pairs(source)
     assert (pair.paradigm, pair.phenomenon, pair.field) == ("'=cmd\ufffd[2J", "'@x", "'-y")
-    [pair] = read_minimal_pairs(open_source(tmp_path / "raw.json"), SuiteSettings(unit="file"))
+    [pair] = read_minimal_pairs(source, SuiteSettings(unit="file"))
     assert (pair.paradigm, pair.phenomenon) == ("'+z\ufffd", "'+z\ufffd")
 
 

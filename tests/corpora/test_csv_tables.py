@@ -1,7 +1,7 @@
 """Tables and JSON as programs write them: R, pandas, Excel; what rows they have, and in which lines."""
 
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -9,16 +9,9 @@ from hatchery.corpora.csv_tables import csv_rows, has_surplus
 from hatchery.corpora.rows import json_lines, json_rows
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
-from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource
 
-
-def source_of(folder: Path, name: str, content: str) -> RawSource:
-    (folder / "raw").mkdir()
-    (folder / "raw" / name).write_bytes(content.encode())
-    register_source("raw", folder / "raw", folder / "source.json")
-    return open_source(folder / "source.json")
-
-
+Sources = Callable[..., RawSource]
 HI = 'He said "hi", then left.'
 # Content, and the rows with the lines in which they begin.
 TABLES: dict[str, tuple[str, list[tuple[int, dict[str, str]]]]] = {
@@ -61,9 +54,9 @@ TABLES: dict[str, tuple[str, list[tuple[int, dict[str, str]]]]] = {
 
 
 @pytest.mark.parametrize("written", TABLES)
-def test_tables_are_read_as_programs_write_them(tmp_path: Path, written: str) -> None:
+def test_tables_are_read_as_programs_write_them(make_source: Sources, written: str) -> None:
     content, expected = TABLES[written]
-    lines = Lines(source_of(tmp_path, "a.csv", content), "a.csv")
+    lines = Lines(make_source({"a.csv": content}), "a.csv")
     found = [(lines.record_line, dict(row), place) for place, row in csv_rows(lines, None)]
     assert [(line, row) for line, row, _ in found] == expected
     assert [place.rpartition(" ")[2] for *_, place in found] == [str(line) for line, _ in expected]
@@ -77,8 +70,8 @@ def test_tables_are_read_as_programs_write_them(tmp_path: Path, written: str) ->
         "text\n1, a\n1, b\n",  # the same number twice
     ],
 )
-def test_unquoted_texts_with_commas_are_no_names_of_rows(tmp_path: Path, content: str) -> None:
-    rows = [row for _, row in csv_rows(Lines(source_of(tmp_path, "a.csv", content), "a.csv"))]
+def test_unquoted_texts_with_commas_are_no_names_of_rows(make_source: Sources, content: str) -> None:
+    rows = [row for _, row in csv_rows(Lines(make_source({"a.csv": content}), "a.csv"))]
     assert any(map(has_surplus, rows)) and "" not in rows[0]
 
 
@@ -99,17 +92,17 @@ LISTS = {
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("written", LISTS)
 def test_a_list_of_rows_and_a_table_of_columns_are_rows_that_are_numbered(
-    tmp_path: Path, written: str, strict: bool
+    make_source: Sources, written: str, strict: bool
 ) -> None:
-    lines = json_lines(source_of(tmp_path, "a.json", LISTS[written]), "a.json")
+    lines = json_lines(make_source({"a.json": LISTS[written]}), "a.json")
     found = [(lines.record_line, place, dict(row)) for place, row in json_rows(lines, strict)]
     assert [row for *_, row in found] == ROWS
     assert [(line, place.rpartition(", ")[2]) for line, place, _ in found] == [(n, f"item {n}") for n in (1, 2, 3)]
 
 
-def test_lines_of_objects_that_look_like_a_table_of_columns_are_lines(tmp_path: Path) -> None:
+def test_lines_of_objects_that_look_like_a_table_of_columns_are_lines(make_source: Sources) -> None:
     content = '{"a": {"0": 1}}\n{"a": {"0": 2}}\n'
-    lines = json_lines(source_of(tmp_path, "a.json", content), "a.json")
+    lines = json_lines(make_source({"a.json": content}), "a.json")
     assert [row for _, row in json_rows(lines)] == [{"a": {"0": 1}}, {"a": {"0": 2}}]
 
 
@@ -128,8 +121,8 @@ def test_lines_of_objects_that_look_like_a_table_of_columns_are_lines(tmp_path: 
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_broken_list_is_one_line_with_its_place(tmp_path: Path, content: str, message: str) -> None:
-    lines = json_lines(source_of(tmp_path, "a.json", content), "a.json")
+def test_a_broken_list_is_one_line_with_its_place(make_source: Sources, content: str, message: str) -> None:
+    lines = json_lines(make_source({"a.json": content}), "a.json")
     with pytest.raises(SourceError, match=message):
         list(json_rows(lines, strict=True))
 
@@ -142,8 +135,8 @@ def test_a_broken_list_is_one_line_with_its_place(tmp_path: Path, content: str, 
     ],
     ids=["many items on one line", "one item on many lines"],
 )
-def test_lists_are_read_in_linear_time(tmp_path: Path, written: str) -> None:
-    lines = json_lines(source_of(tmp_path, "a.json", written), "a.json")
+def test_lists_are_read_in_linear_time(make_source: Sources, written: str) -> None:
+    lines = json_lines(make_source({"a.json": written}), "a.json")
     started = time.process_time()
     assert len(list(json_rows(lines, strict=True))) == written.count('"s"')
     # A quadratic step takes half a minute.

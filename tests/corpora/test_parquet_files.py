@@ -4,7 +4,6 @@ import base64
 import datetime
 import io
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +15,7 @@ from hatchery.corpora.raw_files import Piece
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.evaluation.probing.conll2012 import read_hub_rows
-from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.raw.registration import RawSource
 
 WORDS = pa.array(["good", "fine"])
 NUMBERS = pa.array([1, 2])
@@ -52,14 +51,8 @@ def parquet(columns: list[tuple[str, pa.Array]]) -> bytes:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Callable[[bytes], RawSource]:
-    def make(content: bytes) -> RawSource:
-        (tmp_path / "raw").mkdir()
-        (tmp_path / "raw/a.parquet").write_bytes(content)
-        register_source("raw", tmp_path / "raw", tmp_path / "source.json")
-        return open_source(tmp_path / "source.json")
-
-    return make
+def source(make_source: Callable[..., RawSource]) -> Callable[[bytes], RawSource]:
+    return lambda content: make_source({"a.parquet": content})
 
 
 ALIKE = {

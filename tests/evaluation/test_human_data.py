@@ -101,12 +101,9 @@ CONTEXTS = {"dög": [{"context": ""}, {"context": "the"}], "猫": [{"context": "
 
 
 @pytest.mark.parametrize(("shortest", "words"), [(1, ["dög", "猫", "or"]), (2, ["dög", "or"]), (3, ["dög"])])
-def test_words_of_fewer_characters_than_asked_for_are_left_out(tmp_path: Path, shortest: int, words: list[str]) -> None:
-    (tmp_path / "data").mkdir()
+def test_words_of_fewer_characters_than_asked_for_are_left_out(make_source, shortest: int, words: list[str]) -> None:
     text = json.dumps({**CONTEXTS, "or": [{"context": "red"}]})
-    (tmp_path / "data" / "words.json").write_text(text, encoding="utf-8")
-    register_source("data", tmp_path / "data", tmp_path / "data.json")
-    found = read_contexts(open_source(tmp_path / "data.json"), "words.json", shortest)
+    found = read_contexts(make_source({"words.json": text}), "words.json", shortest)
     assert list(found) == words and found["dög"] == ["", "the"]
 
 

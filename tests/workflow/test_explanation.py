@@ -219,10 +219,6 @@ def test_the_cost_is_that_of_the_runs_that_would_be_pretrained(jobs: Jobs) -> No
     assert rough_duration(seconds) in both[5]
 
 
-def test_a_plan_without_models_costs_nothing(jobs: Jobs) -> None:
-    assert planned_costs([PlannedJob("summarise", ("x",), {"experiment": "demo"})], jobs) == []
-
-
 CORPUS = "results/corpora/tiny/manifest.json"
 
 
