@@ -94,7 +94,7 @@ def test_files_are_cut_where_there_are_few_of_them_or_when_they_are_long(source_
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def set_to(size: int) -> None:
-        for module in ("convert", "text_files"):
+        for module in ("file_groups", "text_files"):
             monkeypatch.setattr(f"hatchery.corpora.{module}.PIECE_BYTES", size)
 
     return set_to
