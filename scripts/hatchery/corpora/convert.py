@@ -242,6 +242,7 @@ def _kept_rows(
     has_near = bool((near[first : first + table.num_rows] != NOT_NEAR).any())
     if not has_repeated and not has_near and contamination is None:
         return table
+    pairs = {source.name for source in settings.sources if reader_of(source)[0].holds != "texts"}
     rows = []
     for index, row in enumerate(table.to_pylist(), first):
         rejected = rejections[row["source"]]
@@ -254,7 +255,8 @@ def _kept_rows(
             cleaned, shared = contamination.cleaned(kept)
             if shared:
                 rejected.count(SHARED, shared, sample=kept)
-                kept = cleaned or None
+                # A pair without one of its texts would be no pair.
+                kept = None if row["source"] in pairs else cleaned or None
         # An unchanged document keeps its row, so that its words are not counted again.
         if kept == row["text"]:
             rows.append(row)

@@ -154,7 +154,17 @@ class CorpusSourceKeys(OneOfKeys):
     """Raw input, by its name under `data` in config.yaml, or its keys directly. A raw input given by keys has the name
     of the corpus, so a corpus can have only one raw input given by keys."""
     embedded: Literal[
-        "bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel", "multilingual"
+        "bnc",
+        "babylm",
+        "text",
+        "childes",
+        "c4",
+        "wikipedia",
+        "bookcorpus",
+        "cbt",
+        "parallel",
+        "multilingual",
+        "minimal_pairs",
     ] = ABSENT
     """Folder in the generated demo data that contains the raw files, instead of `data`."""
 
@@ -176,6 +186,9 @@ class Reader:
     """Returns files that are read together with a listed file, such as its translation."""
     skipped: Callable[[RawSource, Any], Counter[str]] | None = None
     """Counts, by file suffix, the files that the reader ignores although no option excludes them."""
+    holds: Literal["texts", "translations", "preferences"] = "texts"
+    """Content of a document: running text, a sentence and its translation, or a chosen and a rejected text. Sources of
+    pairs name the files of their splits in the option `files`."""
 
     @property
     def options(self) -> Any:

@@ -82,6 +82,8 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
     """
     if objective.asked_as == "causal":
         return "next tokens"
+    if objective.asked_as == "preference":
+        return "next tokens of chosen texts"
     if objective.asked_as == "translation":
         return f"target tokens, {getattr(objective, 'direction', '')}"
     settings = plain(dumped_values(objective))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hatchery.corpora.readers import READERS
 from hatchery.errors import ConfigError
 from hatchery.evaluation.settings import translated_runs
 from hatchery.experiment.experiment_file import Experiment
@@ -49,7 +50,7 @@ def _of_source(source: Any, drawn: set[str]) -> set[str]:
     """
     if source.reader == "babylm":
         return _of_release(source)
-    if source.reader == "parallel_text":
+    if READERS[source.reader].holds != "texts":
         named = set(source.options.files)
         return (drawn if "any" in named else set()) | (named & {"dev", "test"})
     return drawn
@@ -180,11 +181,26 @@ def _other_evaluations(experiment: Experiment) -> Iterator[tuple[str, list[str]]
 
 def _holds_pairs(project: "Project", name: str) -> bool:
     """Return True if every document of a corpus is a sentence pair. Raises ConfigError for an invalid corpus."""
+    return holds_only(project, name, "translations")
+
+
+def holds_only(project: "Project", name: str, content: str) -> bool:
+    """Return True if all sources of a corpus have readers of `content`, a value of `Reader.holds`. Raises ConfigError
+    for an invalid corpus."""
+    sources = sources_of(project, name)
+    return bool(sources) and all(READERS[source.reader].holds == content for source in sources)
+
+
+def sources_of(project: "Project", name: str) -> tuple[Any, ...]:
+    """Return the sources of a corpus or of the corpus that it samples; empty for a corpus made from `sequences`.
+
+    Raises ConfigError for an invalid corpus.
+    """
     project.check("corpus", name)
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
-        return _holds_pairs(project, corpus.sample.corpus)
-    return corpus.made_from == "sources" and all(source.reader == "parallel_text" for source in corpus.sources)
+        return sources_of(project, corpus.sample.corpus)
+    return tuple(corpus.sources) if corpus.made_from == "sources" else ()
 
 
 def _splits_of_pairs(project: "Project", name: str) -> list[str]:

@@ -11,6 +11,7 @@ from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
 from hatchery.experiment.milestones import check_acquisition, check_milestones
 from hatchery.experiment.paper_tables import check_paper_tables, check_published_rows
+from hatchery.experiment.preferences import check_preferences
 from hatchery.experiment.tracks import check_track
 from hatchery.modeling.configuration import EncoderSizes
 from hatchery.settings.fields import ABSENT
@@ -47,6 +48,8 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
         check_perplexity_splits(experiment, where, project)
     with problems.collecting():
         check_translation(name, experiment, where, project)
+    with problems.collecting():
+        check_preferences(name, experiment, where, project)
     with problems.collecting():
         check_continuation(name, experiment, where, project)
     with problems.collecting():

@@ -40,7 +40,7 @@ class StepBatch:
     tokens: int
     # Number of whitespace-separated words that begin in the text of these sequences.
     words: int = 0
-    # Index, from 0, of this process's first sequence in the global batch.
+    # Index, from 0, of this process's first row in the global batch.
     first_sequence: int = 0
 
     @property
@@ -100,12 +100,14 @@ class TrainingBatches:
         examples_and_words = [_draw(examples, self.seed, piece, planned.mask_rate) for piece in pieces]
         drawn, words = [batch for batch, _ in examples_and_words], [words for _, words in examples_and_words]
         counts = [examples.counted(batch) for batch in drawn]
+        # The engine counts the rows of batches, of which a pair of texts has two.
+        rows = self.plan.settings.objective.rows_of_sequence
         return StepBatch(
             drawn,
             counted=tuple(map(sum, zip(*counts, strict=True))),
             tokens=sum(map(examples.n_tokens, drawn)),
             words=sum(words),
-            first_sequence=first_of_share(sum(len(part.indices) for part in whole), rank, processes),
+            first_sequence=rows * first_of_share(sum(len(part.indices) for part in whole), rank, processes),
         )
 
 

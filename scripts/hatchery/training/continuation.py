@@ -66,7 +66,11 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
 
 def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> None:
     """Raise ConfigError, naming the first different key, unless the initial model has the run's configuration."""
-    theirs, ours = description(*load_config(initial.parent)), description(config, causal)
+    # A description of a model that is not causal has no key `causal`.
+    theirs, ours = (
+        {"causal": False, **described}
+        for described in (description(*load_config(initial.parent)), description(config, causal))
+    )
     for key in sorted(theirs.keys() | ours.keys()):
         if key not in FREE_KEYS and theirs.get(key) != ours.get(key):
             raise ConfigError(

@@ -96,7 +96,12 @@ class ObjectiveKeys(Settings):
 
     @property
     def texts_of_sequence(self) -> int:
-        """Number of texts in a sequence: 1, or 2 for a source sentence and its translation."""
+        """Number of texts in a sequence: 1; 2 for a source sentence and its translation, and for a preference pair."""
+        return 1
+
+    @property
+    def rows_of_sequence(self) -> int:
+        """Number of model inputs (rows of a batch) for a sequence: 1, or 2 for a preference pair."""
         return 1
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:

@@ -107,7 +107,8 @@ class TrainingSettings(Settings):
     """Limit on the words or minutes of training, instead of `steps`. The number of steps is calculated before the first
     step, so schedules cover the whole budget. null uses `steps`."""
     batch_size: Count
-    """Number of sequences per step over all devices; with task translation, the maximum number of target tokens."""
+    """Number of sequences per step over all devices; with task translation, the maximum number of target tokens; with
+    task preference, the number of pairs."""
     sequence_length: Annotated[int, Range(ge=8)] = 128
     """Number of tokens in a sequence, including [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
@@ -184,9 +185,15 @@ class TrainingSettings(Settings):
                     f"{self.evaluation_interval_steps}",
                 )
         self._check_batches(translates)
-        if self.learns_from_teachers and (translates or getattr(self.objective, "sentence_pairs", "none") != "none"):
-            expected = "null with task translation or sentence_pairs, because teachers predict tokens of one text"
+        rows = self.objective.rows_of_sequence
+        pairs = translates or rows > 1 or getattr(self.objective, "sentence_pairs", "none") != "none"
+        if self.learns_from_teachers and pairs:
+            expected = (
+                "null with task translation, preference or sentence_pairs, because teachers predict tokens of one text"
+            )
             raise refused("distillation", self.distillation, expected)
+        if self.order is not None and self.order.by == "loss" and rows > 1:
+            raise refused("order.by", "loss", "another order with task preference, because a pair has two losses")
 
     @property
     def learns_from_teachers(self) -> bool:

@@ -161,8 +161,9 @@ class StepPlan:
 
     def flops(self, per_sequence: FlopsPerSequence, first: int = 0, end: int | None = None) -> float:
         """Return the FLOPs of the forward and backward passes of the steps from `first` to `end - 1`."""
-        parts = self.work(first, end)
-        return plain_sum(part.sequences * per_sequence(part.sequence_length, part.labelled_share) for part in parts)
+        rows, parts = self.settings.objective.rows_of_sequence, self.work(first, end)
+        per_row = (per_sequence(part.sequence_length, part.labelled_share) for part in parts)
+        return plain_sum(rows * part.sequences * flops for part, flops in zip(parts, per_row, strict=True))
 
     def _read(self, first: int, end: int) -> tuple[int, ...]:
         return tuple((self._until[end] - self._until[first]).tolist())

@@ -19,6 +19,7 @@ from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.links import check_roots, hold_root, link_roots
 from hatchery.errors import ConfigError, HatcheryError
 from hatchery.experiment.given_settings import given_settings
+from hatchery.experiment.preferences import preference_warnings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.run_checks import unlearned_warnings
@@ -202,7 +203,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
         atexit.register(list_missing_data, project, workflow)
     named = (part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name))
     parts = list(dict.fromkeys(named))
-    notes = [*unlearned_warnings(parts, project), *notes_on_data]
+    notes = [*unlearned_warnings(parts, project), *preference_warnings(parts, project), *notes_on_data]
     if request.executor == PROFILE:
         notes += endless_trainings(parts, rules.resources, request.retries)
     for line in notes:

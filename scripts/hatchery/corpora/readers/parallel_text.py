@@ -100,7 +100,10 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     """
     options: ParallelTextOptions = context.options
     split, _, partner = _entry(source, file, options)
-    pairs = _rows(source, file, options) if partner is None else _lines(source, file, partner, options)
+    if partner is None:
+        pairs = rows(source, file, options.columns or (), options.encoding)
+    else:
+        pairs = _lines(source, file, partner, options)
     return documents_of(pairs, file, split, context)
 
 
@@ -189,8 +192,8 @@ def _lines(source: RawSource, file: str, partner: str, options: ParallelTextOpti
         yield first, second
 
 
-def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
-    columns = options.columns or ()
+def rows(source: RawSource, file: str, columns: Sequence[str], encoding: str) -> Pairs:
+    """Yield the texts in `columns` of each row of a table. Raises SourceError naming file and line."""
     suffix = uncompressed_suffix(file)
     if suffix == ".parquet":
         # The import is inside the function, because planning imports this module and does not need pyarrow.
@@ -200,20 +203,20 @@ def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
         for place, row in parquet_rows(source, file, tops):
             yield tuple(_cell(row, column, place) for column in columns)
     elif suffix in (".jsonl", ".json"):
-        for place, row in json_rows(json_lines(source, file, options.encoding)):
+        for place, row in json_rows(json_lines(source, file, encoding)):
             yield tuple(_cell(row, column, place) for column in columns)
     elif all(column.isdigit() for column in columns):
-        yield from _numbered(source, file, [int(column) for column in columns], options)
+        yield from _numbered(source, file, [int(column) for column in columns], encoding)
     else:
         delimiter = "\t" if suffix == ".tsv" else ","
-        for place, row in csv_rows(Lines(source, file, options.encoding), delimiter):
+        for place, row in csv_rows(Lines(source, file, encoding), delimiter):
             yield tuple(_cell(row, column, place) for column in columns)
 
 
-def _numbered(source: RawSource, file: str, numbers: list[int], options: ParallelTextOptions) -> Pairs:
+def _numbered(source: RawSource, file: str, numbers: list[int], encoding: str) -> Pairs:
     """Yield the sentence pairs in the columns `numbers` (counted from 1) of tab-separated lines, in which quotes are
     ordinary characters."""
-    lines = Lines(source, file, options.encoding, longest=RECORD_BYTES)
+    lines = Lines(source, file, encoding, longest=RECORD_BYTES)
     for line in lines:
         cells = line.split("\t")
         if len(cells) < max(numbers):
@@ -233,4 +236,4 @@ def _cell(row: Any, column: str, place: str) -> str:
     return value
 
 
-READER = Reader(ParallelTextSource, files, read, companions=companions)
+READER = Reader(ParallelTextSource, files, read, companions=companions, holds="translations")

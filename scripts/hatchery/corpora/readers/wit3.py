@@ -102,4 +102,4 @@ def _sentences(lines: Lines) -> Iterator[str]:
             yield line
 
 
-READER = Reader(Wit3Source, files, read, companions=companions)
+READER = Reader(Wit3Source, files, read, companions=companions, holds="translations")

@@ -1,0 +1,45 @@
+"""Development scores with the columns of the training metrics, for objectives with several loss terms."""
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from hatchery.sums import plain_sum
+from hatchery.training.development import DevelopmentSet
+from hatchery.training.examples import Examples
+from hatchery.training.loop import sums_of
+from hatchery.training.objective import Objective
+from hatchery.training.topology import Topology, sum_over_processes
+
+if TYPE_CHECKING:
+    from hatchery.training.engine import Engine
+
+
+class DevelopmentColumns(DevelopmentSet):
+    """A fixed set of development sequences that is scored by all columns of an objective."""
+
+    def __init__(
+        self, objective: Objective, examples: Examples, sequences: int, micro_batch_size: int, topology: Topology
+    ) -> None:
+        super().__init__(examples, sequences, micro_batch_size, topology, objective.held_out_terms)
+        self._objective = objective
+        self._counts = [float(sum(counts)) for counts in zip(*map(examples.counted, self.batches), strict=True)]
+
+    def score(self, engine: "Engine") -> dict[str, float]:
+        """Return the mean of each training column, as `development_<column>`, and the perplexity; every process must
+        call this."""
+        parts = []
+        for batch in self.batches:
+            there = engine.on_device(batch)
+            parts.append(sums_of(self._objective.terms(engine.evaluate(there), there)))
+        # Because a transfer from the device waits for all computations, all values are read in one transfer.
+        sums = [plain_sum(column) for column in zip(*torch.stack(parts).tolist(), strict=True)]
+        found = sum_over_processes([*self._counts, *sums], engine.device)
+        counts, values = found[: len(self._counts)], iter(found[len(self._counts) :])
+        means = {
+            f"development_{name}": next(values) / max(1.0, count)
+            for count, names in zip(counts, self._objective.columns, strict=True)
+            for name in names
+        }
+        return means | {"development_perplexity": math.exp(min(means["development_loss"], 700.0))}
