@@ -208,7 +208,9 @@ def test_the_job_refuses_teachers_that_cannot_predict_its_labels(train_here: Tra
         train_here("alone", distillation={"weight": 0.5})
     with pytest.raises(ConfigError, match=r"but pretrain\.distillation is not set"):
         train_here("unasked", teachers=[teacher])
-    with pytest.raises(ConfigError, match=r"distillation: got .*expected null with task translation or sentence_pairs"):
+    with pytest.raises(
+        ConfigError, match=r"distillation: got .*expected null with task translation, preference or sentence_pairs"
+    ):
         train_here("pairs", objective={"sentence_pairs": "document"}, **chosen)
     # The same weights with a vocabulary in which two words have changed places.
     odd = tmp_path / "odd" / "manifest.json"
