@@ -210,6 +210,7 @@ def test_every_reader_is_called_like_its_file_and_has_documented_options(name: s
         "raw_text": {"format": "json_lines"},
         "parallel_text": {"files": {"any": ["a.tsv"]}},
         "wit3": {"files": {"any": ["a.de.xml", "a.en.xml"]}},
+        "preference_pairs": {"files": {"any": "*.jsonl"}},
     }
     reader, options = reader_and_options(name, required.get(name, {}), "sources[0]")
     assert get_args(hints_of(reader.source)["reader"]) == (name,)
