@@ -49,8 +49,10 @@ class PreferencePairsOptions(Settings):
     @property
     def as_tables(self) -> parallel_text.ParallelTextOptions:
         """Return options of `parallel_text` for the same files."""
-        files = {split: (pattern,) for split, pattern in self.files.items()}
-        return parallel_text.ParallelTextOptions(files, (self.chosen, self.rejected), self.encoding)
+        columns = self.chosen, self.rejected
+        return parallel_text.ParallelTextOptions(
+            {split: (of,) for split, of in self.files.items()}, columns, self.encoding
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
