@@ -256,5 +256,9 @@ def test_padding_that_is_left_out_skips_with_its_sequence_and_tasks_skip_nothing
     packed = encoder.hidden_at(ids, mask, rows)
     torch.manual_seed(3)
     torch.testing.assert_close(packed, encoder(ids, mask)[-1][mask])
+    encoder.set_dropout(0.3)
+    assert [(layer.probability, layer.attention.output_dropout.probability) for layer in encoder.layers] == [
+        (0.0, 0.3)
+    ] * 3
     encoder.set_dropout(0.0)
     torch.testing.assert_close(encoder(ids, mask)[-1], encoder.eval()(ids, mask)[-1])
