@@ -107,6 +107,17 @@ def test_every_chosen_sequence_comes_once_and_batches_stay_within_the_budget(
     assert sorted(found) == sorted(expected)
 
 
+def test_a_sample_is_drawn_from_the_whole_text_by_the_seed() -> None:
+    drawn = [chosen_sequences(range(40), typed_settings(sequences=10, seed=seed)).tolist() for seed in range(400)]
+    assert all(one == sorted(set(one)) and len(one) == 10 for one in drawn)
+    # Each sequence is in a quarter of 400 samples: 100, and five binomial deviations of 8.66.
+    counts = np.bincount(np.concatenate(drawn), minlength=40)
+    assert len(counts) == 40 and (abs(counts - 100) <= 43).all()
+    again, more = (chosen_sequences(range(40), typed_settings(sequences=n, seed=7)).tolist() for n in (10, 20))
+    assert again == drawn[7] and set(again) < set(more)
+    assert chosen_sequences(range(7), typed_settings(sequences=10)).tolist() == list(range(7))
+
+
 def test_models_of_different_objectives_are_asked_the_same_common_questions(
     text: Text, make_model: ModelMaker, tmp_path: Path
 ) -> None:

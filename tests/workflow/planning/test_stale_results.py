@@ -90,7 +90,8 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
         pass
     made(others_tokenizer, seed=2)
     second = SimpleNamespace(rule=job.rule, output=[other])
-    assert [found.is_wrong for found in stale_lines([job, second])] == [True]
+    for jobs in ([job, second], [second, job]):
+        assert [found.is_wrong for found in stale_lines(jobs)] == [True]
 
 
 def test_last_results_that_were_altered_or_exchanged_between_experiments_are_named(
