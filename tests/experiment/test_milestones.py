@@ -93,13 +93,23 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
         mark_name(words): models[f"{'first' if words <= 60_000_000 else 'second'}-s42-{mark_name(words)}"]
         for words in BABYLM_MARKS[:19]
     }
+
     # The job is told the words that are left to it.
-    told = json.loads(jobs.settings("pretrain", experiment="chain", run="second-s42"))
-    assert told["checkpoints_at"] == [70_000_000, 80_000_000, 90_000_000, 100_000_000]
-    assert told["budget"]["words_seen"] == 100_000_000 and "steps" not in told
-    # The work is known, about, before there is any text.
-    costs = cost_settings(json.loads(jobs.settings("write_cost", experiment="chain")))
-    assert [cost.steps for cost in estimate(costs)] == [1483, 2472 - 1483]
+    def check_second() -> None:
+        jobs = Jobs(written(configuration, {"experiments/chain": experiment}))
+        told = json.loads(jobs.settings("pretrain", experiment="chain", run="second-s42"))
+        assert told["checkpoints_at"] == [70_000_000, 80_000_000, 90_000_000, 100_000_000]
+        assert told["budget"]["words_seen"] == 100_000_000 and "steps" not in told
+        # The work is known, about, before there is any text.
+        costs = estimate(cost_settings(json.loads(jobs.settings("write_cost", experiment="chain"))))
+        assert [cost.steps for cost in costs if cost.steps] == [1483, 2472 - 1483]
+
+    check_second()
+    # A run without steps has seen the words of the run that it starts from.
+    without_steps = {"steps": 0, "budget": None, "checkpoints_at": [], **second}
+    experiment["runs"]["between"] = {"model": "ltg_demo", "pretraining": without_steps}
+    second["initialise_from"] = {"run": "between"}
+    check_second()
 
     second["budget"] = {"words_seen": "60M"}
     with pytest.raises(ConfigError, match="got 60,000,000, expected more than the 60,000,000 of 'first'"):

@@ -142,7 +142,9 @@ def test_a_source_has_at_most_so_many_tokens_with_its_end(
     tokenizer = load_tokenizer(tmp_path / "tokenizer.json")
     read: list[list[int]] = []
 
-    def search(model: Any, ids: Tensor, mask: Tensor, *_: Any) -> list[list[Hypothesis]]:
+    def search(model: Any, ids: Tensor, mask: Tensor, limits: Any, never: tuple[int, ...]) -> list[list[Hypothesis]]:
+        # Start, padding and mask; ends and unknown tokens may be written.
+        assert sorted(tokenizer.tokens[index] for index in never) == ["<mask>", "<pad>", "<s>"]
         read.extend(row[kept].tolist() for row, kept in zip(ids, mask, strict=True))
         return [[Hypothesis([], 0.0)] for _ in ids]
 
