@@ -11,6 +11,7 @@ from figure_readback import assert_nothing_overlaps
 from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
 
+from hatchery.analysis.published_values import PublishedValue
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
 from hatchery.experiment.project import Project
@@ -25,6 +26,7 @@ from hatchery.views.figures.swept_values import (
     draw,
     draw_swept,
     main_values,
+    published_values,
     swept_panels,
 )
 from hatchery.views.stages.draw_figure import figure_settings
@@ -43,6 +45,10 @@ runs:
     pretraining: {optimizer: {learning_rate: {sweep: [0.001, 0.003, 0.01]}}}
     seeds: [1, 2]
 """
+PRINTED = {
+    task: PublishedValue(mean, None, "a paper", True, "")
+    for task, mean in (("phenomenon_average", 80.0), ("paradigm_average", 70.0), ("islands", 60.0))
+}
 SHARES = "objective: {task: hybrid, causal_share: {sweep: [0.5, 0.75, 1.0]}}"
 
 
@@ -78,6 +84,27 @@ def test_the_rate_is_the_axis_the_other_key_a_line_and_seeds_are_a_band(experime
     assert (band.y0, band.y1) == (pytest.approx(16.5 - 0.5**0.5), pytest.approx(31.5 + 0.5**0.5))
     names = [text.get_text().replace("\n", " ") for text in figure.legends[0].get_texts()]
     assert names == ["swept, hidden_dropout_prob 0", "swept, hidden_dropout_prob 0.1"]
+
+
+def test_a_suite_has_its_average_over_phenomena_and_a_task_the_mean_of_its_first_metric(
+    experiment: Any, settings: SweptFigure
+) -> None:
+    for number, run in enumerate(settings.runs):
+        experiment.add_model(run.model, run.seed, [{"step": 1, "tokens": 10, "loss": 3.0}])
+        phenomena = {"agreement": {"a": (90 - number, 100)}, "islands": {"b": (40, 100), "c": (50, 100)}}
+        experiment.add_minimal_pairs(run.name, "blimp", phenomena)
+        results = {1: ((0.4, 0.9), ""), 2: ((0.5 + number / 100, 0.8), "")}
+        experiment.add_finetuning(run.name, "cola", ("mcc", "accuracy"), results)
+    found = main_values(read_measurements(experiment.tables()["measurements"], settings.runs), settings.objectives)
+    # Of the phenomena, 90 and 45; the average over paradigms would be 60.
+    for title, mean in (
+        ("blimp: accuracy (%)", lambda run: 67.5 - run / 2),
+        ("finetuning: cola (%)", lambda run: 45 + run / 2),
+    ):
+        assert found.pop(title) == pytest.approx({run.name: mean(number) for number, run in enumerate(settings.runs)})
+    assert not found
+    marks = {("m", "blimp", task, "accuracy_percent"): value for task, value in PRINTED.items()}
+    assert published_values(marks) == {"blimp: accuracy (%)": {"m": 80.0}}
 
 
 def test_no_band_and_no_bar_reaches_above_a_hundred_percent(settings: SweptFigure) -> None:
