@@ -87,12 +87,13 @@ class Experiment:
         causal: bool = False,
         initial: Path | None = None,
         seconds: float | None = None,
+        measures: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> str:
         """`alphas` by (consuming layer, producing layer); None for a model without layer weighting.
 
-        `initial` is the manifest of the model that it starts from, `seconds` its training took, `more` are further
-        settings.
+        `initial` is the manifest of the model that it starts from, `seconds` its training took, `measures` are further
+        facts of its manifest, `more` further settings. A `budget` replaces the steps.
         """
         run = f"{model}-s{seed}"
         self.runs.append({"name": run, "model": model, "seed": seed})
@@ -116,6 +117,8 @@ class Experiment:
             ]
             files["layer_weights.json"] = json.dumps({"rows": rows})
         settings = {**PRETRAINING, "steps": len(metrics), "seed": seed, **more}
+        if "budget" in more:
+            del settings["steps"]
         inputs = {} if initial is None else {"initial_model": initial}
         inputs |= {} if self.tokens is None else {"tokens": self.tokens}
         with stage_run(folder / "manifest.json", settings, inputs) as stage:
@@ -123,6 +126,7 @@ class Experiment:
             if seconds is not None:
                 stage.volatile["training_seconds"] = seconds
             stage.measures.update(parameters=1000 * layers, steps=last["step"], tokens=last["tokens"], run=model)
+            stage.measures.update(measures or {})
             for name, text in files.items():
                 write_text(folder / name, text)
                 stage.add_output(folder / name)

@@ -1,5 +1,6 @@
 """Numbers that are not comparable are not ranked: in tables, on differences and in figures, each kind of number."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hatchery.analysis.compute_optimal import points_of_runs, why_no_points
 from hatchery.analysis.scores import Measure
 from hatchery.analysis.settings import FigureSettings, SummarySettings
 from hatchery.analysis.summary import Summary, summarised
-from hatchery.artifacts.manifests import stage_run
+from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.evaluation.basis import differing
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.finetuning.measurements import finetuning_rows
@@ -123,8 +124,6 @@ def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_l
 
 
 def evaluated(folder: Path, settings: Any, model: Any, inputs: Any, measures: Any, files: dict[str, str]) -> Evaluated:
-    from hatchery.artifacts.manifests import read_manifest
-
     with stage_run(folder / "model/manifest.json", model) as run:
         pass
     texts = {}
@@ -218,6 +217,30 @@ def test_every_kind_of_number_says_what_it_compares_with(
         for name, parts in (("one", same[:-1]), ("other", others))
     ]
     assert list(differing(row["basis"] for row in found)) == aspects
+
+
+def test_a_tokenizer_decides_what_held_out_numbers_per_token_compare_with_and_not_those_of_bytes_and_words(
+    tmp_path: Path,
+) -> None:
+    rows, settings, model, inputs, measures, files = HELD_OUT
+    words = {"words.csv": "split,words,loss_nats_per_word,word_perplexity\ntest,100,3.0,20.08553692318767\n"}
+    found = []
+    for name in ("one", "other"):
+        one = evaluated(tmp_path / name, settings, model, inputs, measures, {**files, **words})
+        with stage_run(tmp_path / name / "tokenizer/manifest.json", {"name": name}) as tokenizer:
+            pass
+        read = {"tokenizer": tokenizer.folder / "manifest.json"}
+        with stage_run(tmp_path / name / "trained/manifest.json", model, read):
+            pass
+        trained = read_manifest(tmp_path / name / "trained/manifest.json")
+        # The bytes of the sentences that a model read, and not the tokens per byte of a text that ours is made of.
+        one = replace(one, model=trained, tokens_per_byte=lambda split: 9.0, n_bytes=lambda split: 750)
+        found.append({row["metric"]: row for row in rows(one)})
+    differ = {metric for metric in found[0] if differing(of[metric]["basis"] for of in found)}
+    assert differ == {"loss_nats", "perplexity", "accuracy_percent"}
+    assert found[0].keys() - differ == {"bits_per_byte", "word_perplexity"}
+    # 2 nats a token, and 150 tokens in 750 bytes.
+    assert found[0]["bits_per_byte"]["value"] == pytest.approx(2 / math.log(2) / 5)
 
 
 def test_development_losses_that_do_not_compare_make_no_frontier_and_the_figure_says_so(experiment: Any) -> None:

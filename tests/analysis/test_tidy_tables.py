@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from measured_experiment import curve
+from measured_experiment import PRETRAINING, curve
 
 from hatchery.analysis.read_tables import read_curves, read_layer_weights, read_runs
 from hatchery.analysis.settings import FigureSettings
@@ -21,6 +21,7 @@ from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TA
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.modeling.families import training_flops_per_sequence
 from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body
 
@@ -148,11 +149,18 @@ def test_a_run_that_stopped_early_has_the_sequences_and_operations_of_its_own_st
     rows = [{"step": step, "tokens": 100 * step, "loss": 5.0 - step} for step in (1, 2, 3)]
     experiment.add_model("whole", 1, rows)
     experiment.add_model("stopped", 1, rows, steps=7)
-    whole, stopped = read_runs(RUNS.in_folder_of(experiment.collected()))
-    assert [(row["steps"], row["planned_steps"]) for row in (whole, stopped)] == [(3, 3), (3, 7)]
-    # Three steps of four sequences.
-    assert whole["sequences"] == stopped["sequences"] == 12
-    assert whole["training_flops"] == stopped["training_flops"] > 0
+    # The steps that a budget allows are known after the training alone.
+    experiment.add_model("budget", 1, rows, measures={"planned_steps": 9}, budget={"words_seen": 1000})
+    # Two teachers of the model's own kind, which only predict: a third of its operations each.
+    teacher = {**PRETRAINING["model"], "vocab_size": 100}
+    experiment.add_model("taught", 1, rows, measures={"teachers": [teacher, teacher]})
+    found = read_runs(RUNS.in_folder_of(experiment.collected()))
+    assert [(row["steps"], row["planned_steps"]) for row in found] == [(3, 3), (3, 7), (3, 9), (3, 3)]
+    # Three steps of four sequences of 32 tokens, of which 15 % are predicted.
+    assert [row["sequences"] for row in found] == [12] * 4
+    each = training_flops_per_sequence(PRETRAINING["model"], 100, 32, 0.15)
+    flops = [12 * each] * 3 + [12 * each * (1 + 2 / 3)]
+    assert [row["training_flops"] for row in found] == [pytest.approx(one) for one in flops]
 
 
 def test_curves_and_layer_weights_are_those_that_the_runs_wrote(two_models: Any) -> None:
