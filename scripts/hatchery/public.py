@@ -60,7 +60,7 @@ class Results:
 
     @cached_property
     def curves(self) -> pl.DataFrame:
-        """Table with one row per logged step and pretraining."""
+        """Table with one row per logged step of each pretraining."""
         return self._table(CURVES)
 
     @cached_property

@@ -191,7 +191,7 @@ def test_what_the_tensors_tell_is_detected(attempt, variant, choices, expected):
     ("variant", "choices", "complaint"),
     [
         ("ltg", {"position_head_layout": None}, "position_head_layout: got null, expected one of bnc, babylm: the BNC"),
-        ("ltg", {"layer_weighting": "zero"}, "layer_weighting: got 'zero', but the tensors are those of 'none'"),
+        ("ltg", {"layer_weighting": "zero"}, "layer_weighting: got 'zero', but the tensor names are those of 'none'"),
         ("elc_zero", {}, "layer_weighting: got null, expected one of biased, zero, normalized"),
     ],
 )

@@ -108,11 +108,23 @@ def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluatio
 @pytest.mark.parametrize(
     ("path", "new", "told"),
     [
-        (("blimp", "agreement", "predictions", 1, "pred"), 3, "blimp: agreement: row 1: the prediction is 3"),
+        (
+            ("blimp", "agreement", "predictions", 1, "pred"),
+            3,
+            "blimp: agreement: row 1: the prediction is 3, expected a text",
+        ),
         (("blimp", "agreement", "predictions", 1, "id"), "agreement_2", "row 1: the id is 'agreement_2', expected"),
         (("blimp", "agreement"), {}, "blimp: agreement: expected a list of predictions"),
-        (("glue", "rte", "predictions", 0, "pred"), 0.0, "glue: rte: row 0: the prediction is 0.0"),
-        (("glue", "rte", "predictions", 0, "pred"), True, "glue: rte: row 0: the prediction is True"),
+        (
+            ("glue", "rte", "predictions", 0, "pred"),
+            0.0,
+            "glue: rte: row 0: the prediction is 0.0, expected a whole number",
+        ),
+        (
+            ("glue", "rte", "predictions", 0, "pred"),
+            True,
+            "glue: rte: row 0: the prediction is True, expected a whole number",
+        ),
         (("glue", "cola"), {}, "glue: cola: unknown task"),
         (
             ("global_piqa_parallel", "e1", "predictions", 1),
@@ -137,7 +149,7 @@ def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluatio
         (("reading", "reading", "predictions", 0, "prev_pred"), float("inf"), "reading: row 0: got"),
         (("reading", "reading", "predictions", 0, "pred"), 7, "reading: row 0: got"),
         (("global_piqa_parallel", "e1", "predictions", 0, "id"), "e1_1", "the id is 'e1_1', expected 'e1_0'"),
-        (("comps",), [], "comps: expected null or predictions by name"),
+        (("comps",), [], "comps: expected null or a mapping from paradigms to predictions"),
         (("extra",), None, "the key 'extra' is unknown"),
     ],
 )

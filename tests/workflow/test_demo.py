@@ -171,6 +171,6 @@ def test_agreement_of_the_course_is_with_the_nearest_noun(
     # What the page says of every trained model, with any seed.
     for model in ("ltg_bert", "elc_bert"):
         assert found[model, "nothing"][0] > 55 and found[model, "a noun of the same number"][0] > 55
-        for what in ("a noun of another number", "the same behind two adjectives"):
+        for what in ("a noun of the other number", "this noun after two adjectives"):
             assert found[model, what][1] < 45
     assert all(40 <= lowest <= highest <= 60 for (model, _), (lowest, highest) in found.items() if model == "random")

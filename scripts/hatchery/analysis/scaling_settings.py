@@ -23,7 +23,7 @@ class RegionSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawsSettings(FrontierSettings):
-    """Selection and fitting of compute-optimal points."""
+    """Settings of the analysis: the selection of compute-optimal points, and the fit of power laws."""
 
     experiments: PartsOfStudy = ()
     """Experiments of the study whose runs are pooled; an empty list means all."""

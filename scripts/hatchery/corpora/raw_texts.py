@@ -50,7 +50,7 @@ def index_key(index: int) -> str:
 
 @dataclass(frozen=True)
 class RawTextOptions(Settings):
-    """Format and names of the files of a large corpus."""
+    """Options of a large corpus: format and names of its files."""
 
     format: RawFormat
     """Format of the files; by_suffix reads .json and .jsonl, .parquet, and files without a suffix as

@@ -28,7 +28,8 @@ ENGLISH = "english"
 
 @dataclass(frozen=True)
 class SplitSettings(Settings):
-    """Development and test documents, selected by a seeded hash unless the source has its own split."""
+    """Settings of the development and test documents, which a seeded hash selects unless the source has its own
+    split."""
 
     development_fraction: Annotated[float, Range(ge=0, lt=1)] = 0.02
     """Share of the documents in the development split."""

@@ -177,9 +177,9 @@ class JobTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
-    """Machines to which jobs are submitted; ignored if jobs run on this machine. A key that begins with `gpu_` applies
-    to jobs that compute with models; if it is null, the key without `gpu_` applies. No result depends on these keys,
-    except for estimated costs, and the page and cards that show these costs.
+    """Settings of the machines to which jobs are submitted; ignored if jobs run on this machine. A key that begins with
+    `gpu_` applies to jobs that compute with models; if it is null, the key without `gpu_` applies. No result depends on
+    these keys, except for estimated costs, and the page and cards that show these costs.
     """
 
     account: Word | None = None

@@ -72,7 +72,7 @@ class Project:
     ) -> None:
         self.folder = Path(folder)
         self._shipped = shipped
-        self._given: Given = [*given, *([("what the program says", overrides)] if overrides else [])]
+        self._given: Given = [*given, *([("the settings given in Python", overrides)] if overrides else [])]
         self.written = WrittenBlocks(self.folder, shipped)
         self.checked: dict[tuple[str, str], None] = {}
         """Kind and name of each configuration block that was already checked against other blocks, in the order of the

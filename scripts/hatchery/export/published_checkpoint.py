@@ -111,8 +111,8 @@ def checkpoint_config(
         values |= {
             "layer_weighting": weighting,
             "position_head_layout": layout,
-            # The BNC code has dropout before the head's second norm, all later code after it (docs/papers/ltg-bert.md,
-            # "Model").
+            # The BNC code applies dropout before the head's second norm, and all later code applies it after this norm
+            # (docs/papers/ltg-bert.md, "Model").
             "head_dropout": "before_norm" if layout == "bnc" else "after_norm",
             "sentence_pair_head": any(name.startswith("pair_head.") for name in ltg_names.from_published(state)),
         }
@@ -160,7 +160,7 @@ def _weighting(state: Mapping[str, Tensor], where: str, chosen: str | None) -> s
         f"{where}: layer_weighting",
         chosen,
         allowed,
-        f"the tensors are those of {allowed[0]!r}",
+        f"the tensor names are those of {allowed[0]!r}",
         "these variants of ELC-BERT have equal tensor names, so the variant cannot be inferred from the file",
     )
 

@@ -35,7 +35,7 @@ def structure_problems(value: Any, track: Literal["strict", "strict_small"]) -> 
     found = [f"the key {key!r} is missing" for key in KEYS if key not in value]
     found += [f"the key {key!r} is unknown" for key in value if key not in KEYS]
     for block in (*TEXTS, *EXAMPLES):
-        found += _predicted(value.get(block), block, _is_text, one=block in EXAMPLES)
+        found += _predicted(value.get(block), block, _is_text, "a text", one=block in EXAMPLES)
     found += _glue(value.get("glue"))
     found += _reading(value.get("reading"))
     found += _acquisition(value)
@@ -51,16 +51,16 @@ def _is_whole(value: Any) -> bool:
     return type(value) is int
 
 
-def _predicted(block: Any, name: str, fits: Callable[[Any], bool], one: bool = False) -> Iterator[str]:
+def _predicted(block: Any, name: str, fits: Callable[[Any], bool], kind: str, one: bool = False) -> Iterator[str]:
     """Yield the problems of predictions by paradigm under the key `name`; with `one`, each paradigm must have exactly
     one prediction.
 
-    `fits` returns True for a valid prediction.
+    `fits` returns True for a valid prediction, and `kind` names valid predictions.
     """
     if block is None:
         return
     if not isinstance(block, dict) or not block:
-        yield f"{name}: expected null or predictions by name"
+        yield f"{name}: expected null or a mapping from paradigms to predictions"
         return
     for uid, entry in block.items():
         rows = entry.get("predictions") if isinstance(entry, dict) else None
@@ -74,17 +74,17 @@ def _predicted(block: Any, name: str, fits: Callable[[Any], bool], one: bool = F
                 yield f"{name}: {uid}: row {number}: the id is {row.get('id')!r}, expected '{uid}_{number}'"
                 break
             if not fits(row.get("pred")):
-                yield f"{name}: {uid}: row {number}: the prediction is {row.get('pred')!r}"
+                yield f"{name}: {uid}: row {number}: the prediction is {row.get('pred')!r}, expected {kind}"
                 break
 
 
 def _glue(block: Any) -> Iterator[str]:
     if not isinstance(block, dict):
-        yield "glue: expected predictions by task"
+        yield "glue: expected a mapping from tasks to predictions"
         return
     yield from (f"glue: {task}: unknown task" for task in block if task not in GLUE)
     if block:
-        yield from _predicted(block, "glue", _is_whole)
+        yield from _predicted(block, "glue", _is_whole, "a whole number")
 
 
 def _reading(block: Any) -> Iterator[str]:

@@ -334,7 +334,7 @@ NotEmpty = Annotated[str, MinLen(1)]
 Names = Annotated[tuple[str, ...], Unique()]
 SomeNames = Annotated[tuple[str, ...], MinLen(1), Unique()]
 
-# Types of names of configuration files.
+# Types of values that name a configuration file or a raw input.
 
 DATA = "data"
 """Kind of a reference to a raw input of config.yaml."""

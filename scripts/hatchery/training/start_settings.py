@@ -36,7 +36,7 @@ FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 @dataclass(frozen=True)
 class InitialModelSettings(Settings):
-    """Use of the initial model; its manifest is an input of the stage."""
+    """Settings of the start from an initial model. The model's manifest is an input of the stage."""
 
     take: Literal["weights", "training"] = "weights"
     """weights: start at step 0 with a new optimiser and a complete schedule. training: continue the training of the

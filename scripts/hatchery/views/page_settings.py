@@ -19,9 +19,10 @@ class Part(Settings):
 
 @dataclass(frozen=True)
 class PageSettings(Settings):
-    """Texts and order of a page; `runs` are ordered by model, and `parts` are the experiments of a study by name.
+    """Settings of a page: its texts and their order.
 
-    `style` is the style of the figures; the page shows models in the colours of the figures.
+    `runs` are ordered by model, and `parts` are the experiments of a study by name. `style` is the style of the
+    figures; the page shows models in the colours of the figures.
     """
 
     experiment: str

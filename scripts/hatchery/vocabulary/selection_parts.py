@@ -149,7 +149,7 @@ def select_part(task: Task, path: Path) -> Facts:
 
 
 class _Record:
-    """The counts, the number of units and the samples of a part."""
+    """The counts, the number of units and the samples of one part of a selection."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

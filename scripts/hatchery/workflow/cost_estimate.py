@@ -46,7 +46,7 @@ class RunCost:
     parameters: int
     steps: int
     sequences: int
-    # Number of positions of all sequences, including padding; for sentence pairs, of source and target.
+    # Number of positions of all sequences, including padding. In translation, source and target both count.
     tokens: int
     # FLOPs of forward and backward passes, at the shorter and the longer sequence length, and of forward passes of
     # teachers.

@@ -30,7 +30,8 @@ OTHER_CONTENT = "was made from other content"
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
     """Report stale results at the end of this Snakemake call.
 
-    If results were made from inputs with other content, the call ends with status 1, unless it is a dry run.
+    If the content of inputs has changed since results were made from them, the call ends with status 1, unless it is a
+    dry run.
     """
     if dry_run:
         atexit.register(report_stale_results, workflow)
@@ -52,7 +53,7 @@ def report_stale_results(workflow: Any) -> bool:
     """Print warnings on results that are outdated despite their modification times, and on modification times in the
     future.
 
-    Return True if a result was altered, or made from inputs with other content.
+    Return True if a result was altered, or if the content of its inputs has changed since.
     """
     try:
         dag = workflow.dag

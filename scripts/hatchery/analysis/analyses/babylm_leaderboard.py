@@ -43,7 +43,7 @@ NOTES = (
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardSettings(AnalysisSettings):
-    """Names of suites and tasks, and published rows for comparison."""
+    """Settings of the analysis: names of suites and tasks, and published rows for comparison."""
 
     suites: NotEmpty = "babylm_2026"
     """Prefix of the suites' names: `<suites>_blimp`."""

@@ -40,7 +40,7 @@ OVERALL, MEAN = "overall", "mean"
 
 @dataclass(frozen=True, kw_only=True)
 class MultilingualSettings(AnalysisSettings):
-    """Prefixes of the names of suites and tasks."""
+    """Settings of the analysis: prefixes of the names of suites and tasks."""
 
     suites: NotEmpty = "multilingual"
     """Prefix of the suites' names: `<suites>_zhoblimp`."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSettings(AnalysisSettings):
-    """Selection of the pairs of models to compare."""
+    """Settings of the analysis: the pairs of models to compare."""
 
     against: str | None = None
     """Model with which all other models are compared, as `experiment/model`. null compares each model with the model of

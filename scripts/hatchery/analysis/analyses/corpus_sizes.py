@@ -35,7 +35,7 @@ SizeKey = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSizesSettings(AnalysisSettings):
-    """Corpora, and printed sizes for comparison."""
+    """Settings of the analysis: corpora, and printed sizes for comparison."""
 
     experiments: PartsOfStudy = ()
     """Experiments of the study whose corpora are shown; an empty list means all."""

@@ -47,7 +47,7 @@ STATED_PAIRS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationSettings(FrontierSettings):
-    """Models and scores of the correlation."""
+    """Settings of the analysis: the models and scores whose correlation is computed."""
 
     experiments: PartsOfStudy = ()
     """Experiments of the study whose models are pooled; an empty list means all."""
@@ -304,7 +304,13 @@ def _optimal_tables(found: Mapping[str, "Comparison"]) -> list[Table]:
     ]
     if not rows:
         return []
-    headings = ("compute-optimal", "their mean", "others", "their mean", "sizes where they are higher")
+    headings = (
+        "compute-optimal models",
+        "their mean",
+        "other models",
+        "their mean",
+        "sizes at which compute-optimal models are better",
+    )
     columns = [Column("average of", words=True), *(Column(text) for text in headings)]
     return [Table(columns, [Group(rows)], "Scores of compute-optimal models and of others")]
 

@@ -95,7 +95,7 @@ Size = Literal["embedding_size", "hidden_size", "intermediate_size", "num_hidden
 
 @dataclass(frozen=True, kw_only=True)
 class CostEffectivenessSettings(AnalysisSettings):
-    """Selection of models, the sizes that vary, and the measures of cost and outcome."""
+    """Settings of the analysis: models, the sizes that vary, and the measures of cost and outcome."""
 
     experiments: PartsOfStudy = ()
     """Experiments of the study; an empty list means all. Models of different experiments are never compared."""

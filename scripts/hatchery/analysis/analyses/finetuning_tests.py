@@ -32,7 +32,8 @@ Regression, questions with several answers, and spans with several labels have o
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuningTestsSettings(PairedTestsSettings):
-    """Selection of the models to compare, on the rows of the tasks on which all of them were fine-tuned."""
+    """Settings of the analysis: the models to compare, on the rows of the tasks on which all of these models were
+    fine-tuned."""
 
 
 NOUNS = Nouns(

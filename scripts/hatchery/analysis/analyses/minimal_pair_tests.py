@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MinimalPairTestsSettings(PairedTestsSettings):
-    """Selection of the models to compare, on the minimal pairs that all of them judged."""
+    """Settings of the analysis: the models to compare, on the minimal pairs that all of these models judged."""
 
 
 NOUNS = Nouns(

@@ -43,7 +43,7 @@ NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class MisjudgedPairsSettings(AnalysisSettings):
-    """Selection of the untrained models."""
+    """Settings of the analysis: the untrained models."""
 
     untrained: tuple[NotEmpty, ...] = ()
     """Models that were neither trained nor initialised from another model. Pairs that these models judge correctly may

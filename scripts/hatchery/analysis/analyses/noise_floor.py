@@ -51,7 +51,7 @@ SIZES = (
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseFloorSettings(AnalysisSettings):
-    """The baseline, and the models that show the effect of the amount of text."""
+    """Settings of the analysis: the baseline, and the models that show the effect of the amount of text."""
 
     baseline: str
     """Model with which all other models are compared, as `experiment/model`."""

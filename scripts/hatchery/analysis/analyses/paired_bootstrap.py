@@ -22,7 +22,7 @@ from hatchery.settings.base import Count, Natural
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapSettings(StartsSettings):
-    """The reference initialisation, and the bootstrap samples."""
+    """Settings of the analysis: the reference initialisation, and the bootstrap samples."""
 
     samples: Count = 1000
     """Number of bootstrap samples: draws of a test set's sentences with replacement."""

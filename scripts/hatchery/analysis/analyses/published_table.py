@@ -49,7 +49,7 @@ class ColumnSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTableSettings(AnalysisSettings):
-    """Published table, and its columns."""
+    """Settings of the analysis: the published table, and its columns."""
 
     paper: str
     """Paper, the name of its tables in config/published/."""

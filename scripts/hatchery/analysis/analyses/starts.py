@@ -24,7 +24,7 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class StartsSettings(AnalysisSettings):
-    """The reference initialisation."""
+    """Settings of the analysis: the reference initialisation."""
 
     against: str = "zero"
     """Run with which all other runs of the same experiment are compared. Experiments without this run show no

@@ -22,7 +22,7 @@ SWEEP = "tokenizer_sweep"
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSweepSettings(AnalysisSettings):
-    """Selection of the sweep."""
+    """Settings of the analysis: the sweep."""
 
     sweep: Annotated[str, Reference("tokenizer_sweep")]
     """Name of a file in config/tokenizer_sweeps/."""

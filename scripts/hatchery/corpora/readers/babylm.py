@@ -128,7 +128,8 @@ BabylmCorpus = Literal[
 
 @dataclass(frozen=True)
 class BabylmOptions(Settings):
-    """Corpus of a BabyLM release, version of its cleaning, and division into documents."""
+    """Options of the reader `babylm`: corpus of a BabyLM release, version of its cleaning, and division into
+    documents."""
 
     corpus: BabylmCorpus
     """Corpus of the release. Its files are <corpus>.train, <corpus>.dev and <corpus>.test, whose endings also name the

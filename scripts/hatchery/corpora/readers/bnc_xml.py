@@ -14,7 +14,7 @@ from hatchery.settings.base import ReadingName, Settings
 
 @dataclass(frozen=True)
 class BncOptions(Settings):
-    """Texts of the BNC to read, and version of their conversion."""
+    """Options of the reader `bnc_xml`: the texts to read, and the version of their conversion."""
 
     reading: ReadingName = "corrected"
     """Version of the conversion. as_published reproduces the published converter; corrected fixes the errors of this

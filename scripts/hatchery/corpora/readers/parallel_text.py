@@ -30,7 +30,7 @@ Pairs = Iterator[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class ParallelTextOptions(Settings):
-    """Files with the sentence pairs of each split, and their format."""
+    """Options of the reader `parallel_text`: the files of each split, and their format."""
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Annotated[tuple[str, ...], MinLen(1)]], MinLen(1)]
     """Shell patterns by split: two text files with one sentence per line, first language first, or one table (.tsv,

@@ -23,7 +23,7 @@ from hatchery.settings.base import refused
 
 @dataclass(frozen=True)
 class RawTextReaderOptions(ProseOptions, RawTextOptions):
-    """Files with the texts, and their conversion into documents."""
+    """Options of the reader `raw_text`: files with the texts, and their conversion into documents."""
 
     titles: bool = True
     """Begin documents with their title as a heading, if the format has titles."""

@@ -32,7 +32,7 @@ Names = Annotated[tuple[str, ...], MinLen(2), MaxLen(2)]
 
 @dataclass(frozen=True)
 class Wit3Options(Settings):
-    """Files with the sentence pairs of each split."""
+    """Options of the reader `wit3`: the files of each split."""
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Names], MinLen(1)]
     """Shell patterns by split, first language first: `["train.tags.de-en.de", "train.tags.de-en.en"]`, or

@@ -104,7 +104,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         for column, value in zip(numbers.values(), values, strict=True):
             column.append(value)
     if not items and most(name) is not None:
-        # With `only`, the first rows of a table may all be skipped, for example rows of other languages.
+        # With `only`, all requested rows may be skipped (for example rows of other languages), so this is no error.
         return ReadTable({"item": [], "position": []})
     if not items:
         raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")

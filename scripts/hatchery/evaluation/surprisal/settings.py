@@ -13,7 +13,7 @@ MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL")
 
 @dataclass(frozen=True, kw_only=True)
 class SurprisalSettings(Settings):
-    """The layout of texts in their files, their words, and the scoring."""
+    """Settings of surprisals: the layout of texts in their files, their words, and the scoring."""
 
     files: NotEmpty = "*"
     """Shell pattern of the files in the source. Text files (.txt, .md) hold one text per line. Tables with a header
@@ -89,7 +89,7 @@ class NamedTexts(SurprisalSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingSettings(Settings):
-    """Settings of words with the reading times of people who have read the words."""
+    """Settings of the surprisal of words whose reading times were measured (BabyLM's reading task)."""
 
     files: NotEmpty = "*full_eval/reading/reading_data.csv"
     """Shell pattern that matches exactly one file of the source: a table with BabyLM's columns."""
@@ -118,7 +118,7 @@ class ReadingTimes(ReadingSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class AcquisitionSettings(Settings):
-    """Words that children learn, in contexts, and the ages at which children say them."""
+    """Settings of the surprisal of words that children learn, and the ages at which children say these words."""
 
     contexts: NotEmpty = "*full_eval/aoa/cdi_childes.json"
     """Shell pattern that matches exactly one file of contexts in the source."""

@@ -282,7 +282,8 @@ class ProtocolChoice(ProtocolSettings):
 
 @dataclass(frozen=True)
 class FinetuneSettings(Settings):
-    """A task, a protocol, and the transfer tasks, on which the fine-tuned models are scored without training (HANS)."""
+    """Settings of fine-tuning: a task, a protocol, and the transfer tasks (HANS), on which the fine-tuned models are
+    scored without training."""
 
     task: TaskSettings
     protocol: ProtocolSettings

@@ -27,13 +27,13 @@ FIGURE = Declaration(
     all_models=True,
     version=1,
     caption="BLEU of the test sets, in points, of models whose first training steps had a penalty for predictions near "
-    "the unigram distribution: by the strength of the penalty, and by the number of steps with it. Means over seeds "
-    "with standard errors.",
+    "the unigram distribution: by the strength of the penalty, and by the number of steps with the penalty. Points are "
+    "means over seeds, with standard errors.",
     explanation="""
-Each row of panels is a test set. In the left panel the x axis is the strength of the penalty, and a line joins models
-with the same number of steps with penalty. In the right panel the x axis is the number of steps, and a line joins
-models with the same strength. The dashed line is the model that was trained without the penalty and otherwise equally.
-The range of each axis is that of the scores in the panel.
+Each row of panels shows the scores on a test set. In the left panel the x axis is the strength of the penalty, and a
+line joins models with the same number of steps with the penalty. In the right panel the x axis is this number of steps,
+and a line joins models with the same strength. The dashed line is the score of a model with equal settings but without
+the penalty. The range of each axis is the range of the scores in the panel.
 
 Source: `measurements.parquet`.
 """,

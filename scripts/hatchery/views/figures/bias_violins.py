@@ -58,14 +58,14 @@ FIGURE = Declaration(
     needs=("ambiguous_tasks",),
     version=1,
     caption="Linguistic Bias Score of every run on the ambiguous tasks of MSGS: +1 follows the linguistic feature, "
-    "-1 the surface feature.",
+    "and -1 follows the surface feature.",
     explanation="""
 After Figure 2 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
 The score is the Matthews correlation of the predictions with the linguistic label on the disambiguating rows of the
-ambiguous tasks of MSGS. At +1 a model follows the linguistic feature, at -1 the surface feature. A violin shows the
-runs of all fine-tuning seeds and learning rates on all ambiguous tasks. The number of runs is on the right, and each
-run is a dot below its violin. The scores are bimodal, so look at the dots and not only at the mean.
+ambiguous tasks of MSGS. At +1 a model follows the linguistic feature, and at -1 it follows the surface feature. A
+violin shows the runs of all fine-tuning seeds and learning rates on all ambiguous tasks. The number of runs is on the
+right, and each run is a dot below its violin. The scores are bimodal, so look at the dots and not only at the mean.
 
 The violin is a Gaussian kernel density of bandwidth 0.1 (the paper states no bandwidth), reflected at -1 and 1. All
 violins of a panel have the same area. The bar is the middle half of the runs, the white dot is their median, and the

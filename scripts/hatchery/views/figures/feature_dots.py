@@ -44,15 +44,15 @@ FIGURE = Declaration(
     title="Linguistic bias by features",
     needs=("ambiguous_tasks",),
     version=1,
-    caption="Linguistic Bias Score by pair of features, one dot per run.",
+    caption="Linguistic Bias Score by pair of features; each dot is one run.",
     explanation="""
 After Figure 3 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
-Each panel is an ambiguous task of MSGS: its training data can be explained by a linguistic feature (rows of panels)
-or by a surface feature (columns). A dot is one run: one pretraining seed, one fine-tuning seed and one learning rate.
-The x axis is the Matthews correlation with the linguistic label on the disambiguating rows. At +1 the run follows the
-linguistic feature, at -1 the surface feature. All runs are drawn. Dots that would hide each other are moved up or
-down.
+Each panel is an ambiguous task of MSGS: its training data can be explained by a linguistic feature (rows of panels) or
+by a surface feature (columns). A dot is one run: one pretraining seed, one fine-tuning seed and one learning rate. The
+x axis is the Matthews correlation with the linguistic label on the disambiguating rows. At +1 the run follows the
+linguistic feature, and at -1 it follows the surface feature. All runs are drawn. Dots that would hide each other are
+moved up or down.
 
 Failed runs (Matthews correlation 0, because one class is predicted for all rows) are hollow dots. Runs without a value
 are in a separate lane. The stroke is the mean of all runs with a value, as in the paper.

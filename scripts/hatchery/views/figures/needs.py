@@ -232,7 +232,7 @@ NEEDS = {
         "runs with `bias_drift: true`",
         lambda *of: any(settings.bias_drift for settings in _pretraining(*of)),
     ),
-    "frequencies": Need("measurements", "splits with `perplexity.frequency_bin_nats`", _bins_frequencies),
+    "frequencies": Need("measurements", "splits under `perplexity`, with `frequency_bin_nats`", _bins_frequencies),
     "translations": Need(
         "curves",
         "models that translate",

@@ -16,11 +16,11 @@ FIGURE = Declaration(
     "distribution, and from the labels (the loss), on fixed development sequences, against optimiser steps. The dot is "
     "the step at which a model is closest to the unigram distribution.",
     explanation="""
-KL(unigram, model), KL(uniform, model) and KL(label, model) in nats, averaged over all labelled positions of the same
-development sequences at steps 0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the seeds of a
-model, and its band is the standard error. A model whose output bias starts at 0 approaches the unigram distribution
-before it learns to use the context. A model whose bias starts as the logarithm of the unigram distribution begins at
-this distribution.
+The panels show KL(unigram, model), KL(uniform, model) and KL(label, model) in nats, averaged over all labelled
+positions of the same development sequences. The values are measured at steps 0, 1, 2, 4, 8 and so on, and at every
+evaluation. A line is the mean over the seeds of a model, and its band is the standard error. A model whose output bias
+starts at 0 approaches the unigram distribution before it learns to use the context. A model whose bias starts as the
+logarithm of the unigram distribution begins at this distribution.
 
 Source: `curves.parquet`.
 """,

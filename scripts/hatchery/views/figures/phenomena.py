@@ -58,14 +58,15 @@ FIGURE = Declaration(
     title="Minimal pairs",
     needs=("minimal_pairs",),
     version=1,
-    caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line is chance.",
+    caption="Accuracy on minimal pairs by phenomenon, with the average of the phenomena below; the dashed line is "
+    "chance.",
     explanation="""
 A bar is the percentage of minimal pairs whose acceptable sentence has the strictly higher (pseudo-)log-likelihood; ties
 count as wrong. With several pretraining seeds, the bar is the mean over seeds and the whisker is their sample standard
 deviation (the legend gives the number of seeds). With one seed, the whisker is the 95 % interval of its accuracy over
-the choice of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend. Below the
-phenomena is their average, which weights all phenomena of a suite equally. The paradigm average, which weights all
-paradigms equally, is drawn if the paper prints it.
+the choice of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend. The average below
+the phenomena weights all phenomena of a suite equally. The paradigm average, which weights all paradigms equally, is
+drawn if the paper prints it.
 
 Chance is the accuracy of a guess that does not see the items: the mean over items of 1 / (number of candidates), which
 is 50 % for pairs. If chance differs between phenomena, each phenomenon has its own line. For a suite without correct

@@ -42,13 +42,13 @@ FIGURE = Declaration(
     "seen; means over pretraining seeds, with their deviation as a band (for a single seed, the 95 % interval over "
     "readers).",
     explanation="""
-A row is a table of reading times, or one response of a table with several. A point is a finished model or, with
-`reading_times` in `evaluate_milestones`, an intermediate checkpoint; a line joins the points of a training. The gain is
-the maximum log-likelihood of the regression with the model's values, minus that of the regression without them, divided
-by the number of rows, in thousandths of a nat. The perplexity is per word of the texts, so that it is comparable across
-tokenizers. For masked models, which see the words after a word, it is a pseudo-perplexity. Both x axes are logarithmic.
-Imported models, for which the number of training words is unknown, are only in the left panels. Numbers that are not
-comparable have separate rows.
+A row of panels shows a table of reading times, or one response of a table with several responses. A point is a finished
+model or, with `reading_times` in `evaluate_milestones`, an intermediate checkpoint; a line joins the points of a
+training. The gain is the maximum log-likelihood of the regression with the model's values minus that of the regression
+without these values, divided by the number of rows, in thousandths of a nat. The perplexity is per word of the texts,
+so that it is comparable across tokenizers. For masked models, which see the words after a word, it is a
+pseudo-perplexity. Both x axes are logarithmic. Imported models, for which the number of training words is unknown, are
+only in the left panels. Numbers that are not comparable have separate rows.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,

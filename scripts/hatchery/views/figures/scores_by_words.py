@@ -39,12 +39,12 @@ FIGURE = Declaration(
     "means over pretraining seeds, with their deviation as a band (for a single seed, the 95 % interval over the "
     "choice of the items, if it is known), and chance as a dashed line.",
     explanation="""
-A panel is a suite or a task that `evaluate_milestones` names. A point is an intermediate checkpoint; the last point is
-the finished model. The score of a suite of minimal pairs is the mean over paradigms, as in BabyLM since 2025; the score
-of a task is its first metric. With several pretraining seeds, the band is their sample standard deviation. With one
-seed, the band is the 95 % interval of its score over the choice of the items. The x axis is logarithmic if the numbers
-of words differ by a large factor. The dashed line is the score of a blind guess. Scores that are not comparable have
-separate panels.
+A panel shows a suite or a task that `evaluate_milestones` names. A point is an intermediate checkpoint; the last point
+is the finished model. The score of a suite of minimal pairs is the mean over paradigms, as in BabyLM since 2025; the
+score of a task is its first metric. With several pretraining seeds, the band is their sample standard deviation. With
+one seed, the band is the 95 % interval of its score over the choice of the items. The x axis is logarithmic if the
+numbers of words differ by a large factor. The dashed line is the score of a blind guess. Scores that are not comparable
+have separate panels.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,

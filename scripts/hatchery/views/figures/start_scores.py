@@ -25,9 +25,9 @@ FIGURE = Declaration(
     caption="Scores by initialisation of the output bias, for each experiment, in points: on test sets, and as areas "
     "under the learning curves on development text over the first steps. Means over seeds with standard errors.",
     explanation="""
-A row of panels is a test set of an experiment, or the area under its learning curve divided by the number of steps. The
-dot is the mean over the seeds of a model, and the bar is the standard error. Each panel has its own axis, which spans
-at least half a point.
+A row of panels shows the scores on a test set of an experiment, or the areas under its learning curves divided by the
+number of steps. The dot is the mean over the seeds of a model, and the bar is the standard error. Each panel has its
+own axis, which spans at least half a point.
 
 Source: `numbers.csv` of the analysis `starts`.
 """,

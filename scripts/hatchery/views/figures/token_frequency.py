@@ -27,11 +27,11 @@ one added to each count). A point is the mean over the tokens of a bin; bins wit
 Without the bias, the prediction is the softmax of the logits from the output matrix alone. If the line still rises
 there, the model's output matrix has learned token frequencies; if it is flat, only the bias has learned them. Points
 are means over the seeds of a model, and bars are their standard errors; with one seed, bars are the standard error over
-tokens. Masked models predict only masked tokens, causal models all tokens, so their log-probabilities are not
-comparable.
+tokens. Masked models predict only masked tokens, and causal models predict all tokens, so their log-probabilities are
+not comparable.
 
-The slopes of the least-squares lines over tokens are the metrics `frequency_slope` and
-`frequency_slope_without_bias` of `summary.csv`.
+The slopes of the least-squares lines over tokens are the metrics `frequency_slope` and `frequency_slope_without_bias`
+of `summary.csv`.
 
 Source: `measurements.parquet`.
 """,

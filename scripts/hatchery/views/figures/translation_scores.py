@@ -24,9 +24,9 @@ FIGURE = Declaration(
     version=1,
     caption="BLEU and chrF of every model on the test sets, in points: the mean over seeds with its standard error.",
     explanation="""
-Each test set is a row of panels, and each model is a row in a panel. The dot is the mean over the seeds of the model,
-and the bar is the standard error. The range of each axis is that of the scores in its panel, so distances are only
-comparable within a panel.
+Each row of panels shows a test set, and each row in a panel is a model. The dot is the mean over the seeds of the
+model, and the bar is the standard error. The range of each axis is the range of the scores in its panel, so distances
+are only comparable within a panel.
 
 Source: `measurements.parquet`.
 """,

@@ -17,14 +17,15 @@ FIGURE = Declaration(
     title="Surprisal of words",
     needs=("surprisals",),
     version=1,
-    caption="Surprisal in bits of each word of a text, in the order of the words: how little a model expected it.",
+    caption="Surprisal in bits of each word of a text, in the order of the words: how little a model expected the "
+    "word.",
     explanation="""
-The figure shows the first 40 words of one text of each set of texts: the text that the key `drawn` names, by default
-the first. Words are separated by white space, or by the key `separator`, and include their punctuation. The surprisal
+The figure shows the first 40 words of one text of each set of texts: the text that the key `drawn` names (default: the
+first text). Words are separated by white space, or by the key `separator`, and include their punctuation. The surprisal
 of a word is the sum over its tokens of -log2 of the token's probability. Causal models see the words before the word,
-masked models all other tokens of the text; models whose surprisals are not comparable have separate panels. Imported
-models are also drawn, each with the tokens of its own tokenizer. A point is the mean over the seeds of a model. Words
-in a script that the font of the figure lacks, such as Chinese, are shown by their position.
+and masked models see all other tokens of the text. Models whose surprisals are not comparable have separate panels.
+Imported models are also drawn, each with the tokens of its own tokenizer. A point is the mean over the seeds of a
+model. Words in a script that the font of the figure lacks, such as Chinese, are shown by their position.
 
 All words of all texts and models are in `surprisals.csv` and `surprisals.parquet`, with the columns of your own table.
 

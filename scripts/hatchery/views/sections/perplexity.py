@@ -36,8 +36,8 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
         own = summary.trained_otherwise
         models = ", ".join(f"{summary.label(model)} ({own[model]})" for model in summary.models if model in own)
         asked.append(
-            f"Models that were trained with masks other than the evaluation's: {models}; only for this reason, their "
-            "perplexities may be high."
+            f"Models that were trained with masks other than the evaluation's: {models}. Their perplexities may be "
+            "high because of the masks alone."
         )
     return [Section(evaluation.title, " ".join(asked), measures)]
 
