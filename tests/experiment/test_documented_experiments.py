@@ -83,7 +83,7 @@ def test_the_table_of_the_reduced_vocabulary_paper_says_what_its_experiments_do(
     overrides = {project.experiment(constrained).runs[run].pretraining.optimizer.learning_rate for run in larger}
     assert told["peak rate"] == ", ".join(map(scientific, [*overrides, pretraining.optimizer.learning_rate]))
     rate = project.experiment(unconstrained).pretraining.optimizer.learning_rate
-    assert told["peak rate on unfiltered text"] == f"{scientific(rate)} for all ten"
+    assert told["peak rate on unfiltered text"] == f"{scientific(rate)} for all ten models"
     tasks = {task: project.protocol_of(constrained, task) for task in project.experiment(constrained).finetuning.tasks}
     assert {told["warm-up of fine-tuning"]} == {
         f"{protocol.warmup_fraction:.0%}".replace("%", " %") for protocol in tasks.values()
@@ -94,7 +94,7 @@ def test_the_table_of_the_reduced_vocabulary_paper_says_what_its_experiments_do(
             scientific(*tasks[f"rv_glue_{name}{end}"].learning_rates) for name in names for end in ("", "_filtered")
         } == {rate}
     tokenizer = project.tokenizer(unconstrained)
-    assert told["tokenizer for unfiltered text"] == f"{tokenizer.vocabulary_size:,}"
+    assert told["tokenizer for unfiltered text"] == f"{tokenizer.vocabulary_size:,} entries"
     assert "with_larger_models" in told["larger models in Figures 2 and 3"]
     assert "with_larger_models" in project.study("reduced_vocabulary").analyses
 
@@ -112,7 +112,8 @@ def test_the_table_of_the_natural_bias_paper_says_what_its_experiments_do(projec
     assert told["training steps"].startswith(" ".join(f"{number:,}" for number in steps) + " steps in every experiment")
     assert "development_translations" in told["chosen weights"]
     wmt, other = (project.experiment(f"natural_bias_{name}").pretraining for name in ("wmt14_de_en", "iwslt14_de_en"))
-    assert told["batches"].startswith(f"{other.batch_size:,} target tokens; {wmt.batch_size:,} for WMT")
+    sizes = f"a batch has {other.batch_size:,} target tokens, or {wmt.batch_size:,} target tokens for WMT"
+    assert told["batches"].startswith(sizes)
     assert f"{project.tokenizer('afromt_run_en').vocabulary_size:,}" in told["tokenizer of AfroMT"]
 
 
