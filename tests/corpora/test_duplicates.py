@@ -76,7 +76,7 @@ def test_what_stands_twice_is_counted_and_told(tmp_path: Path, capsys: pytest.Ca
     assert counted(manifest) == {"train": (3, 1, 0, 5, 3, 0)}
     assert texts_of(manifest, "train") == [text.rstrip() for text in texts.values()]
     said = capsys.readouterr().err
-    assert "source 'raw': 1 of 3 documents and 3 of 5 long lines stand in the corpus before" in said
+    assert "source 'raw': 1 of 3 documents and 3 of 5 long lines repeat an earlier text of the corpus" in said
 
 
 def test_held_out_text_that_is_learned_from_is_counted(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_line_of_a_hundred_characters_is_long_and_bytes_do_not_count() -> None
     assert without_lines(f"{'é' * 99}\n{'a' * 100}\n{'ж' * 101}", [True, False]) == f"{'é' * 99}\n{'ж' * 101}"
 
 
-@pytest.mark.parametrize(("again", "said"), [(1, ""), (2, "2 of 100 documents stand in the corpus before")])
+@pytest.mark.parametrize(("again", "said"), [(1, ""), (2, "2 of 100 documents repeat an earlier text of the corpus")])
 def test_a_job_says_what_more_than_a_hundredth_of_the_documents_repeat(again: int, said: str) -> None:
     rows = [("s", "train", 60, again, 0, 0, 0, 0), ("s", "dev", 40, 0, 9, 0, 0, 0), ("t", "train", 2, 2, 0, 9, 9, 0)]
     assert duplicates_note(rows, "s") == said

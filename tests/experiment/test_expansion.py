@@ -281,7 +281,7 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
         "{sweep: [16, 32]}",
     ),
     "a sweep in a sweep": ("pretraining.batch_size", {"sweep": [{"sweep": [8]}]}, "got a sweep within a sweep"),
-    "seeds": ("runs.ltg_bert.seeds", {"sweep": [1, 2]}, "`seeds` is a list as it is, and each seed is pretrained"),
+    "seeds": ("runs.ltg_bert.seeds", {"sweep": [1, 2]}, "`seeds` is already a list, and every seed is pretrained"),
     "a model": ("runs.ltg_bert.model", {"sweep": ["ltg_demo", "elc_demo"]}, "write one run for each value"),
     "a whole block": (
         "pretraining",
@@ -291,7 +291,7 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
     "fine-tuning": (
         "finetuning.protocol.learning_rates",
         {"sweep": [0.1, 0.2]},
-        "finetuning.protocol.learning_rates: a sweep is not possible here; `learning_rates` is a list as it is",
+        "finetuning.protocol.learning_rates: a sweep is not possible here; `learning_rates` is already a list",
     ),
     "the corpus": ("corpus", {"sweep": ["demo", "my_text"]}, "corpus: a sweep is not possible here; only keys under"),
     "a name that is taken": (

@@ -235,7 +235,11 @@ NAMES = "entry/last-s42, other/middle-s42, other/first-s42"
             f"{NAMES} have 101,000,000 words together, expected at",
         ),
         (trained("30M", 3.5, of("middle", "other")), {}, f"{NAMES} have 10.5 epochs together, expected at most 10"),
-        (trained("30M", None, of("middle", "other")), {}, "'last' of entry has no `budget.epochs`, expected it in all"),
+        (
+            trained("30M", None, of("middle", "other")),
+            {},
+            "'last' of entry has no `budget.epochs`; expected this key",
+        ),
         # A teacher that is named twice has seen its words once.
         (trained("30M", 3, of("middle", "other"), of("first", "other")), {}, ""),
         # Its budget has the words of the initial model, which is also its teacher.

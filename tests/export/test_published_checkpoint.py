@@ -229,7 +229,7 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
             "and 64 positions",
         ),
         (lambda s: {}, "contains no tensors"),
-        (lambda s: [1, 2], "holds a list, expected a state dict"),
+        (lambda s: [1, 2], "contains a list, expected a state dict"),
     ],
 )
 def test_wrong_tensors_are_named(attempt, change, complaint):

@@ -39,7 +39,7 @@ def test_jobs_that_the_cluster_can_run_pass_and_none_is_sent(folder: Path) -> No
     ("changes", "problem"),
     [
         ({"account": "nobody"}, "Invalid account"),
-        ({"partition": "closed"}, "partition closed would wait, because it is down"),
+        ({"partition": "closed"}, "partition closed would wait, because the partition is down"),
     ],
 )
 def test_what_the_cluster_does_not_have_is_told_in_a_line(

@@ -154,4 +154,4 @@ def duplicates_note(rows: Iterable[tuple[Any, ...]], source: str) -> str:
         for number, total, what in ((again, documents, "documents"), (lines_again, lines, "long lines"))
         if number > NOTED_SHARE * total
     ]
-    return f"{' and '.join(counted)} stand in the corpus before" if counted else ""
+    return f"{' and '.join(counted)} repeat an earlier text of the corpus" if counted else ""

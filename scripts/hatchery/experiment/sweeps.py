@@ -138,11 +138,11 @@ def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
         if in_run or (path[0] == PRETRAINING and len(path) > 1):
             continue
         if path[0] == PRETRAINING or (path[0] == "runs" and path[-1] in (PRETRAINING, MODEL_CHANGES)):
-            advice = "give it to the keys below, such as optimizer.learning_rate"
+            advice = "write the sweep at a key below it, such as optimizer.learning_rate"
         elif path[0] == "runs" and path[-1] == "seeds":
-            advice = "`seeds` is a list as it is, and each seed is pretrained: write seeds: [1, 2]"
+            advice = "`seeds` is already a list, and every seed is pretrained: write seeds: [1, 2]"
         elif path[0] == "finetuning" and path[-1] in ("learning_rates", "seeds"):
-            advice = f"`{path[-1]}` is a list as it is, and all its values are run: write {path[-1]}: [first, second]"
+            advice = f"`{path[-1]}` is already a list, and each of its values is run: write {path[-1]}: [first, second]"
         elif path[0] == "runs":
             advice = "write one run for each value"
         else:

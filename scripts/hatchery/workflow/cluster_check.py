@@ -160,7 +160,7 @@ def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str
     name = line[line.index("-p") + 1] if "-p" in line else default
     state, limit = partitions.get(name) or partitions.get(f"{name}*") or ("up", "")
     if state != "up":
-        return f"jobs in partition {name} would wait, because it is {state}; name another one in {_BLOCK}"
+        return f"jobs in partition {name} would wait, because the partition is {state}; name another one in {_BLOCK}"
     asked, allowed = int(line[line.index("-t") + 1]) if "-t" in line else 0, seconds_of(limit)
     if allowed is not None and 60 * asked > allowed:
         return (

@@ -101,13 +101,13 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     if stale:
         first, *others = stale.values()
         more = f" (and results of {len(others)} more rules)" if others else ""
-        text = f"wrongly considered up to date: {first}{more}; to make it again: the same command with --forcerun"
+        text = f"wrongly considered up to date: {first}{more}; to make it again, give the same command with --forcerun"
         yield StaleLine(f"{text} {' '.join(stale)}", has_other_content)
     elif ahead:
         seconds, path = next(iter(ahead.values()))
         yield StaleLine(
             f"{path}: its modification time is {rough_duration(seconds)} ahead of this machine's clock, so Snakemake "
-            "may wrongly consider such files up to date; to make them again: the same command with "
+            "may wrongly consider such files up to date; to make them again, give the same command with "
             f"--forcerun {' '.join(ahead)}",
             False,
         )

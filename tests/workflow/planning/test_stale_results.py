@@ -57,7 +57,7 @@ def test_after_a_clock_was_set_back_what_is_older_than_its_input_is_named_and_th
     assert "Nothing to be done" in result.stderr and result.returncode == 1
     assert [line for line in result.stderr.splitlines() if line.startswith("warning: ")] == [
         f"warning: wrongly considered up to date: {TOKENS} was made from other content of its input "
-        "'tokenizer' than the current file; to make it again: the same command with --forcerun encode_corpus"
+        "'tokenizer' than the current file; to make it again, give the same command with --forcerun encode_corpus"
     ]
     forced = run(tmp_path, "--forcerun", "encode_corpus")
     assert forced.returncode == 0 and "warning: " not in forced.stderr
