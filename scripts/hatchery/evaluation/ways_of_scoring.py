@@ -125,7 +125,7 @@ def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edi
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
             f"{name!r} by the rules of {edition} predicts the hidden tokens of an encoder-decoder, which is not "
-            "supported here; use a suite of the edition 2023, by whose rules the decoder predicts tokens from left to right"
+            "supported here; use a suite of the edition 2023, by whose rules the decoder predicts from left to right"
         )
     fitting = fitting_ways(kinds, predicted_before)
     if name in fitting or (name == "auto" and fitting):

@@ -138,7 +138,7 @@ def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
         if in_run or (path[0] == PRETRAINING and len(path) > 1):
             continue
         if path[0] == PRETRAINING or (path[0] == "runs" and path[-1] in (PRETRAINING, MODEL_CHANGES)):
-            advice = "write the sweep at a key below it, such as optimizer.learning_rate"
+            advice = "write the sweep at a key below this key, such as optimizer.learning_rate"
         elif path[0] == "runs" and path[-1] == "seeds":
             advice = "`seeds` is already a list, and every seed is pretrained: write seeds: [1, 2]"
         elif path[0] == "finetuning" and path[-1] in ("learning_rates", "seeds"):

@@ -234,8 +234,8 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     if None in epochs:
         missing = next(one for one, count in zip(trainings, epochs, strict=True) if count is None)
         yield (
-            f"{missing.run!r} of {missing.experiment} has no `budget.epochs`; expected this key in all of {names}, with "
-            f"a sum of at most {track.epochs}, because the epochs of teachers also count"
+            f"{missing.run!r} of {missing.experiment} has no `budget.epochs`; expected this key in all of {names}, "
+            f"with a sum of at most {track.epochs}, because the epochs of teachers also count"
         )
     elif (total := sum(filter(None, epochs))) > track.epochs:
         yield f"the budgets of {names} have {total:g} epochs together, expected at most {track.epochs}"
