@@ -153,9 +153,12 @@ def test_a_run_that_stopped_early_has_the_sequences_and_operations_of_its_own_st
     experiment.add_model("budget", 1, rows, measures={"planned_steps": 9}, budget={"words_seen": 1000})
     # Two teachers of the model's own kind, which only predict: a third of its operations each.
     teacher = {**PRETRAINING["model"], "vocab_size": 100}
-    experiment.add_model("taught", 1, rows, measures={"teachers": [teacher, teacher]})
+    initial = {"take": "weights", "earlier_steps": 5, "earlier_tokens": 700}
+    measures = {"teachers": [teacher, {**teacher, "sentence_pair_head": True}], "initial_model": initial}
+    experiment.add_model("taught", 1, rows, measures=measures)
     found = read_runs(RUNS.in_folder_of(experiment.collected()))
     assert [(row["steps"], row["planned_steps"]) for row in found] == [(3, 3), (3, 7), (3, 9), (3, 3)]
+    assert [found[-1][key] for key in ("initial", "earlier_steps", "earlier_tokens")] == ["weights", 5, 700]
     # Three steps of four sequences of 32 tokens, of which 15 % are predicted.
     assert [row["sequences"] for row in found] == [12] * 4
     each = training_flops_per_sequence(PRETRAINING["model"], 100, 32, 0.15)
@@ -186,7 +189,8 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
         | ({"development_loss": 6.0 - step, "development_perplexity": 9.0 - step} if step % 2 == 0 else {})
         for step in (1, 2, 3, 4)
     ]
-    whole = experiment.add_model("whole", 1, rows, seconds=90.0, milestones=[2])
+    mark = {"marks": {"chck_1M": {"step": 1}}}
+    whole = experiment.add_model("whole", 1, rows, seconds=90.0, milestones=[2], measures=mark)
     start = {"take": "weights", "step": 2}
     experiment.add_model("half", 1, [], initial=experiment.pretraining[whole], initialise_from=start)
     # The same as a checkpoint that is evaluated. How long the training took to come there is not known of either.
@@ -200,8 +204,14 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     experiment.pretraining["whole-s1-step3"] = experiment.folder / "third/manifest.json"
     with stage_run(experiment.folder / "third/manifest.json", {"stage": "pretrain"}) as stage:
         stage.measures.update(parameters=2001, steps=3, other="no column")
+    # One after so many words, at the first step.
+    at_words = {**at_two, "name": "whole-s1-chck_1M", "model": "whole-chck_1M", "step": 0, "words": 1_000_000}
+    experiment.runs.append(at_words)
+    experiment.pretraining["whole-s1-chck_1M"] = experiment.folder / "milestone/manifest.json"
     table = experiment.collected()
     found = {row["model"]: row for row in read_runs(RUNS.in_folder_of(table))}
+    marked = found["whole-chck_1M"]
+    assert tuple(marked[key] for key in ("steps", "tokens", "words", "loss", "sequences")) == (1, 100, 70, 4.0, 4)
     half = found["half"]
     assert (half["steps"], half["tokens"], half["words"]) == (2, 200, 140)
     assert (half["loss"], half["development_loss"]) == (3.0, 4.0)

@@ -77,10 +77,19 @@ def test_the_cost_counts_only_the_steps_that_are_left(configuration: Path) -> No
         base={"pretraining": {"steps": 60, "keep_training_state": True}},
         later=start("training", run="base"),
         whole={"pretraining": {"steps": 100}},
+        # Steps of its own, and those behind a run whose last step is not known.
+        own=start("weights", run="base"),
+        stopped={
+            "pretraining": {"steps": 60, "keep_training_state": True, "early_stopping": {"patience_evaluations": 1}}
+        },
+        unknown=start("training", run="stopped"),
     )
     settings = json.loads(Jobs(project).settings("write_cost", experiment="demo"))
     costs = {cost.run: cost for cost in estimate(cost_settings(settings))}
     base, later, whole = (costs[f"{name}-s42"] for name in ("base", "later", "whole"))
+    for name in ("own", "unknown"):
+        cost = costs[f"{name}-s42"]
+        assert (cost.steps, cost.tokens, cost.training_flops) == (100, whole.tokens, whole.training_flops)
     assert later.steps == 40 and base.tokens + later.tokens == whole.tokens
     assert base.training_flops + later.training_flops == pytest.approx(whole.training_flops)
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from shipped import changed, written
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError
-from hatchery.experiment.milestones import chain_of_marks
+from hatchery.experiment.milestones import chain_of_marks, own_marks
 from hatchery.experiment.project import Project
 from hatchery.training.milestones import BABYLM_MARKS, mark_name
 from hatchery.workflow.cost_estimate import cost_settings, estimate
@@ -114,6 +115,25 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
     second["budget"] = {"words_seen": "60M"}
     with pytest.raises(ConfigError, match="got 60,000,000, expected more than the 60,000,000 of 'first'"):
         written(configuration, {"experiments/chain": experiment}).check("experiment", "chain")
+
+
+def test_marks_that_a_model_of_a_folder_has_passed_are_not_kept_again(configuration: Path, tmp_path: Path) -> None:
+    with stage_run(tmp_path / "manifest.json", {"stage": "pretrain"}) as made:
+        # Its own words and those of the model that it started from.
+        made.measures.update(words=15_000_000, words_seen=25_000_000)
+    budget = {"budget": {"words_seen": "60M"}, "checkpoints_at": ["10M", "25M", "30M", "60M"]}
+    starts: dict[str, Any] = {"near": {"path": str(tmp_path)}, "between": {"run": "near"}, "far": {"run": "between"}}
+    runs: dict[str, Any] = {
+        name: {"model": "ltg_demo", "pretraining": {"initialise_from": start}}
+        for name, start in (starts | {"alone": starts["near"]}).items()
+    }
+    for name in ("near", "between"):
+        runs[name]["pretraining"] |= {"steps": 0, "budget": None, "checkpoints_at": []}
+    experiment = {"corpus": "demo", "tokenizer": "demo", "pretraining": {"batch_size": 512, **budget}, "runs": runs}
+    project = written(configuration, {"experiments/chain": experiment})
+    project.check("experiment", "chain")
+    for run in ("alone", "far"):
+        assert own_marks(project, "chain", run, 42) == (30_000_000, 60_000_000)
 
 
 def of_babylm(folder: Path, **more: Any) -> Project:

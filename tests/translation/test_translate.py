@@ -21,7 +21,7 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.translation.settings import SearchSettings
-from hatchery.translation.translate import Hypothesis, beam_search, translate
+from hatchery.translation.translate import Hypothesis, batches_by_length, beam_search, translate
 
 START, PAD, END = 0, 1, 2
 
@@ -153,6 +153,11 @@ def test_a_source_has_at_most_so_many_tokens_with_its_end(
     whole = tokenizer.encode_sentences(SENTENCES)
     assert max(map(len, whole)) > 6
     assert sorted(read) == sorted([*ids[: longest - 1], tokenizer.sep_id] for ids in whole)
+
+
+def test_a_batch_has_at_most_its_tokens_with_padding_and_a_longer_row_is_one() -> None:
+    # 2 and 3 are 3 x 2 tokens with padding; 3, 4 and 4 would be 12, and 4 and 4 are 8.
+    assert batches_by_length([4, 2, 9, 3, 4], 8) == [[1, 3], [0, 4], [2]]
 
 
 TEST = HeldOutPairs(corpus="mine")

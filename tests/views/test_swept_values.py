@@ -46,8 +46,11 @@ runs:
     seeds: [1, 2]
 """
 PRINTED = {
-    task: PublishedValue(mean, None, "a paper", True, "")
-    for task, mean in (("phenomenon_average", 80.0), ("paradigm_average", 70.0), ("islands", 60.0))
+    ("phenomenon_average", "accuracy_percent"): 80.0,
+    ("paradigm_average", "accuracy_percent"): 70.0,
+    ("paradigm_average", "best_temperature_accuracy_percent"): 75.0,
+    ("phenomenon_average", "best_temperature_accuracy_percent"): 85.0,
+    ("islands", "accuracy_percent"): 60.0,
 }
 SHARES = "objective: {task: hybrid, causal_share: {sweep: [0.5, 0.75, 1.0]}}"
 
@@ -94,7 +97,9 @@ def test_a_suite_has_its_average_over_phenomena_and_a_task_the_mean_of_its_first
         phenomena = {"agreement": {"a": (90 - number, 100)}, "islands": {"b": (40, 100), "c": (50, 100)}}
         experiment.add_minimal_pairs(run.name, "blimp", phenomena)
         results = {1: ((0.4, 0.9), ""), 2: ((0.5 + number / 100, 0.8), "")}
-        experiment.add_finetuning(run.name, "cola", ("mcc", "accuracy"), results)
+        # A transferred set is not the task.
+        transfer = {"hans": ("finetuning", ("accuracy",), {1: ((0.1,), ""), 2: ((0.1,), "")})}
+        experiment.add_finetuning(run.name, "cola", ("mcc", "accuracy"), results, transfer=transfer)
     found = main_values(read_measurements(experiment.tables()["measurements"], settings.runs), settings.objectives)
     # Of the phenomena, 90 and 45; the average over paradigms would be 60.
     for title, mean in (
@@ -103,8 +108,11 @@ def test_a_suite_has_its_average_over_phenomena_and_a_task_the_mean_of_its_first
     ):
         assert found.pop(title) == pytest.approx({run.name: mean(number) for number, run in enumerate(settings.runs)})
     assert not found
-    marks = {("m", "blimp", task, "accuracy_percent"): value for task, value in PRINTED.items()}
-    assert published_values(marks) == {"blimp: accuracy (%)": {"m": 80.0}}
+    marks = {("m", "blimp", *key): PublishedValue(mean, None, "a paper", True, "") for key, mean in PRINTED.items()}
+    assert published_values(marks) == {
+        "blimp: accuracy (%)": {"m": 80.0},
+        "blimp: accuracy at the best temperature (%)": {"m": 75.0},
+    }
 
 
 def test_no_band_and_no_bar_reaches_above_a_hundred_percent(settings: SweptFigure) -> None:

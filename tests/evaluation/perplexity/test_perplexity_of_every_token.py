@@ -146,6 +146,9 @@ def test_bins_of_frequency_and_slopes_are_those_of_a_plain_computation(
     slopes = {"frequency_slope", "frequency_slope_without_bias"}
     assert {row["metric"] for row in tidy if row["level"] == "bin"} == set(named)
     assert {row["level"] for row in tidy if row["metric"] in slopes} == {"split"}
+    (last,) = [row for row in tidy if (row["task"], row["metric"]) == ("dev", "frequency_slope_without_bias")]
+    assert (last["value"], last["sampling_deviation"]) == pytest.approx((slope, spread[0, 0] ** 0.5), rel=1e-4)
+    assert last["items"] == len(x)
     assert abs(with_bias.mean() - without.mean()) > 0.01
 
 
