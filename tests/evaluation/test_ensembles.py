@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -145,5 +146,10 @@ def test_what_makes_no_ensemble_is_refused(
     other = make_model_manifest(causal=not causal, objective=OBJECTIVES[not causal]).parent
     with pytest.raises(ConfigError, match="expected one objective for all members"):
         open_model([folders[0], other])
+    one, two = (open_model(folder) for folder in folders[:2])
+    assert isinstance(one, OurModel) and isinstance(two, OurModel)
+    backend = SimpleNamespace(get_vocab=lambda: {**one.tokenizer.backend.get_vocab(), "more": 999})
+    with pytest.raises(ConfigError, match="the tokenizer differs from the tokenizer of"):
+        ensemble_of([one, replace(two, tokenizer=SimpleNamespace(backend=backend, vocabulary_size=9))])  # type: ignore[arg-type]
     with pytest.raises(EvaluationError, match="hidden"):
         open_model(folders).encoder()

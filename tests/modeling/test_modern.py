@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hatchery.errors import ConfigError
 from hatchery.modeling.families import model_config
-from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.language_model import LanguageModel, initialise_
 
 SIZES = {
     "vocab_size": 61,
@@ -221,6 +221,21 @@ def test_switches_that_are_off_add_no_parameter(make: Any) -> None:
     gates = {f"{number}.attention.gate_projection.weight" for number in range(3)}
     mixes = {f"{number}.attention.value_residual_scale" for number in (1, 2)}
     assert plain < found and added == gates | mixes | {"encoder.skip_residual_scales.0"}
+
+
+def test_initial_weights_are_truncated_normals_and_smaller_where_they_enter_the_residual_stream() -> None:
+    sizes = {**SIZES, "family": "modern", "num_hidden_layers": 8}
+    model = LanguageModel(model_config({**sizes, "value_residual": True, "unet_skips": True, "output_transform": True}))
+    initialise_(model, 1)
+    for name, parameter in ((name, parameter.detach()) for name, parameter in model.named_parameters()):
+        if parameter.dim() >= 2:
+            # A normal distribution that ends at two deviations has 0.8796 of its deviation; 8 layers have 16 blocks.
+            deviation = 0.02 / (4 if name.endswith("output_projection.weight") else 1)
+            assert float(parameter.std()) == pytest.approx(0.8796 * deviation, rel=0.2), name
+            assert float(parameter.abs().max()) <= 2 * deviation, name
+        else:
+            constant = 0.0 if "bias" in name else 0.5 if name.endswith("value_residual_scale") else 1.0
+            assert (parameter == constant).all(), name
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -21,6 +21,7 @@ from hatchery.training.settings import pretrain_settings
 from hatchery.workflow.cost_estimate import (
     cost_settings,
     estimate,
+    evaluations,
     shards_on_disk,
 )
 from hatchery.workflow.cost_table import cost_markdown
@@ -228,6 +229,8 @@ def test_translation_counts_both_sides_and_early_evaluations_and_says_what_is_le
     assert (cost.sequences, cost.tokens) == (100 * 100, 2 * 100 * 6400)
     # A forward pass of a pair is a third of training on it.
     assert cost.development_flops == pytest.approx(cost.training_flops / 10_000 / 3 * 50 * (5 + more))
+    # Behind step 5 there are no evaluations at steps 0 and 5, but at 10 (with one halving) and at every interval.
+    assert evaluations(pretrain_settings(slice_), first_step=5) == 5 + min(early, 1)
     settings = settings_of([slice_])
     assert "Beam search on development pairs and test sets is not included" in cost_markdown(settings, [cost])
 

@@ -139,6 +139,9 @@ def test_hidden_matrices_alone_are_made_orthogonal(family: str) -> None:
         "pair_head.output.weight",
     }
     assert {group["rate_factor"] for group in optimizer.param_groups if group.get("matrices")} == {3.0}
+    for kind, decay in (("muon", None), ("normuon", 0.95)):
+        groups = build_optimizer(model, OptimizerSettings(kind, 0.01)).param_groups
+        assert [(of["row_decay"], of["rate_factor"]) for of in groups if of.get("matrices")] == [(decay, 1.0)]
     assert all(group["trust_ratio"] for group in optimizer.param_groups)
 
 
