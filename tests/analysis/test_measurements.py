@@ -292,6 +292,7 @@ def test_the_headline_has_the_bleu_of_every_test_set() -> None:
     headline = [(measure.task, measure.metric) for measure in SUMMARY.headline() if measure.suite == "translation"]
     assert headline == [("other_domain", "bleu"), ("test", "bleu")]
     assert direction("bleu") == direction("alc_chrf") == 1
+    assert direction("perplexity_of_words") == direction("loss_nats") == -1 and direction("parameters") == 0
 
 
 def test_a_tokenizer_decides_what_numbers_per_token_compare_with_and_not_scores_of_translations(tmp_path: Path) -> None:

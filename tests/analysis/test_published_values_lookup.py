@@ -74,6 +74,21 @@ def test_of_two_printings_the_one_with_more_digits_counts(numbers: list[Publishe
     assert not found["span", "glue", "hans", "accuracy_percent"].comparable
 
 
+def test_of_equal_digits_the_later_table_counts_and_any_table_before_the_text(numbers: list[PublishedNumber]) -> None:
+    (row, *_) = [one for one in numbers if (one.row, one.task) == ("elc_bert_base_zero", "phenomenon_average")]
+    tables = [replace(row, table=table, value=value) for table, value in (("text", 1.0), ("3", 2.0), ("12", 3.0))]
+    for known in (tables, tables[::-1]):
+        (found,) = for_experiment(known, "elc_bert", row.track, {"ours": row.row}).values()
+        assert (found.mean, found.source) == (3.0, "ELC-BERT Table 12")
+
+
+def test_a_change_of_a_number_that_does_not_compare_does_not_compare(numbers: list[PublishedNumber]) -> None:
+    rows = {"ours": "ltg_bert_base_post_norm"}
+    apart = [replace(one, comparable=False, note="other data") if MINUS not in one.metric else one for one in numbers]
+    key = ("ours", "glue", "glue_mnli", "accuracy_percent")
+    assert [for_experiment(known, "ltg_bert", "", rows)[key].comparable for known in (numbers, apart)] == [True, False]
+
+
 def test_an_ablation_printed_as_a_change_is_added_to_its_reference(numbers: list[PublishedNumber]) -> None:
     rows = {"ours": "ltg_bert_base_post_norm", "again": "ltg_bert_base_absolute_positions"}
     found = for_experiment(numbers, "ltg_bert", "", rows)

@@ -290,6 +290,22 @@ def test_a_development_score_is_per_label_and_per_pair_over_all_batches() -> Non
         assert found.score(engine) == pytest.approx(scores | {"development_pair_accuracy": 3 / 5})
 
 
+def test_development_sequences_are_drawn_from_the_whole_text() -> None:
+    class Many(Recorded):
+        def __len__(self) -> int:
+            return 1000
+
+        def batch(self, seed: int, epoch: int, indices: Any) -> dict[str, torch.Tensor]:
+            return {"input_ids": torch.tensor(indices)}
+
+    examples: Any = Many()
+    batches = DevelopmentSet(examples, 100, 30, SINGLE_PROCESS).batches
+    chosen = torch.cat([batch["input_ids"] for batch in batches]).tolist()
+    assert len(batches) == 4 and len(chosen) == 100 and chosen == sorted(set(chosen))
+    # About ten of each hundred: a binomial deviation is three.
+    assert all(1 <= sum(number // 100 == part for number in chosen) <= 22 for part in range(10))
+
+
 def test_more_development_sequences_than_there_are_means_all_of_them_once(
     pretrain_slice: Factory, token_data: Any
 ) -> None:
