@@ -285,7 +285,7 @@ def test_selections_of_another_kind_are_named(tmp_path: Path, three: dict[str, M
     [
         (
             {"groups": [{"level": "span", "selections": ["a"]}, {"level": "span", "selections": ["b"]}]},
-            "a level occurs twice",
+            "expected each level only once",
         ),
         (
             {"groups": [{"level": "span", "selections": ["a"], "quotas": {"b": 1}}]},

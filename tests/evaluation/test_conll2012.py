@@ -176,7 +176,7 @@ def test_broken_rows_name_row_and_sentence(make_source, changes: dict[str, Any],
 
 
 def test_numbers_without_names_and_files_of_another_kind_are_refused(make_source) -> None:
-    with pytest.raises(EvaluationError, match="named_entities are numbers, but"):
+    with pytest.raises(EvaluationError, match="named_entities are class numbers, expected class names"):
         list(read_hub_rows(make_source({"a.parquet": parquet(HUB_SENTENCE, names=())}), "a.parquet"))
     with pytest.raises(EvaluationError, match=r"b\.parquet: not a readable Parquet file"):
         list(read_hub_rows(make_source({"b.parquet": "no"}), "b.parquet"))

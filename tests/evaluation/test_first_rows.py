@@ -84,7 +84,7 @@ def test_settings_that_fit_together_are_accepted(changes):
         ({"fields": ("a", "b", "c", "d")}, "fields"),
         ({"fields": ("Question: {question",)}, "fields"),
         ({"fields": ("{}",)}, "fields"),
-        ({"layout": "wic", "fields": (), "vocabulary": VocabularyFilter(("a",))}, "vocabulary"),
+        ({"layout": "wic", "fields": (), "vocabulary": VocabularyFilter(("a",))}, "layout"),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused_with_task_and_key(changes, key):

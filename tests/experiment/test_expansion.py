@@ -286,7 +286,7 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
     "a whole block": (
         "pretraining",
         {"sweep": [{"steps": 1}]},
-        "pretraining: a sweep is not possible here; give",
+        "pretraining: a sweep is not possible here; write",
     ),
     "fine-tuning": (
         "finetuning.protocol.learning_rates",
