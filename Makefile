@@ -45,12 +45,12 @@ run: env ## run EXPERIMENT=name and make its tables and page; CORES=n sets the n
 
 TARGET ?= results/$(EXPERIMENT)/index.html
 .PHONY: why
-why: env ## show what would run for TARGET=file (or EXPERIMENT=name), why, and what it would cost; runs nothing
+why: env ## show the jobs that would run for TARGET=file (or EXPERIMENT=name), the reasons and the cost; runs no job
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/explain.py "$(TARGET)"
 
 RULE ?=
 .PHONY: show
-show: env ## show what a job of RULE=name reads and writes, its settings and resources; of TARGET=file or EXPERIMENT=name
+show: env ## show inputs, outputs, settings and resources of a job of RULE=name, in the plan of TARGET=file or EXPERIMENT=name
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/show_rule.py "$(RULE)" "$(TARGET)"
 
 CELL ?=
@@ -59,7 +59,7 @@ trace: env ## trace CELL=model/suite/task/metric of EXPERIMENT=name back to the 
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/trace.py "results/$(EXPERIMENT)/summary.csv" --cell "$(CELL)" --verify --verify-raw
 
 .PHONY: try
-try: env ## ask the models of EXPERIMENT=name at a prompt: gaps, beginnings, two sentences to compare
+try: env ## query the models of EXPERIMENT=name at a prompt: fill gaps, continue texts, compare two sentences
 	@PYTHONPATH="$$PWD/scripts" .venv/bin/python -m hatchery try "$(EXPERIMENT)"
 
 A ?=
@@ -70,7 +70,7 @@ diff: env ## show where the experiments A=name and B=name differ: settings, and 
 
 CHECK_OPTIONS ?=
 .PHONY: cluster-check
-cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and ask Slurm whether it would take them; sends none
+cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and test whether Slurm would accept these jobs; submits no job
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
 # Tests of one folder stay in one process, because they share fixtures.
@@ -78,7 +78,7 @@ TEST_PROCESSES ?= 2
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 
 .PHONY: test
-test: env ## run all tests that need no cluster, including the slow ones that really run the workflow
+test: env ## run all tests that need no cluster, including the slow tests that run the workflow
 	@$(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m "not slurm" $(PYTEST_OPTIONS)
 
 .PHONY: test-fast
@@ -133,7 +133,7 @@ $(TRITON)/installed: requirements.lock
 	@touch $@
 
 .PHONY: test-kernels
-test-kernels: env ## test the kernels of a GPU on the CPU, by Triton's interpreter
+test-kernels: env ## test the GPU kernels on the CPU, with Triton's interpreter
 	@$(MAKE) --no-print-directory $(TRITON)/installed
 	@PYTHONPATH="$$PWD/$(TRITON)" TRITON_INTERPRET=1 $(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS) tests/modeling/test_kernels.py
 
@@ -147,7 +147,7 @@ $(MUTATION)/installed: tests/mutation/mutmut.lock
 MODULE ?=
 MINUTES ?= 15
 .PHONY: test-mutants
-test-mutants: env ## put mistakes into MODULE=package/module, one at a time, and list those that no test notices; MINUTES=15
+test-mutants: env ## put mistakes into MODULE=package/module, one at a time, and list the mistakes that no test detects; MINUTES=15
 	@$(MAKE) --no-print-directory $(MUTATION)/installed
 	@PYTHONPATH="$$PWD/$(MUTATION)" OMP_NUM_THREADS=1 PATH="$$PWD/.venv/bin:$$PATH" \
 	  python tests/mutation/run.py "$(MODULE)" --minutes "$(MINUTES)"
@@ -170,7 +170,7 @@ site: env ## build the site of the documentation: .site/html/index.html, with se
 
 BENCH_OPTIONS ?=
 .PHONY: bench-gpu
-bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with what PYTHONPATH=folder holds
+bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with the packages in PYTHONPATH=folder
 	@python=.venv/bin/python; [ -x "$$python" ] || python="$(or $(PYTHON),python3)"; \
 	  PYTHONPATH="$(PYTHONPATH)" "$$python" benchmarks/gpu.py $(BENCH_OPTIONS)
 
@@ -219,12 +219,12 @@ clean-environment: ## remove .venv
 	rm -rf .venv
 
 .PHONY: clean-caches
-clean-caches: ## remove bytecode and the caches of the tools; keeps results and .venv
+clean-caches: ## remove bytecode and the caches of tools; keeps results and .venv
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find scripts tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: clean-leftovers
-clean-leftovers: ## remove what killed jobs left behind; keeps results and trainings that can go on
+clean-leftovers: ## remove files that killed jobs left behind; keeps results and unfinished trainings
 	@python=.venv/bin/python; [ -x "$$python" ] || python=python3; "$$python" scripts/clean_leftovers.py
 
 .PHONY: clean-experiment

@@ -40,5 +40,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--experiment", required=True, help="name of an experiment or a study")
     parser.add_argument("--profile", default="slurm", help="Snakemake profile (default: slurm)")
-    parser.add_argument("snakemake", nargs="*", help="after --: further arguments of snakemake")
+    parser.add_argument("snakemake", nargs="*", help="further arguments for snakemake, after --")
     run_command(main, parser)

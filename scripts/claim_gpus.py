@@ -42,8 +42,8 @@ def _waiting(names: list[str], wanted: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gpus", type=int, required=True, help="number of GPUs of the command")
+    parser.add_argument("--gpus", type=int, required=True, help="number of GPUs that the command needs")
     parser.add_argument("--jobs-per-gpu", type=int, default=1, help="number of commands that may share a GPU")
     parser.add_argument("--locks", type=Path, help="folder of the lock files (default: in the temporary folder)")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="-- followed by the command with its arguments")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the command with its arguments, after --")
     run_command(main, parser)

@@ -1,4 +1,4 @@
-"""Estimate the cost of an experiment or a study, FLOPs, time and disk space, from its settings, without data."""
+"""Estimate FLOPs, time and disk space of an experiment or a study from its settings, without data."""
 
 import argparse
 import json

@@ -31,12 +31,12 @@ def main(arguments: argparse.Namespace) -> None:
     jobs.learn_names(dict.fromkeys(part for name in known for part in project.members(name)))
     print(reasons_text(by_rule(planned, jobs, arguments.project), arguments.full))
     costs = planned_costs(planned, jobs)
-    print(planned_cost_text(costs, jobs) if costs else "Nothing would be pretrained.\n", end="")
+    print(planned_cost_text(costs, jobs) if costs else "No model would be pretrained.\n", end="")
     trained = dict.fromkeys(one.experiment for one in costs)
     for line in endless_trainings(trained, Resources(jobs), retries_of()):
         print(f"note: on the cluster, {line}")
     if missing := missing_sources(jobs.project, [job.wildcards["source"] for job in planned if job.rule == REGISTER]):
-        print("\nMissing raw data; without it, no job would start:")
+        print("\nMissing raw data, without which no job would start:")
         print("\n".join(f"- {line}" for line in missing))
 
 
@@ -44,7 +44,7 @@ if __name__ == "__main__":
     # If the reader closes the pipe, as `head` does, the program ends without a message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="+", help="files in results/, as for snakemake")
-    parser.add_argument("--full", action="store_true", help="show every change, in full length")
+    parser.add_argument("targets", nargs="+", help="files in results/, named as for snakemake")
+    parser.add_argument("--full", action="store_true", help="show all changes, without shortening their texts")
     parser.add_argument("--project", type=Path, default=Path(), help="the folder with Snakefile, config/ and results/")
     run_command(main, parser)

@@ -29,12 +29,12 @@ if __name__ == "__main__":
     parser.add_argument(
         "--layer-weighting",
         metavar="VARIANT",
-        help="biased, zero or normalized; needed for ELC-BERT, because its variants have equal tensor names",
+        help="variant of ELC-BERT: biased, zero or normalized; needed because these variants have equal tensor names",
     )
     parser.add_argument(
         "--position-head-layout",
         choices=LAYOUTS,
-        help="the code that trained LTG-BERT: bnc (also for the wrapper of the released checkpoints) or babylm",
+        help="the code that trained LTG-BERT: babylm or bnc (bnc also for released checkpoints with a wrapper)",
     )
     parser.add_argument("--output", type=Path, required=True, help="path of the manifest, next to the model")
     run_command(main, parser)

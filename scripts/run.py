@@ -28,6 +28,8 @@ if __name__ == "__main__":
     # call, lose the signal during an import, and ignore it in background processes of shell scripts.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", help="name of the stage, a file in a folder `stages` of scripts/hatchery/")
-    parser.add_argument("given", nargs="*", metavar="JSON", help="arguments as a JSON object, or a file with one")
+    parser.add_argument("stage", help="name of the stage: the name of a file in a folder `stages` of scripts/hatchery/")
+    parser.add_argument(
+        "given", nargs="*", metavar="JSON", help="arguments: a JSON object, or a file that contains a JSON object"
+    )
     run_command(main, parser)

@@ -110,12 +110,15 @@ if __name__ == "__main__":
     parser.add_argument("summary", type=Path, help="results/<experiment>/summary.csv")
     parser.add_argument("--row", type=int, help="number of the row, counted from 1")
     parser.add_argument(
-        "--cell", default="", metavar="/".join(SELECTORS), help="values of these columns; the last ones may be omitted"
+        "--cell",
+        default="",
+        metavar="/".join(SELECTORS),
+        help="values of these columns; the last values may be omitted",
     )
     for column in SELECTORS:
         parser.add_argument(f"--{column}", help=f"value of the column `{column}`")
     parser.add_argument("--full", action="store_true", help="print all settings, outputs, measures and raw files")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a tree")
+    parser.add_argument("--json", action="store_true", help="print the chain as JSON instead of a tree")
     parser.add_argument("--verify", action="store_true", help="compare the outputs of all stages with their checksums")
     parser.add_argument("--verify-raw", action="store_true", help="compare the raw files with their checksums")
     parser.add_argument("--project", type=Path, default=Path(), help="the folder with results/ and resources/")

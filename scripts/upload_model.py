@@ -27,8 +27,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", help="an experiment with the key `hub` and exported models")
+    parser.add_argument("experiment", help="name of an experiment with the key `hub` and exported models")
     parser.add_argument("run", help="run and seed, the name of a folder in results/<experiment>/export/")
-    parser.add_argument("--upload", action="store_true", help="upload the files; otherwise, they are only listed")
+    parser.add_argument(
+        "--upload", action="store_true", help="upload the files; without this option, the files are only listed"
+    )
     parser.add_argument("--project", type=Path, default=Path(), help="the folder with config/ and results/")
     run_command(main, parser)

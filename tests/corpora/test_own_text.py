@@ -229,7 +229,8 @@ def test_what_was_assumed_and_what_was_not_read_is_told(tmp_path: Path, capsys: 
     # The corpus does not depend on what lies beside its files.
     assert not (tmp_path / "out/rejected.csv").read_text().splitlines()[1:]
     said = capsys.readouterr().err
-    assert "read as (assumed.csv): 20 x line or paragraph whose broken encoding was repaired, 1 x lines kept" in said
+    repaired = "20 x line or paragraph whose broken encoding was repaired"
+    assert f"assumptions about the text (assumed.csv): {repaired}, 1 x lines kept" in said
     assert "source 'mine': files not read: 2 x .docx, 1 x no ending" in said
     # Whoever says which files are read, and what lines are, is told nothing.
     convert(root, tmp_path / "said", options={"files": "*.md", "sentences": "line", "cleaning": "none"}, split=NO_SPLIT)

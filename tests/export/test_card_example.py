@@ -58,7 +58,7 @@ def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretrai
     mask = "<mask>" if variant == "roberta_tied" else "[MASK]"
     assert json.dumps(examples[0].given.replace(GAP, mask)) in example(card)
     assert examples[0].original in card.split("## Use")[1]
-    assert "sentences of the corpus's development text, without one word" in card
+    assert "sentences of the corpus's development text with one word left out" in card
     monkeypatch.chdir(tmp_path / "out")
     exec(compile(example(card), "card", "exec"), {})
     # Version 4 of `transformers` imports DeepSpeed, which says on the same stream what it found.

@@ -59,7 +59,7 @@ def test_a_run_leaves_a_complete_verified_output_and_no_run_folder(uninterrupted
 def test_a_run_says_how_often_it_reads_its_text(make_command: Make) -> None:
     command = make_command(steps=25, batch_size=128, long=None, evaluation_sequences=0)
     (line,) = [line for line in command.finish().splitlines() if "epochs" in line]
-    found = re.fullmatch(r"output: 25 steps are (\d\.\d\d) epochs of the ([\d,]+) sequences of its text", line)
+    found = re.fullmatch(r"output: 25 steps are (\d\.\d\d) epochs of the ([\d,]+) training sequences", line)
     assert found, line
     epochs, sequences = float(found[1]), int(found[2].replace(",", ""))
     assert epochs == pytest.approx(25 * 128 / sequences, abs=0.005) and epochs > 2

@@ -189,7 +189,7 @@ def test_a_sink_that_fails_is_given_up_and_training_goes_on(tmp_path: Path, caps
     telemetry.close()
     assert (
         capsys.readouterr().err
-        == "warning: the sink broken is closed and receives no more metrics: OSError: no space left\n"
+        == "warning: the tracker broken is closed and receives no more metrics: OSError: no space left\n"
     )
     assert len(rows(tmp_path / METRICS_FILE)) == 2
 

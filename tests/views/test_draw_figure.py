@@ -307,7 +307,9 @@ def test_models_of_experiments_that_were_not_evaluated_so_are_not_among_those_th
     assert settings.looks(["c"])["c"] == model_styles(["a", "b", "c"], settings.style)["c"]
     curves = json.loads(Jobs(project).settings("draw_figure", experiment="both", figure="learning_curves"))
     assert curves["left_out"] > 100 and curves["without"] == []
-    assert list(remarks(FigureSettings("both", (), without=("a", "b")))) == ["without these evaluations: a, b"]
+    assert list(remarks(FigureSettings("both", (), without=("a", "b")))) == [
+        "experiments without these evaluations: a, b"
+    ]
 
 
 def test_many_models_of_a_grid_are_told_apart_by_their_sets(

@@ -124,7 +124,7 @@ def test_every_registered_figure_shows_numbers_of_its_tables_in_their_unit(
     assert unit in labels
     for axes in shown.axes:
         texts = [text.get_text() for text in axes.texts]
-        assert not {"no measurements", "see the tables for why"} & set(texts), labels
+        assert not {"no measurements", "the tables state the reason"} & set(texts), labels
         assert not axes.axison or axes.lines or axes.patches or axes.collections or axes.images, labels
     common = rounded(places(shown)) & rounded(numbers(tables))
     assert common, "no number of the tables is in the figure"

@@ -221,4 +221,4 @@ def test_models_behind_masks_of_their_own_share_no_panel(experiment: Any, settin
     points = {run.model: run for run in settings.runs if settings.swept[run.model].values["hidden_dropout_prob"] == 0.0}
     few = replace(settings, runs=tuple(run for run in settings.runs if run.model in points))
     (alone,) = draw(few, experiment.tables()).axes
-    assert not alone.lines and "no two models compare" in alone.get_title(loc="left")
+    assert not alone.lines and "no two models are comparable" in alone.get_title(loc="left")

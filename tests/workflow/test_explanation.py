@@ -167,7 +167,7 @@ def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, jobs: Job
     assert [cause.text for cause, _ in entry.causes] == [
         "its arguments changed",
         "its rule's command in workflow/ changed",
-        "other input files than before",
+        "its list of input files changed",
     ]
 
 
@@ -248,13 +248,13 @@ def test_make_why_prints_what_would_run_why_and_what_it_would_cost(tiny: Path) -
         result = explain(tiny, CORPUS)
     assert (result.returncode, result.stdout) == (
         0,
-        "convert_corpus  1 job  split.development_fraction: 0.2 -> 0.3\n\nNothing would be pretrained.\n",
+        "convert_corpus  1 job  split.development_fraction: 0.2 -> 0.3\n\nNo model would be pretrained.\n",
     )
     result = explain(tiny, "results/tiny/summary.csv")
     assert result.returncode == 0, result.stderr
     lines = {line.split()[0]: line for line in result.stdout.splitlines() if line}
     assert "convert_corpus" not in lines
-    assert lines["pretrain"].split(maxsplit=3)[1:] == ["4", "jobs", "not there yet"]
+    assert lines["pretrain"].split(maxsplit=3)[1:] == ["4", "jobs", "its output is missing"]
     models = re.findall(r"^\| tiny/(\S+)", result.stdout, flags=re.MULTILINE)
     assert sorted(model.partition("-s")[0] for model in models) == ["elc_bert", "ltg_bert", "random", "roberta"]
     result = explain(tiny, "results/tinny/summary.csv")

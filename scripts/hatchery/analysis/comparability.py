@@ -22,8 +22,9 @@ from hatchery.evaluation.basis import (
 BETWEEN_TWO = "between two trained models each"
 """End of a heading above differences between models with one pretraining seed each."""
 ONE_SEED = (
-    "A model with one pretraining seed is one trained model: a difference is a difference between two trained models "
-    "and not bold, because the result of another seed is unknown. A claim about models needs several pretraining "
+    "A model with one pretraining seed is one trained model. A difference is then a difference between two trained "
+    "models, and is not bold, because the results of other seeds are unknown. A claim about models needs several "
+    "pretraining "
     "seeds."
 )
 

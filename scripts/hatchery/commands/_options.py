@@ -15,11 +15,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[DeviceName, typer.Option(help="auto uses a GPU if there is one.")]
 Architecture = Annotated[
     Literal["masked", "causal", "encoder_decoder"] | None,
-    typer.Option(help="Needed for a public model whose config.json does not determine it.", show_default=False),
+    typer.Option(
+        help="Architecture of a public model; needed if its config.json does not determine the architecture.",
+        show_default=False,
+    ),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.", show_default=False),
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting; this option may be repeated.", show_default=False),
 ]
 Project = Annotated[Path, typer.Option(help="The folder with config/ and results/.", show_default="here")]
 

@@ -15,7 +15,7 @@ def command(
     project: Project = Path(),
     json: AsJson = False,
 ) -> None:
-    """Compare two experiments: settings and scores that differ.
+    """Show settings and scores in which two experiments differ.
 
     hatchery compare strict strict_small
     """

@@ -17,7 +17,7 @@ def command(
     model: Model,
     suite: Annotated[str, typer.Option(help=SUITE_HELP, show_default=False)],
     data: Annotated[
-        Path | None, typer.Option(help="The suite's data; by default, as in config.yaml.", show_default=False)
+        Path | None, typer.Option(help="Path of the suite's data; by default, from config.yaml.", show_default=False)
     ] = None,
     set: Set = None,
     architecture: Architecture = None,

@@ -12,7 +12,9 @@ def command(
     stage: Annotated[str, typer.Argument(help="Name of a stage, such as draw_figure.", show_default=False)],
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME=VALUE...", help="Such as experiment=demo.", show_default=False),
+        typer.Argument(
+            metavar="NAME=VALUE...", help="Wildcards of the job, such as experiment=demo.", show_default=False
+        ),
     ],
     into: Annotated[
         Path | None, typer.Option(help="Run the job, and write its outputs into this folder.", show_default=False)

@@ -23,7 +23,7 @@ def command(
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Number of optimiser steps.", show_default=False)] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Minutes of training, instead of steps.", show_default=False)
+        float | None, typer.Option(help="Duration of the training in minutes, instead of --steps.", show_default=False)
     ] = None,
     objective: Annotated[str, typer.Option(help="The objective: masked, causal or hybrid.")] = "masked",
     batch_size: Annotated[int, typer.Option(help="Number of sequences per step.")] = 32,
@@ -38,7 +38,7 @@ def command(
 
     --set accepts the arguments of hatchery.train (docs/python.md), such as --set 'optimizer={learning_rate: 0.001}'.
 
-    Ctrl-C saves a checkpoint; the same command continues from there.
+    Ctrl-C saves a checkpoint; the same command then continues from this checkpoint.
     """
     import sys
 
@@ -63,4 +63,4 @@ def command(
     else:
         numbers = [f"{name} {last[name]:.4g}" for name in ("loss", "development_loss") if last.get(name) is not None]
         print(f"{folder}: {', '.join([f'{made.curve.height:,} steps', *numbers])}")
-        print(f"to try it: hatchery try {folder}")
+        print(f"to query the model: hatchery try {folder}")

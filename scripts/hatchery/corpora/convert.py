@@ -215,11 +215,16 @@ def _merge(
                 progress.update(table.num_rows)
         for name, rejections in corpus.rejections.items():
             if corpus.assumed[name]:
-                progress.note(f"source {name!r}: read as (assumed.csv): {_most_frequent(corpus.assumed[name])}")
+                progress.note(
+                    f"source {name!r}: assumptions about the text (assumed.csv): {_most_frequent(corpus.assumed[name])}"
+                )
             if documents_by_source[name] and rejections.counts:
-                progress.note(f"source {name!r}: left out (rejected.csv): {_most_frequent(rejections.counts)}")
+                progress.note(f"source {name!r}: text left out (rejected.csv): {_most_frequent(rejections.counts)}")
             if note := duplicates_note(corpus.duplicates, name):
-                progress.note(f"source {name!r}: {note} ({DUPLICATES}; `duplicates` of the corpus leaves them out)")
+                progress.note(
+                    f"source {name!r}: {note} ({DUPLICATES}; the key `duplicates` of the corpus can exclude "
+                    "repeated text)"
+                )
             if not documents_by_source[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")

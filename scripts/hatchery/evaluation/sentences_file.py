@@ -48,20 +48,21 @@ class Wording:
 
 WORDINGS = {
     "fill": Wording(
-        "Some short sentences of the corpus's {}, without one word, and the most probable subwords there.",
+        "Some short sentences of the corpus's {} with one word left out, and the most probable subwords at its "
+        "position.",
         "sentence",
         "left out",
         ("most probable", "second", "third"),
     ),
     "continue": Wording(
         "Beginnings of some short sentences of the corpus's {}, and the model's continuations until a paragraph ends: "
-        "with the most probable token each time, and with tokens drawn once with a fixed seed.",
+        "one continuation of the most probable tokens, and one of tokens drawn with a fixed seed.",
         "beginning",
         "the corpus goes on",
         ("most probable", "drawn"),
     ),
     "translate": Wording(
-        "Some short sentences of the corpus's {}, and their translations there and by the model.",
+        "Some short sentences of the corpus's {}, with their translations in the corpus and by the model.",
         "sentence",
         "the corpus",
         ("the model",),

@@ -119,7 +119,7 @@ class RunParts:
         smallest = self.objective.smallest_batch(examples, plan.smallest_batch)
         require_shares(smallest, settings.batch_size, self.topology.world_size)
         epochs = epochs_of(self.objective, examples, plan)
-        self.say(f"{settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text")
+        self.say(f"{settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} training sequences")
         return BatchLoader(batches, options.workers, pin_memory=device.type == "cuda"), examples
 
     def watchers(self, model: LanguageModel | OwnModel, marks: Collection[int]) -> tuple[Watcher, ...]:

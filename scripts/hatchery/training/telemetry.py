@@ -118,7 +118,7 @@ class Sinks:
                 del self._sinks[name]
                 reason = f"{type(error).__name__}: {first_line(error)}"
                 print(
-                    f"warning: the sink {name} is closed and receives no more metrics: {reason}",
+                    f"warning: the tracker {name} is closed and receives no more metrics: {reason}",
                     file=sys.stderr,
                     flush=True,
                 )

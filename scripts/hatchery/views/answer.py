@@ -93,7 +93,7 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     if not names or len(names) > MOST_NAMED:
         return []
     does = "does" if len(names) == 1 else "do"
-    return [f"{listed(names)} {does} no better than a blind guess on any average with a known guess."]
+    return [f"{listed(names)} {does} no better than a blind guess on any average whose blind guess is known."]
 
 
 def _few(measures: Sequence[str]) -> str:

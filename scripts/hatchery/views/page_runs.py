@@ -89,7 +89,7 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
     # Below one minute, two significant digits are shown, for tiny models.
     listed = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
-    return listed and f"Training time of our models in minutes, all attempts together: {listed}"
+    return listed and f"Training time of our models in minutes, over all attempts, averaged over seeds: {listed}"
 
 
 def _day(text: str | None) -> date | None:

@@ -113,6 +113,6 @@ class ScoreTables:
             return ""
         shown = f"the first {ROWS_SHOWN} of " if count > ROWS_SHOWN else "all "
         return (
-            f"The experiment has {count:,} models. Averages are shown for {shown}them, single tasks for the first "
-            f"{MODELS_OF_MANY}; summary.csv contains every number of every model."
+            f"The experiment has {count:,} models. Averages are shown for {shown}these models, and single tasks are "
+            f"shown for the first {MODELS_OF_MANY}; summary.csv contains every number of every model."
         )

@@ -47,10 +47,11 @@ def selection_markdown(settings: SweepSettings, sweep: Sweep) -> str:
         f"Bold: the size chosen for each type. **Final choice: {final.type}, {final.size:,}** (highest "
         f"`{settings.choose_by}` among the chosen sizes).",
         "",
-        f"Word-split ratio, fertility and unknown tokens: {facts.sequences:,} sequences with {facts.sample_words:,} "
-        f"space-separated words, drawn with seed {settings.seed}. ESMS: {facts.reference_words} words with "
-        f"{facts.reference_morphemes} morphemes ({facts.morphemes}). The word-split ratio is measured on words in "
-        "isolation, fertility in running text. Published values were measured on the papers' corpora and word lists.",
+        f"Word-split ratio, fertility and unknown tokens are measured on {facts.sequences:,} sequences with "
+        f"{facts.sample_words:,} space-separated words, drawn with seed {settings.seed}. ESMS is measured on "
+        f"{facts.reference_words} words with {facts.reference_morphemes} morphemes ({facts.morphemes}). The "
+        "word-split ratio is measured on words in isolation, and fertility in running text. Published values were "
+        "measured on the papers' corpora and word lists.",
     ]
     if search is not None and settings.frequency_search is not None:
         lines += ["", *_search_lines(settings, search)]

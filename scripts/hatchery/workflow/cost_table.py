@@ -161,8 +161,8 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         f"Time is FLOPs / (devices x peak x MFU); the peak is {_peak(costs, plan)}. The column `mfu` of a run's log "
         "contains the measured MFU; set `cluster.planned_mfu` to this value.",
         "For comparison: LTG-BERT base ("
-        f"{published.parameters:,} parameters, {scaled(published.tokens)} tokens, {power(published.flops)} FLOPs by "
-        f"6 N D) took {published.devices} dies of MI250X {rough_duration(published.seconds)}, an MFU of "
+        f"{published.parameters:,} parameters, {scaled(published.tokens)} tokens, {power(published.flops)} FLOPs by 6 "
+        f"N D) took {rough_duration(published.seconds)} on {published.devices} dies of MI250X, an MFU of "
         f"{percent(published.mfu)}.",
         "A checkpoint contains parameters, their average if there is one, and two moments of the optimiser in fp32. "
         f"During the run, the run folder contains {_kept(settings)}, and the checkpoint that is being written.",
@@ -171,7 +171,7 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         notes.append(
             f"{_names(translating)} learn to translate: batch_size is in target tokens, and sources are assumed to "
             "be as long as targets. Tokens are source and target tokens, FLOPs are those of encoder and decoder, and "
-            "6 N D counts only one side. Beam search on development pairs and test sets is not included."
+            "6 N D counts only the tokens of one side. Beam search on development pairs and test sets is not included."
         )
     if continued := [run for run in settings.runs if run.pretraining.get("initialise_from")]:
         notes.append(f"{_names(continued)} start from a trained model, whose steps, tokens and FLOPs are not included.")

@@ -82,13 +82,13 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
     # A missing output needs no further reason. But if a setting has changed, a result stored by digest has another path
     # and is always missing, so only the changed settings are reported.
     if reason.missing_output:
-        return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "not there yet")]
+        return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "its output is missing")]
     updated = sorted(reason.updated_input - reason.updated_input_run)
     causes += [Cause("input", f"changed input {_general(name, job)}") for name in _some(updated)]
     if reason.input_changed:
-        causes.append(Cause("input", "other input files than before"))
+        causes.append(Cause("input", "its list of input files changed"))
     if reason.incomplete_output:
-        causes.append(Cause("missing", "left unfinished by an interrupted run"))
+        causes.append(Cause("missing", "an interrupted run left its output unfinished"))
     before = {makers.get(name, "another job") for name in reason.updated_input_run}
     causes += [Cause("after", f"after {rule}") for rule in sorted(before)]
     if reason.forced:

@@ -86,4 +86,4 @@ def test_without_two_models_of_one_name_the_page_says_what_to_do(averaged: Study
     alone = replace(averaged, runs=tuple(run for run in averaged.runs if run.model.startswith("one/")))
     nothing = found(alone)
     assert (list(nothing.rows), list(nothing.tables)) == ([], [])
-    assert "Set `against` to the model for comparison." in nothing.notes[0]
+    assert "Set `against` to the model with which all" in nothing.notes[0]

@@ -173,7 +173,7 @@ def test_a_difference_that_one_seed_of_several_makes_is_not_bold(tmp_path: Path)
         accuracies = 100 * np.array([[text.count("c") / 80 for text in of.values()] for of in (models, runs)])
         assert row["deviation_over_seeds"] == pytest.approx(np.sqrt(accuracies.var(axis=1, ddof=1).sum()), abs=1e-4)
     notes = " ".join(found.notes)
-    assert "one seed may cause it" in notes and "one trained model" not in notes
+    assert "one seed may cause the difference" in notes and "one trained model" not in notes
 
 
 def test_the_answer_names_who_is_ahead_by_how_much_and_who_does_not_differ(tmp_path: Path) -> None:
@@ -188,8 +188,8 @@ def test_the_answer_names_who_is_ahead_by_how_much_and_who_does_not_differ(tmp_p
     ]
     single = {name: text for name, text in runs.items() if name.endswith("-s1")}
     assert judged_by(tmp_path / "single", {"own": single}, against="a").answer == [
-        f"{model}, rate 1 and a, rate 1 differ as trained on own (50.0 and 100.0, corrected p < 0.001; "
-        "one pretraining seed alone)."
+        f"{model}, rate 1 and a, rate 1 differ as trained models on own (50.0 and 100.0, corrected p < 0.001; "
+        "only one pretraining seed)."
         for model in "bc"
     ]
 
@@ -242,7 +242,9 @@ def test_the_table_has_a_group_for_each_suite_labels_and_says_what_the_test_is_o
         *("b, rate 1 against a, rate 1", "33.3", "66.7", "-33.3", "-86.7 to +20.0", "0", "1", "1.000", "1.000")
     ]
     notes = " ".join(found.notes)
-    assert "over pairs, given these trained models" in notes and "for the 2 comparisons here (Holm)" in notes
+    assert (
+        "to other pairs, but not to other trainings" in notes and "for the 2 comparisons in this table (Holm)" in notes
+    )
     assert "seeds, a pair counts" not in notes and "one trained model" in notes
 
 
@@ -319,7 +321,7 @@ def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
     # Larger than its deviation and beyond chance, but for the runs that failed.
     assert abs(row["difference"]) > row["deviation_over_runs"] and row["p_corrected"] < 0.001
     assert (row["failed"], row["against_failed"], row["difference_without_failed"]) == (4, 0, 0)
-    assert not cell.bold and cell.remark == "4 failed" and "Where runs failed" in notes
+    assert not cell.bold and cell.remark == "4 failed" and "If runs failed" in notes
     row, cell, notes = line("worse", {**fallen, "1": worse}, two=["2", "3"])
     assert cell.bold and row["difference_without_failed"] == pytest.approx(-100 / 6, abs=1e-4)
     # Without the failed runs, 100 and 83.33 with either pretraining seed: the larger deviation, that over runs, counts.
@@ -333,7 +335,7 @@ def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
     assert row["difference_without_failed"] == pytest.approx(100 / 12, abs=1e-4)
     assert row["deviation_without_failed"] == pytest.approx(100 / 6 / 3**0.5, abs=1e-4)
     row, cell, notes = line("sound", fallen)
-    assert cell.bold and cell.remark == "" and "Where runs failed" not in notes
+    assert cell.bold and cell.remark == "" and "If runs failed" not in notes
 
 
 def test_a_suite_without_right_answers_is_not_tested(tmp_path: Path) -> None:

@@ -22,22 +22,22 @@ OTHER_DATA = "*"
 """Appended to numbers that were not measured on the official data."""
 OTHER = f"this experiment; {OTHER_DATA} not the official data, not comparable with published rows"
 NONE_OFFICIAL = (
-    "No part is measured on the official data of 2026 (all rows, by its rules), so no published rows are shown."
+    "No part is measured on all rows of the official data of 2026 by the rules of 2026, so no published rows are shown."
 )
 MEAN, WITHOUT = "mean", "mean_with_aoa_0"
 NOTES = (
-    "Scores of different years, and of different versions of the pipeline, are not comparable: EWoK, entity "
-    "tracking, ties, the pooling of fine-tuning and AoA changed between April and July 2026.",
+    "Scores of different years, and of different versions of the pipeline, are not comparable: the rules for EWoK, "
+    "entity tracking, ties, pooling in fine-tuning and AoA changed between April and July 2026.",
     "± is half of the 95 % interval of the mean over pretraining seeds (Student's t); with one seed, there is no "
-    "interval. Between seeds, entity tracking differs by 6 to 9 points, RTE and WSC (139 and 52 rows) by 4 to 12, "
-    "overall means by 1 to 2.",
+    "interval. Between seeds, scores of entity tracking differ by 6 to 9 points, scores of RTE (139 rows) and WSC (52 "
+    "rows) differ by 4 to 12 points, and overall means differ by 1 to 2 points.",
     "EWoK is near chance for most models of this size: in 13 % of its items, neither concept occurs in the training "
     "text. In 22 of BLiMP's 67 paradigms, the sentences of a pair differ only in word order, so the treatment of "
     "ties changes a score.",
-    "AoA is a correlation over few words, 0 if it is not significant, and the server uses the submitted value "
-    "unchanged. Most of the highest published rows have AoA 0, so two means are shown: with the measured AoA, and "
-    "with AoA 0.",
-    "A missing part counts 0 in a mean. The epoch of a GLUE model is chosen on the test rows.",
+    "AoA is a correlation over few words; a correlation that is not significant counts as 0. The server uses the "
+    "submitted value unchanged. Most of the highest published rows have AoA 0, so two means are shown: a mean with "
+    "the measured AoA, and a mean with AoA 0.",
+    "A missing part counts as 0 in a mean. The epoch of a GLUE model is chosen on the test rows.",
 )
 
 

@@ -25,15 +25,15 @@ from hatchery.settings.fields import NotEmpty
 from hatchery.sums import plain_sum
 
 NOTES = (
-    "A missing part counts 0 in every mean. A mean has a fixed number of parts: 6, 7 and 6 zero-shot parts for "
+    "A missing part counts as 0 in every mean. A mean has a fixed number of parts: 6, 7 and 6 zero-shot parts for "
     "English, Dutch and Mandarin (both tasks of GlobalPIQA are one part), and 8, 8 and 9 fine-tuning parts. The "
     "overall score is the mean of the three languages.",
     "It is inferred that a language's score weights all its parts equally. The server also scores Hanzi and reading "
     "times.",
     "Means of zero-shot tasks weight all pairs equally, and a tie of k texts counts 1/k; the strict tracks weight "
-    "all paradigms equally, so the number of BLiMP is different in these tracks.",
-    "Fine-tuning chooses the epoch on the scored rows. Whether the errors of the official trainer are included is in "
-    "the settings of each task.",
+    "all paradigms equally, so the tracks report different scores for BLiMP.",
+    "Fine-tuning chooses the epoch on the scored rows. The settings of each task state whether the errors of the "
+    "official trainer are included.",
 )
 OVERALL, MEAN = "overall", "mean"
 

@@ -63,15 +63,18 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
             lines: list[list[Content]] = [[str(row["measure"]), *_cells(row)] for row in compared]
             groups.append(Group(lines, f"{labels[model]} against {labels[reference]}"))
     columns = [Column("measure", words=True), Column("this"), Column("the other"), Column("difference")]
-    notes = ["Mean ± standard deviation over runs. The deviation of a difference is the root of the sum of squares."]
+    notes = [
+        "Mean ± standard deviation over runs. The deviation of a difference is the root of the sum of the two "
+        "squared deviations."
+    ]
     single = [row["seeds"] < 2 or row["against_seeds"] < 2 for row in rows]
     title = f"Differences of averages, {BETWEEN_TWO}" if single and all(single) else "Differences of averages"
     notes += [ONE_SEED] if any(single) else []
     notes += not_compared({str(row["measure"]): different for row in rows if (different := differing(_bases(row)))})
     if not groups:
         notes = [
-            "No models were compared, because no model has the name of a model of the first experiment. Set "
-            "`against` to the model for comparison."
+            "No models were compared, because the other experiments have no model with the name of a model of the "
+            "first experiment. Set `against` to the model with which all other models are compared."
         ]
     return Findings(rows, [Table(columns, groups, title)] if groups else [], notes)
 

@@ -161,7 +161,7 @@ def _notes(settings: CorpusSizesSettings, printed: Sequence["PublishedSize"]) ->
     if settings.published and not printed:
         notes.append(f"No size of {settings.published!r} is published.")
     if printed:
-        notes.append("Printed numbers are multiplied out; the paper rounds most of them to millions.")
+        notes.append("Printed numbers are shown in full; the paper rounds most numbers to millions.")
     return notes
 
 

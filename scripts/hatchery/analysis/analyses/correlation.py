@@ -344,7 +344,8 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
         )
     if settings.paper:
         notes.append(
-            "The printed p values do not fit the stated number of models; most of the printed points are not tabulated."
+            "The printed p values do not fit the stated number of models. The paper tabulates only some of the "
+            "plotted points."
         )
     return notes
 

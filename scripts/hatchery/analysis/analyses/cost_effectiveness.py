@@ -277,17 +277,20 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
         "ICER: perplexity of the next smaller model minus the perplexity of the model, divided by the difference of "
         "their FLOPs per training sequence in 1e9. A positive ICER is a reduction of perplexity. The two models "
         "differ in a single size.",
-        f"Ours: {split} perplexity, mean over seeds; FLOPs: {COUNT_NAMES[settings.flops]}.",
+        f"Our models: {split} perplexity, mean over seeds; FLOPs: {COUNT_NAMES[settings.flops]}.",
     ]
     if settings.sets:
-        notes.append(f"Ours are compared within {', '.join(name.replace('_', '-') for name in settings.sets)}.")
+        notes.append(
+            f"Our models are only compared within {', '.join(name.replace('_', '-') for name in settings.sets)}."
+        )
     if not any_rows:
         notes.append("No two models of the study differ in only one size.")
     if settings.paper:
         notes.append(
-            "Published logs: the perplexities that the authors logged, before rounding, and FLOPs of their code without"
-            " the projection; these give all printed values. Their perplexity counts padding, ours does not. The last"
-            " steps of H, L and E compare an untied with a tied model."
+            "Published logs: the perplexities that the authors logged, before rounding, and FLOPs by their code "
+            "without the projection. All printed values follow from these numbers. The perplexity of the authors "
+            "counts padding; our perplexity does not. The last steps of H, L and E compare an untied model with a "
+            "tied model."
         )
     return notes
 

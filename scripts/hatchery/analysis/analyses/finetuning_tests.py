@@ -42,9 +42,9 @@ NOUNS = Nouns(
     items="rows",
     runs="runs",
     runs_of="runs",
-    what="Share of the scored rows that are answered correctly, in percent, regardless of the task's main metric, over "
-    "all runs with an answer: pretraining seeds, fine-tuning seeds and learning rates.",
-    nothing="No two models were fine-tuned on the same task whose answers are correct or wrong row by row.",
+    what="Percentage of the scored rows that are answered correctly, regardless of the task's main metric. All runs "
+    "with an answer count: all pretraining seeds, fine-tuning seeds and learning rates.",
+    nothing="No two models were fine-tuned on the same task with answers that are correct or wrong row by row.",
 )
 
 
@@ -55,7 +55,7 @@ def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
     judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
     answered = {task: read_answers(models, _read, NOUNS.items) for task, models in judged.items()}
     others = ", ".join(task for task in found if task not in judged)
-    left_out = [f"Not tested, because answers are not correct or wrong row by row: {others}."] if others else []
+    left_out = [f"Not tested, because their answers are not correct or wrong row by row: {others}."] if others else []
     return findings(settings, study, answered, NOUNS, left_out)
 
 

@@ -34,7 +34,7 @@ NOUNS = Nouns(
     items="pairs",
     runs="seeds",
     runs_of="pretraining seeds",
-    what="Accuracy in percent over all pairs of a suite, with equal weights; a tie is wrong.",
+    what="Accuracy in percent over all pairs of a suite. All pairs have equal weights, and a tie counts as wrong.",
     nothing="No two models judged the same minimal pairs.",
 )
 

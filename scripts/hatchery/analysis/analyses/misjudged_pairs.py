@@ -258,10 +258,11 @@ def _notes(
     if biased:
         shown = f"; the {PARADIGMS_SHOWN} farthest from a half are shown" if len(biased) > PARADIGMS_SHOWN else ""
         notes += [
-            f"{len(biased)} of {len(paradigms)} paradigms are biased{shown}: an untrained model knows no grammar. If "
-            "it judges far more or fewer than half of the pairs correctly, or if the shorter sentence is the good "
-            "sentence in far more or fewer than half of the pairs, the sentences of a pair can be distinguished "
-            "without grammar. In these paradigms, 50 % is not chance: compare trained models with the untrained one.",
+            f"{len(biased)} of {len(paradigms)} paradigms are biased{shown}. In a biased paradigm, the sentences of a "
+            "pair can be distinguished without grammar: an untrained model, which knows no grammar, judges far more "
+            "or fewer than half of the pairs correctly, or the shorter sentence is the good sentence in far more or "
+            "fewer than half of the pairs. In these paradigms, 50 % is not chance: compare trained models with the "
+            "untrained model.",
             "The score of a sentence is a sum over its tokens, so a model without knowledge prefers the shorter "
             "sentence.",
         ]
@@ -273,9 +274,10 @@ def _notes(
         notes.append("There is no untrained model, so biases are found only from the lengths of the sentences.")
     if pairs:
         notes.append(
-            f"Of the misjudged pairs, at most {OF_ONE_PARADIGM} of a paradigm and {PAIRS_SHOWN} of a suite are shown: "
-            "the pairs that most models misjudge, and among these the pairs with the largest margin of the bad "
-            f"sentence. `numbers.csv` has up to {PAIRS_LISTED:,} of each suite, `scores.parquet` of each model all."
+            f"At most {OF_ONE_PARADIGM} misjudged pairs of a paradigm and {PAIRS_SHOWN} of a suite are shown: the "
+            f"pairs that most models misjudge, and among these the pairs with the largest margin of the bad sentence. "
+            f"`numbers.csv` contains up to {PAIRS_LISTED:,} misjudged pairs of each suite; `scores.parquet` of each "
+            "model contains all pairs."
         )
     return notes
 

@@ -135,7 +135,7 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
         if any(row["model"] == model for row in rows)
     ]
     notes += not_compared(apart)
-    return Findings(rows, [Table(columns, groups, "What each switch changes")] if groups else [], notes)
+    return Findings(rows, [Table(columns, groups, "Effect of each switch")] if groups else [], notes)
 
 
 def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:

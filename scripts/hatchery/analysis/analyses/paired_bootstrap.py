@@ -40,10 +40,12 @@ def compare(settings: BootstrapSettings, study: Study) -> Findings:
         for run in dict.fromkeys(row["run"] for row in rows)
     ]
     notes = [
-        f"Points. The sentences of a test set were drawn with replacement {settings.samples:,} times, the same ones "
-        f"for both models: a run and the run `{settings.against}` of the same experiment and pretraining seed. The "
+        f"Points. A run is compared with the run `{settings.against}` of the same experiment and pretraining seed. "
+        f"The sentences of a test set were drawn with replacement {settings.samples:,} times, with the same draws for "
+        "both runs. The "
         "interval contains 95 % of the differences; p is the probability of a difference at least this large by "
-        "chance alone, computed as in sacreBLEU. Neither knows of other seeds of training."
+        "chance alone, computed as in sacreBLEU. Neither the interval nor p includes the variation between training "
+        "seeds."
     ]
     return Findings(
         rows, [Table(columns, groups, f"Differences on the test sentences, {BETWEEN_TWO}")] if groups else [], notes

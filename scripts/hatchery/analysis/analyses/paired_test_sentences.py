@@ -83,8 +83,8 @@ def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: 
             if row in beyond:
                 continue
             first, second = (labels.get(row[key], row[key]) for key in ("model", "against"))
-            verb = "differ as trained" if row["p_corrected"] < BEYOND_CHANCE else "do not differ beyond chance"
-            seeds = "; one pretraining seed alone" if has_single(row) else ""
+            verb = "differ as trained models" if row["p_corrected"] < BEYOND_CHANCE else "do not differ beyond chance"
+            seeds = "; only one pretraining seed" if has_single(row) else ""
             both = [summarised_text(row[key]) for key in ("accuracy_percent", "against_accuracy_percent")]
             sentences.append(
                 f"{first} and {second} {verb} on {readable(items)} ({' and '.join(both)}, "
@@ -103,26 +103,28 @@ def notes_of(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
     counts = [row[key] for row in rows for key in (nouns.runs, f"against_{nouns.runs}")]
     several = (
         f"For a model with several {nouns.runs_of}, a {item} counts with the share of {nouns.runs} that answer it "
-        f"correctly, and the model with the larger share wins the {item}. The deviation after a difference is the "
-        f"root of the sum of squares of the known deviations over {nouns.runs}. A difference that is not larger than "
-        f"its deviation is not bold, whatever its p, because one {nouns.runs.removesuffix('s')} may cause it."
+        f"correctly, and the model with the larger share wins the {item}. The deviation of a difference is the root "
+        f"of the sum of squares of the known deviations over {nouns.runs}. A difference that is not larger than "
+        f"its deviation is not bold, whatever its p, because one {nouns.runs.removesuffix('s')} may cause the "
+        "difference."
     )
     failed = (
-        "Where runs failed (one answer for every row, or none better than chance), a difference is bold only if it is "
-        "also larger than its deviation without these runs, in the same direction."
+        "If runs failed (one answer for every row, or answers no better than chance), a difference is bold only if, "
+        "without these runs, it has the same direction and is also larger than its deviation."
     )
     return [
         nouns.what,
-        f"{nouns.items.capitalize()} won: the first model answers them correctly and the second does not; "
-        f"{nouns.items} lost: the reverse.",
+        f"{nouns.items.capitalize()} won: only the first model answers these {nouns.items} correctly; "
+        f"{nouns.items} lost: only the second model answers these {nouns.items} correctly.",
         *([several] if max(counts) > 1 else []),
         *([failed] if any(row.get("failed") or row.get("against_failed") for row in rows) else []),
-        f"p: the probability of a difference at least this large if, on every {item}, only chance decided which of "
-        f"the two models is which (exact; McNemar's test). Corrected: for the {len(rows)} "
-        f"comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold if the corrected p is below "
-        f"{BEYOND_CHANCE:g}, beyond the noise of the choice of the {nouns.items}, and where both models have several "
-        "pretraining seeds.",
-        f"The test is over {nouns.items}, given these trained models. The test assumes independent {nouns.items}; if "
+        f"p: the probability of a difference at least this large if, on every {item}, chance decided which of the two "
+        f"models gave which answer (exact; McNemar's test). Corrected p: corrected for the {len(rows)} "
+        f"comparison{'s' if len(rows) > 1 else ''} in this table (Holm). A difference is bold if the corrected p is "
+        f"below {BEYOND_CHANCE:g}, so that the choice of the {nouns.items} does not explain the difference, and if "
+        "both models have several pretraining seeds.",
+        f"The test generalises to other {nouns.items}, but not to other trainings of the models. The test assumes "
+        f"independent {nouns.items}; if "
         f"many {nouns.items} are made from one template, p is too small.",
         *([ONE_SEED] if any(map(has_single, rows)) else []),
     ]

@@ -148,7 +148,7 @@ def findings(
     rows = [row | {"p_corrected": round(p_value, 6)} for row, p_value in zip(rows, corrected, strict=True)]
     if not rows:
         return Findings(notes=[nouns.nothing, *left_out])
-    numbers = ("accuracy of the first", "of the second", "difference", "95 % interval")
+    numbers = ("accuracy of the first", "accuracy of the second", "difference", "95 % interval")
     headings = (*numbers, f"{nouns.items} won", f"{nouns.items} lost", "p", "p, corrected")
     columns = [Column("models", words=True), *map(Column, headings)]
     labels = labels_of(study.runs)
@@ -227,7 +227,7 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> li
 
     model, against = (labels.get(row[key], row[key]) for key in ("model", "against"))
     over_runs = row[f"deviation_over_{nouns.runs}"]
-    said = (("failed", "failed"), ("against_failed", "of the other failed"))
+    said = (("failed", "failed"), ("against_failed", "of the other model failed"))
     failed = [f"{row[key]} {text}" for key, text in said if row.get(key)]
     deviation = "" if over_runs is None else f"{over_runs:.1f}"
     return [

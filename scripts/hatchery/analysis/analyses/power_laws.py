@@ -184,7 +184,8 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]],
         "The loss of a model is the mean over its seeds.",
         f"Intervals: models are drawn with replacement {settings.draws:,} times, with all of their evaluations, and"
         " each draw has its own compute-optimal points. A dash means that there are too few points or models.",
-        f"Gain: decrease of the Bayesian information criterion with two laws; above {DECISIVE:g} counts as a break.",
+        f"Gain: decrease of the Bayesian information criterion with two laws; a gain above {DECISIVE:g} counts as a "
+        "break.",
     ]
     if not clouds[OURS] and not apart:
         notes.append("The study has no development losses of trained models yet.")
@@ -192,7 +193,7 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]],
         notes.append(
             f"Published curves: {len({point.model for point in clouds[LOGGED]})} runs in the history of the authors'"
             " repository (January 2023), FLOPs by their code, tokens with padding, losses that count padding as labels."
-            " Their coefficients cannot be compared with ours; exponents can."
+            " Their exponents can be compared with ours, but their coefficients cannot."
         )
     return notes
 

@@ -238,8 +238,8 @@ def _notes(settings: PublishedTableSettings) -> list[str]:
     costs = any(_measure(_place(column)) == COST for column in settings.columns)
     flops = f" Our FLOPs (1e15): {COUNT_NAMES[settings.flops]}." if costs else ""
     notes = [
-        "Printed rows are from the paper. Below each printed row are our models that replicate it, as means over "
-        f"seeds.{flops} A dash marks a number that is not printed or not measured.",
+        "Printed rows are from the paper. Below each printed row are our models that replicate this row, as means "
+        f"over seeds.{flops} A dash marks a number that is not printed or not measured.",
     ]
     if settings.minus:
         notes.append(f"The row {settings.minus!r} shows scores; all other rows show differences from this row.")
@@ -253,7 +253,7 @@ def _notes(settings: PublishedTableSettings) -> list[str]:
 
 
 ANALYSIS = Analysis(
-    title="Beside a table of the paper",
+    title="Our models next to a table of the paper",
     version=1,
     settings=PublishedTableSettings,
     run=analyse,

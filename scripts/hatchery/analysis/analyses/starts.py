@@ -74,8 +74,8 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     notes = [
         "Points, mean \u00b1 standard error over seeds; `alc` is the area under the learning curve of development "
         "text over the first steps, divided by the number of these steps, which the row states. Differences are to "
-        f"`{settings.against}` of the same experiment, with the root of the sum of the squared standard errors. The "
-        "paper prints no numbers to compare them with."
+        f"`{settings.against}` of the same experiment; their standard error is the root of the sum of the two squared "
+        "standard errors. The paper prints no numbers for comparison."
     ]
     shown = {f"{labels[key[0]]}, {key[2]}, {key[3]}": different[key] for key in sorted(different) if key[0] in models}
     notes += not_compared(shown)

@@ -90,7 +90,7 @@ def _notes(rows: list[dict[str, str]], any_printed: bool) -> list[str]:
         "morphemes, gives other numbers."
     )
     if any_printed:
-        notes.append("Printed values are those of the paper, on its corpus and its list of morphemes.")
+        notes.append("Printed values are from the paper, measured on the paper's corpus and list of morphemes.")
     return notes
 
 

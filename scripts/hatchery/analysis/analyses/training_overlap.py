@@ -51,7 +51,7 @@ def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
     # Experiments of a study may share a corpus, which is then read once.
     read = {path: sentences_in(path, wanted) for path in dict.fromkeys(corpora.values())}
     rows = [_row(name, suite, each, read[path]) for name, path in corpora.items() for suite, each in pairs.items()]
-    header = ("suite", "pairs", "good sentence in the training text", "bad sentence", "good sentence alone")
+    header = ("suite", "pairs", "good sentence in the training text", "bad sentence", "only the good sentence")
     several = len(corpora) > 1
     shown = table(
         (*(["experiment"] if several else []), *header),

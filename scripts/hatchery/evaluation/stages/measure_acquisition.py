@@ -94,7 +94,8 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
     evaluation=Evaluation(
         place=37,
         title="Age of acquisition",
-        note="Correlation times 100 of the ages at which children and models acquire words; 0 if p is above 0.1 or if "
+        note="Correlation, multiplied by 100, of the ages at which children and models acquire words; 0 if p is above "
+        "0.1 or if "
         "fewer than three words remain.",
         asked=acquisition_asked,
         rows=acquisition_rows,

@@ -87,7 +87,8 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
     evaluation=Evaluation(
         place=36,
         title="Reading times",
-        note="Percent of the variance that word length, frequency and context length leave unexplained; chance is 0.",
+        note="Surprisal explains this percentage of the variance that word length, frequency and context length leave "
+        "unexplained; chance is 0.",
         asked=lambda experiment, run: () if experiment.reading is None else ONCE,
         rows=reading_rows,
         data=DataCheck(settings=ReadingSettings, reads=times_read, check=check_times),

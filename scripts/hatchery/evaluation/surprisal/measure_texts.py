@@ -162,12 +162,12 @@ def rare_characters_note(rare: Mapping[str, int]) -> str:
     )
     more = f" and {len(order) - MOST_NAMED:,} more" if len(order) > MOST_NAMED else ""
     ways = [way for way in ("minimal", "full") if any(_changes(way, character) for character in order)]
-    remedy = (
-        f"; if the model's corpus was cleaned, `cleaning: {' or '.join(ways)}` cleans your texts alike" if ways else ""
-    )
+    way = " or ".join(ways)
+    remedy = f"; if the model's corpus was cleaned, `cleaning: {way}` cleans your texts in the same way" if ways else ""
     return (
-        f"words have characters without a token in the model's vocabulary ({named}{more}): text like its training text "
-        f"has them rarely or never, and the surprisal of these words says little (column `in_bytes`){remedy}"
+        f"words have characters without a token in the model's vocabulary ({named}{more}): these characters are rare "
+        f"or absent in the model's training text, so the surprisal of these words means little (column "
+        f"`in_bytes`){remedy}"
     )
 
 

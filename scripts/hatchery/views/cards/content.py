@@ -37,7 +37,8 @@ SIZE_NOTE = (
 SUBWORD_NOTE = " Subwords are the tokens into which the tokenizer splits the text."
 VOCABULARY_NOTE = (
     "A running word is a whitespace-separated word in lower case, without the punctuation, symbols and control "
-    "characters at its ends. Pieces of only such characters, and the markers [UNK] and [TAB], are not counted. Types "
+    "characters at its ends. Pieces that consist only of these characters, and the markers [UNK] and [TAB], are not "
+    "counted. Types "
     "are different words, hapaxes are types that occur once. All splits are counted together."
 )
 
@@ -130,7 +131,7 @@ def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> 
         return Section(title, [given])
     note = (
         "The difference is our number minus the published number, in percent of the published number. Papers print "
-        "rounded numbers, so a small difference may only come from rounding."
+        "rounded numbers, so a small difference may result from rounding alone."
     )
     return Section(title, [note], tables=[comparison_table(compared)])
 
@@ -193,9 +194,9 @@ def assumed_section(assumed: Sequence[Assumed]) -> Section:
 
 
 RULES = {
-    "adjusted": "Adjusted words, which budgets, checkpoints and tracks count: bytes (UTF-8) over 5.43 times the byte "
-    "premium of the language.",
-    "jieba": "Words of jieba 0.42.1, which budgets, checkpoints and tracks count.",
+    "adjusted": "Budgets, checkpoints and tracks count adjusted words: the number of bytes (UTF-8) divided by 5.43 "
+    "times the byte premium of the language.",
+    "jieba": "Budgets, checkpoints and tracks count words as split by jieba 0.42.1.",
 }
 
 

@@ -57,8 +57,8 @@ FIGURE = Declaration(
     title="Linguistic bias",
     needs=("ambiguous_tasks",),
     version=1,
-    caption="Linguistic Bias Score of every run on the ambiguous tasks of MSGS: +1 follows the linguistic feature, "
-    "and -1 follows the surface feature.",
+    caption="Linguistic Bias Score of every run on the ambiguous tasks of MSGS: at +1 a model follows the linguistic "
+    "feature, and at -1 it follows the surface feature.",
     explanation="""
 After Figure 2 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 

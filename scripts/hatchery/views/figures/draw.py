@@ -31,4 +31,4 @@ def remarks(settings: FigureSettings) -> Iterator[str]:
     if settings.left_out:
         yield f"{settings.left_out:,} more models are not drawn: see summary.csv"
     if settings.without:
-        yield f"without these evaluations: {', '.join(settings.without)}"
+        yield f"experiments without these evaluations: {', '.join(settings.without)}"

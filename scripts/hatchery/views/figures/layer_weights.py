@@ -26,9 +26,8 @@ FIGURE = Declaration(
     title="Layer weights",
     needs=("layer_weights",),
     version=1,
-    caption="Learned layer weights: the share with which each layer reads the outputs of the layers before it, "
-    "times the number of these outputs, so that 1 is an equal share; a plain transformer adds all outputs with weight "
-    "1.",
+    caption="Learned layer weights: the weights that each layer gives to the outputs of earlier layers, times the "
+    "number of these outputs, so that 1 is an equal share. A plain transformer adds all outputs with weight 1.",
     explanation="""
 After Figure 1 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 

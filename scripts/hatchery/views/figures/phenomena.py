@@ -66,7 +66,7 @@ count as wrong. With several pretraining seeds, the bar is the mean over seeds a
 deviation (the legend gives the number of seeds). With one seed, the whisker is the 95 % interval of its accuracy over
 the choice of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend. The average below
 the phenomena weights all phenomena of a suite equally. The paradigm average, which weights all paradigms equally, is
-drawn if the paper prints it.
+drawn if the paper prints this average.
 
 Chance is the accuracy of a guess that does not see the items: the mean over items of 1 / (number of candidates), which
 is 50 % for pairs. If chance differs between phenomena, each phenomenon has its own line. For a suite without correct

@@ -38,8 +38,8 @@ FIGURE = Declaration(
     needs=("reading_times", "runs"),
     version=1,
     caption="Gain in log-likelihood per word when a model's surprisals are added to a regression of reading times, "
-    "against the perplexity of the model on the texts that were read, and against the number of words that it had "
-    "seen; means over pretraining seeds, with their deviation as a band (for a single seed, the 95 % interval over "
+    "against the perplexity of the model on the texts that were read, and against the number of words that the model "
+    "had seen; means over pretraining seeds, with their deviation as a band (for a single seed, the 95 % interval over "
     "readers).",
     explanation="""
 A row of panels shows a table of reading times, or one response of a table with several responses. A point is a finished

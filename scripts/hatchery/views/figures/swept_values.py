@@ -129,7 +129,7 @@ def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
     """
     kept = [panel for panel in panels if not panel.apart or sum(map(len, panel.lines.values())) > 1]
     names = list(dict.fromkeys(panel.title.partition("\n")[0] for panel in panels))
-    return kept if kept or not panels else [SweptPanel(f"{', '.join(names)}: no two models compare", "", {})]
+    return kept if kept or not panels else [SweptPanel(f"{', '.join(names)}: no two models are comparable", "", {})]
 
 
 def published_values(known: PublishedMarks) -> Values:
@@ -315,7 +315,7 @@ def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], 
     axes.set_title("\n".join([name, *(wrapped(part, width, size) for part in rest)]), loc="left")
     axes.set_xlabel(panel.axis)
     if not panel.lines:
-        no_measurements(axes, "see the tables for why")
+        no_measurements(axes, "the tables state the reason")
         return
     ordered = sorted({place for points in panel.lines.values() for place, _, _ in points})
     every = [mean for points in panel.lines.values() for _, mean, _ in points]

@@ -150,7 +150,7 @@ AVERAGE_DEVIATION = (
     " deviation of the average"
 )
 FAILED = (
-    "(1 failed): one of the n runs failed (it predicted only one class, has MCC 0, or constant output); as in the"
+    "(1 failed): one of the n runs failed (it predicted only one class, or has MCC 0 or constant output); as in the"
     " papers, mean and deviation include its number (summary.csv also has the mean without failed runs). (1 without a"
     " number): a run in addition to the n runs diverged and is in no mean. For an average, n is the smallest number of"
     " runs of a task, and failed runs and runs without a number are counted over all tasks"
@@ -180,7 +180,10 @@ def score_notes(
     if any(value.failures_text for value in values):
         notes.append(FAILED)
     if layout.change_from:
-        notes.append("The first row is absolute; other rows are changes from it, with their own deviation")
+        notes.append(
+            "The first row shows scores; all other rows show changes from the first row, with the deviation "
+            "of their own scores"
+        )
     # The displayed digits are compared, so numbers that look equal count as equal.
     where = "the table" if layout.best_over == "table" else "its block"
     among = "rows" if layout.models == "columns" else "columns"

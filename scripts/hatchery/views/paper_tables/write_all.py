@@ -177,7 +177,8 @@ def _table(
 
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
     """Return the texts of the files that contain all tables, by file name."""
-    heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} next to them"
+    paper = PAPERS[settings.published.paper]
+    heading = f"The tables of the {paper} paper, with the numbers of {settings.experiment} next to the printed numbers"
 
     missing = f"Tables that were not written, because the experiment has no numbers for them: {', '.join(without)}."
     blocks = [f"# {heading}", *(markdown_table(table, 2).rstrip("\n") for table in tables)]
