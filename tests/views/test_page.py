@@ -89,7 +89,7 @@ def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_
     assert "61.0 n=1 published 70.0 ± 0.5: below" in words
     assert "70.2 ± 1.2 n=4, 2 failed (71.5 without) published 70.0: within" in words
     assert "58.0 n=1 published 60.0: not comparable" in words
-    assert "Of the 3 numbers that have a published counterpart: 1 within, 1 below, 1 not comparable." in words
+    assert "Verdicts on the 3 numbers that have a published counterpart: 1 within, 1 below, 1 not comparable." in words
     assert "Imported models: roberta" in words
 
 
@@ -342,7 +342,7 @@ def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Sit
     text = site.write([*tasks, *averages])
     assert len(text) < 1_000_000
     words = read_page(site.page).text
-    assert "The experiment has 250 models. Averages are shown for the first 200 of them" in words
+    assert "The experiment has 250 models. Averages are shown for the first 200 of these models" in words
     assert "glue; the first 500 of 3,500" in words
     assert text.count('<th scope="row">m199</th>') == 1
     assert "more numbers of summary.csv are not on this page" in read_page(site.results / "provenance.html").text
