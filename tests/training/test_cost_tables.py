@@ -48,7 +48,7 @@ def test_the_page_names_device_mfu_total_and_the_published_yardstick(pretrain_sl
     assert "Planned for 4 x a100 at an MFU of 30 %." in page
     assert "| all, one after another |" in page
     assert "312 TFLOP/s in bf16" in page
-    assert "took 128 dies of MI250X 8 h 13 min, an MFU of 10.7 %" in page
+    assert "took 8 h 13 min on 128 dies of MI250X, an MFU of 10.7 %" in page
     assert "Evaluations are not included" in page
     assert cost_markdown(settings, estimate(settings)) == page
 

@@ -24,8 +24,7 @@ BETWEEN_TWO = "between two trained models each"
 ONE_SEED = (
     "A model with one pretraining seed is one trained model. A difference is then a difference between two trained "
     "models, and is not bold, because the results of other seeds are unknown. A claim about models needs several "
-    "pretraining "
-    "seeds."
+    "pretraining seeds."
 )
 
 _REASONS = {

@@ -107,9 +107,8 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
         seconds, path = next(iter(ahead.values()))
         yield StaleLine(
             f"{path}: its modification time is {rough_duration(seconds)} ahead of this machine's clock, so Snakemake "
-            "may wrongly consider files with such a time up to date; to make these files again, give the same "
-            "command with "
-            f"--forcerun {' '.join(ahead)}",
+            "may wrongly consider files with such a time up to date; to make these files again, give the same command "
+            f"with --forcerun {' '.join(ahead)}",
             False,
         )
 

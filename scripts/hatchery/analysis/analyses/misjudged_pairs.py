@@ -275,7 +275,7 @@ def _notes(
     if pairs:
         notes.append(
             f"At most {OF_ONE_PARADIGM} misjudged pairs of a paradigm and {PAIRS_SHOWN} of a suite are shown: the "
-            f"pairs that most models misjudge, and among these the pairs with the largest margin of the bad sentence. "
+            "pairs that most models misjudge, and among these the pairs with the largest margin of the bad sentence. "
             f"`numbers.csv` contains up to {PAIRS_LISTED:,} misjudged pairs of each suite; `scores.parquet` of each "
             "model contains all pairs."
         )

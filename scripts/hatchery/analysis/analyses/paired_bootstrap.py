@@ -42,10 +42,9 @@ def compare(settings: BootstrapSettings, study: Study) -> Findings:
     notes = [
         f"Points. A run is compared with the run `{settings.against}` of the same experiment and pretraining seed. "
         f"The sentences of a test set were drawn with replacement {settings.samples:,} times, with the same draws for "
-        "both runs. The "
-        "interval contains 95 % of the differences; p is the probability of a difference at least this large by "
-        "chance alone, computed as in sacreBLEU. Neither the interval nor p includes the variation between training "
-        "seeds."
+        "both runs. The interval contains 95 % of the differences; p is the probability of a difference at least this "
+        "large by chance alone, computed as in sacreBLEU. Neither the interval nor p includes the variation between "
+        "training seeds."
     ]
     return Findings(
         rows, [Table(columns, groups, f"Differences on the test sentences, {BETWEEN_TWO}")] if groups else [], notes

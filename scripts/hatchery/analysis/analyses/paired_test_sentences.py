@@ -124,7 +124,6 @@ def notes_of(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
         f"below {BEYOND_CHANCE:g}, so that the choice of the {nouns.items} does not explain the difference, and if "
         "both models have several pretraining seeds.",
         f"The test generalises to other {nouns.items}, but not to other trainings of the models. The test assumes "
-        f"independent {nouns.items}; if "
-        f"many {nouns.items} are made from one template, p is too small.",
+        f"independent {nouns.items}; if many {nouns.items} are made from one template, p is too small.",
         *([ONE_SEED] if any(map(has_single, rows)) else []),
     ]

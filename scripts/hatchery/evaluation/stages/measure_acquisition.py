@@ -95,8 +95,7 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
         place=37,
         title="Age of acquisition",
         note="Correlation, multiplied by 100, of the ages at which children and models acquire words; 0 if p is above "
-        "0.1 or if "
-        "fewer than three words remain.",
+        "0.1 or if fewer than three words remain.",
         asked=acquisition_asked,
         rows=acquisition_rows,
         data=DataCheck(settings=AcquisitionSettings, reads=ages_read, check=check_ages),

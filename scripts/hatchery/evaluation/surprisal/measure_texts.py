@@ -166,7 +166,7 @@ def rare_characters_note(rare: Mapping[str, int]) -> str:
     remedy = f"; if the model's corpus was cleaned, `cleaning: {way}` cleans your texts in the same way" if ways else ""
     return (
         f"words have characters without a token in the model's vocabulary ({named}{more}): these characters are rare "
-        f"or absent in the model's training text, so the surprisal of these words means little (column "
+        "or absent in the model's training text, so the surprisal of these words means little (column "
         f"`in_bytes`){remedy}"
     )
 

@@ -38,8 +38,7 @@ SUBWORD_NOTE = " Subwords are the tokens into which the tokenizer splits the tex
 VOCABULARY_NOTE = (
     "A running word is a whitespace-separated word in lower case, without the punctuation, symbols and control "
     "characters at its ends. Pieces that consist only of these characters, and the markers [UNK] and [TAB], are not "
-    "counted. Types "
-    "are different words, hapaxes are types that occur once. All splits are counted together."
+    "counted. Types are different words, hapaxes are types that occur once. All splits are counted together."
 )
 
 
