@@ -53,7 +53,8 @@ def endless_trainings(experiments: Iterable[str], resources: Resources, retries:
             longest = f"at most {limit} minutes" if limit is not None else f"{cluster.pretraining_minutes} minutes"
             yield (
                 f"{experiment}: the training {run} is planned to take {rough_duration(seconds)}, in {pieces} pieces of "
-                f"{longest}, but retries: {retries} allows {retries + 1}, so it cannot finish; raise the limit, or "
+                f"{longest}, but retries: {retries} allows {retries + 1} pieces, so the training cannot finish; raise "
+                "the limit, or "
                 f"run snakemake with --retries {pieces} (or set this in the profile)"
             )
 

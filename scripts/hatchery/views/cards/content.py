@@ -173,7 +173,7 @@ def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
     ]
     header = ("source", "running words", "types", "hapaxes", "hapaxes, % of types")
     top = [(name, ", ".join(f"{word}\u00a0({n:,})" for word, n in found.top)) for name, found in facts.items()]
-    stopped = "" if all(found.complete for found in facts.values()) else " Stopped: measured only on the first words."
+    stopped = "" if all(found.complete for found in facts.values()) else " Stopped: only the first words are counted."
     return Section(
         "Vocabulary",
         [VOCABULARY_NOTE + stopped],
