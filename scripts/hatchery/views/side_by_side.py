@@ -113,7 +113,7 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
         notes += [ONE_SEED] if single else []
         notes += not_compared(incomparable)
         notes += (
-            [f"{left_out} differences within noise are not shown; ALL=1 shows all differences."] if left_out else []
+            [f"Differences within noise are not shown: {left_out}; ALL=1 shows these differences."] if left_out else []
         )
         notes += _only_on_one_side(experiments, [score.models for score in scores])
     groups = [group for group in (settings, numbers) if group.rows]
