@@ -86,7 +86,7 @@ def test_the_table_of_the_reduced_vocabulary_paper_says_what_its_experiments_do(
     assert told["peak rate on unfiltered text"] == f"{scientific(rate)} for all ten models"
     tasks = {task: project.protocol_of(constrained, task) for task in project.experiment(constrained).finetuning.tasks}
     assert {told["warm-up of fine-tuning"]} == {
-        f"{protocol.warmup_fraction:.0%}".replace("%", " %") for protocol in tasks.values()
+        f"{protocol.warmup_fraction:.0%}".replace("%", " % of the steps") for protocol in tasks.values()
     }
     for rate, names in (("2e-5", ("mnli", "qqp")), ("6e-5", ("qnli", "sst2")), ("2e-4", ("cola", "wnli"))):
         assert rate in told["peak rate of fine-tuning"]

@@ -139,7 +139,7 @@ def test_a_changed_setting_is_told_from_the_manifest_even_where_snakemake_names_
         "after encode_corpus": 3,
     }
     lines = reasons_text(entries).splitlines()
-    assert lines[0].split() == ["encode_corpus", "1", "job", "not", "there", "yet"]
+    assert lines[0].split() == ["encode_corpus", "1", "job", "its", "output", "is", "missing"]
     assert f"batch_size: 1 -> {batch_size} (2 of 3)" in lines[1]
     assert lines[1].endswith("after encode_corpus")
 
