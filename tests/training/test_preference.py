@@ -81,7 +81,7 @@ class Pairs:
         return objective.terms(output, batch), self.examples.counted(batch)
 
     def log_probabilities(self, pair: int, side: int) -> np.ndarray:
-        """Of the tokens of a text and of its end, by the softmax at the position before each."""
+        """Return the log-probability of each token of a text and of its end, from the softmax at the position before."""
         prompt, chosen, rejected = SIZES[pair]
         ids = self.collection.document(pair).ids.tolist()
         text = (ids[prompt : prompt + chosen], ids[prompt + chosen :])[side]
@@ -204,7 +204,7 @@ CHANGES: dict[str, Any] = {
 
 
 class Data:
-    """Pairs of JSON Lines files after conversion and encoding."""
+    """A corpus of preference pairs, converted from JSON Lines files and encoded."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ def rows_of(model: Manifest) -> list[dict[str, float]]:
 
 
 def log_probabilities(model: LanguageModel, tokenizer: Tokenizer, prompt: str, text: str) -> np.ndarray:
-    """Of the tokens of a text, its paragraph and its end after a prompt."""
+    """Return the log-probability of each token of a text, its paragraph token and its end token after a prompt."""
     special = SPECIAL_SETS["babylm"].ids
     before, after = (list(ids) for ids in tokenizer.encode_sentences([prompt, text]))
     ids = [special["[CLS]"], *before, *after, special["[PAR]"], special["[SEP]"]]

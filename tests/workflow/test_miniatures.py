@@ -85,7 +85,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     for experiment, runs in RUNS.items():
         path = folder / f"config/experiments/{experiment}.yaml"
         block = yaml.safe_load(path.read_text(encoding="utf-8"))
-        # That all of them can be planned is a test of its own.
+        # Another test (`test_dry_runs`) plans all runs of the experiment.
         assert len(block["runs"]) > len(runs)
         block["runs"] = {run: block["runs"][run] for run in runs}
         block["pretraining"] |= FEWER_STEPS.get(experiment, {})

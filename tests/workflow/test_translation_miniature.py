@@ -13,7 +13,8 @@ pytestmark = pytest.mark.slow
 
 STUDY, EXPERIMENT = "natural_bias_demo", "natural_bias_mini"
 STARTS = {"no_bias": 1, "zero": 2, "unigram": 2}
-# The starts alone must have learned, and two of them have differences within a seed.
+# Only the models of `STARTS` must learn, so all other models get few steps. Two of these starts keep two seeds, because
+# `paired_bootstrap` compares models of the same seed.
 FEWER_STEPS = {
     "no_bias: {model: nmt_demo, seeds: [0, 1],": "no_bias: {model: nmt_demo, seeds: [0],",
     "pretraining: {output_bias: {kind: unigram, counts: larger_corpus,": (
