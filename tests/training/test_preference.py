@@ -81,7 +81,7 @@ class Pairs:
         return objective.terms(output, batch), self.examples.counted(batch)
 
     def log_probabilities(self, pair: int, side: int) -> np.ndarray:
-        """Return the log-probability of each token of a text and of its end, from the softmax at the position before."""
+        """Return the log-probability of each token of a text and of its end, given the tokens before."""
         prompt, chosen, rejected = SIZES[pair]
         ids = self.collection.document(pair).ids.tolist()
         text = (ids[prompt : prompt + chosen], ids[prompt + chosen :])[side]

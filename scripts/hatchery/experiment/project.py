@@ -24,7 +24,7 @@ from hatchery.experiment.given_settings import Given, place_of
 from hatchery.experiment.kinds import FILES, BaselineFile, MainFile, ReadingTableFile, SuiteFile, TaskFile
 from hatchery.experiment.milestones import chain_of_marks, milestones_of, own_marks, suite_batches
 from hatchery.experiment.paper_tables import with_rows_by_name
-from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
+from hatchery.experiment.raw_inputs import LEAVE_OUT, with_named_raw_input, without_baselines
 from hatchery.experiment.seeded_run import SeededRun, of_member, runs_with_seeds
 from hatchery.experiment.sweeps import refuse_sweeps
 from hatchery.experiment.text_files import CorpusFile, SelectionFile, TokenizerFile, TokenizerSweepFile, VocabularyFile
@@ -39,7 +39,6 @@ from hatchery.typed import build, validated
 
 File = TypeVar("File")
 Value = TypeVar("Value")
-Number = TypeVar("Number", int, float)
 
 
 def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
@@ -166,7 +165,12 @@ class Project:
         # In messages, keys follow a file after a colon. A variant's place already ends in a key, so keys follow after a
         # full stop.
         made = (build if ": " in place else validated)(FILES[kind], raw, place)
-        return self._take_raw_input(name, made, place) if kind == "corpus" else made
+        if kind != "corpus":
+            return made
+        made, own = with_named_raw_input(name, made, place, self.config.data, self.folder / "config.yaml")
+        if own is not None:
+            self._raw_inputs[name] = own
+        return made
 
     def _experiment(self, name: str) -> Experiment:
         expansion, place = self.expansion(name), self.place("experiment", name)
@@ -182,29 +186,6 @@ class Project:
             raw, place = self.written.read("experiment", experiment), self.place("experiment", experiment)
             self._expansions[experiment] = write_out(experiment, raw, place)
         return self._expansions[experiment]
-
-    def _take_raw_input(self, corpus: str, block: CorpusFile, where: str) -> CorpusFile:
-        """Register the raw input that a corpus defines inline, under the corpus's name, and use this name in its
-        sources.
-        """
-        sources = () if block.sources is ABSENT else block.sources
-        own = [source for source in sources if isinstance(source.data, SourceKeys)]
-        if not own:
-            return block
-        if len(own) > 1:
-            raise ConfigError(
-                f"{where}: sources: got {len(own)} sources whose `data` has keys, expected at most one, because such "
-                f"a source has the name of the corpus, {corpus!r}; enter the other sources under `data` in "
-                f"{self.folder / 'config.yaml'}"
-            )
-        if corpus in self.config.data:
-            raise ConfigError(
-                f"{where}: sources: `data` has keys, but {self.folder / 'config.yaml'} also has a raw input called "
-                f"{corpus!r}; write `data: {corpus}` here and move the keys to {self.folder / 'config.yaml'}, or give "
-                "this file another name"
-            )
-        self._raw_inputs[corpus] = own[0].data
-        return replace(block, sources=tuple(replace(one, data=corpus) if one in own else one for one in sources))
 
     # Names -----------------------------------------------------------------------------------------------------------
 
@@ -360,14 +341,7 @@ class Project:
         unchanged.
         """
         name = self.experiment(experiment).track
-        if name is None:
-            return budget
-        track = TRACKS[name]
-        return replace(
-            budget,
-            epochs=_smaller(budget.epochs, None if track.epochs is None else float(track.epochs)),
-            corpus_words=_smaller(budget.corpus_words, track.corpus_words),
-        )
+        return budget if name is None else TRACKS[name].limited(budget)
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
         """Return the word counts at which a run saves checkpoints, without word counts that its initial model has
@@ -417,8 +391,3 @@ class Project:
                 raise
             raise ConfigError(self.expansion(name).as_in_the_file(str(error))) from None
         self.checked[kind, name] = None
-
-
-def _smaller(*limits: Number | None) -> Number | None:
-    """Return the smallest limit that is not None; None if all are None."""
-    return min((limit for limit in limits if limit is not None), default=None)

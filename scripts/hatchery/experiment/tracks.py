@@ -5,14 +5,15 @@ applies. Only the number of words in the training text is checked later, by the 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from hatchery.corpora.word_counting import WordCountName
 from hatchery.experiment.continuation import Origin, ancestors, path_of, pretraining_of, trained_before, trains
 from hatchery.experiment.distillation import taught_by, teachers_of
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
+from hatchery.training.start_settings import BudgetSettings
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 COUNTS = "a track counts all text that models, tokenizers and selections learn from"
 UNKNOWN = "expected a `run`: the training text of a folder's model is not known"
+
+Number = TypeVar("Number", int, float)
 
 TrackName = Literal["strict_small", "strict", "multilingual", "chinese"]
 
@@ -39,6 +42,12 @@ class Track:
     """Maximum number of passes over the training text. None: no limit."""
     word_count: WordCountName = "white_space"
     """Rule for counting words, for the limit of the corpus and for the limit of the training."""
+
+    def limited(self, budget: BudgetSettings) -> BudgetSettings:
+        """Return a budget whose limits do not exceed the limits of this track."""
+        epochs = None if self.epochs is None else float(self.epochs)
+        corpus_words = _smaller(budget.corpus_words, self.corpus_words)
+        return replace(budget, epochs=_smaller(budget.epochs, epochs), corpus_words=corpus_words)
 
 
 TRACKS: dict[TrackName, Track] = {
@@ -253,3 +262,8 @@ def _budgeted(project: "Project", run: Origin, key: str) -> float | None:
     budget = pretraining_of(project, run).budget
     value = None if budget is None else getattr(budget, key)
     return None if value is ABSENT else value
+
+
+def _smaller(*limits: Number | None) -> Number | None:
+    """Return the smallest limit that is not None; None if all are None."""
+    return min((limit for limit in limits if limit is not None), default=None)

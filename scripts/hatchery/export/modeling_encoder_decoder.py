@@ -12,6 +12,7 @@ from transformers import GenerationMixin
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
+from hatchery.export.adapted_weights import norm_names
 from hatchery.export.transformers_classes import (
     CACHE_FIELD,
     HatcheryConfig,
@@ -19,7 +20,6 @@ from hatchery.export.transformers_classes import (
     HubTokenCache,
     chosen,
     given_tokens,
-    norm_names,
     working_precision,
 )
 from hatchery.modeling.attention import LayerCache, none_if_all_tokens

@@ -24,6 +24,7 @@ from transformers.cache_utils import Cache
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutputWithPast, MaskedLMOutput
 
 from hatchery.errors import ModelError
+from hatchery.export.adapted_weights import norm_names, resize_output_layer, restore_tables
 from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.layer_weighting import LayerMixture
@@ -134,7 +135,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
             if hasattr(self.config, "extra_vocabulary_rows"):
                 self.config.extra_vocabulary_rows = 0
             self.word_encoder.config = self.config.architecture()
-            _resize_output_layer(getattr(self, "head", nn.Module()), old_size, new_size)
+            resize_output_layer(getattr(self, "head", nn.Module()), old_size, new_size)
         return embedding
 
     @torch.no_grad()
@@ -146,7 +147,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
         """
         deviation = math.sqrt(2 / (5 * self.config.hidden_size))
         if any(True for _ in module.buffers(recurse=False)):
-            _restore_tables(module, self.word_encoder, type(self.word_encoder)(self.config.architecture()))
+            restore_tables(module, self.word_encoder, type(self.word_encoder)(self.config.architecture()))
         elif isinstance(module, nn.ParameterList):
             for mixture in self.word_encoder.modules():
                 if isinstance(mixture, LayerMixture) and mixture.layer_weights is module:
@@ -320,11 +321,6 @@ class HubTokenCache(TokenCache):
         return kept[0][:, :, :after], kept[1][:, :, :after]
 
 
-def norm_names(model: nn.Module) -> list[str]:
-    """Return the names of the layer norms: they compute in fp32, and on the CPU their parameters must be fp32."""
-    return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
-
-
 def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[Any]:
     """Return a context of autocast to the type of the parameters if that is a half-precision type.
 
@@ -375,31 +371,3 @@ def answer(model: PreTrainedModel, kind: Any, encoded: Encoded, return_dict: boo
     """
     output = kind(**made, hidden_states=encoded.hidden_states, attentions=encoded.attentions)
     return output if chosen(model, "return_dict", return_dict) else output.to_tuple()
-
-
-@torch.no_grad()
-def _restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEncoder) -> None:
-    """Compute the tables of `module` in `encoder`, which have no values after loading, because they are not stored.
-
-    `fresh` is a newly built encoder.
-    """
-    for name, child in encoder.named_modules():
-        if child is module:
-            for key, table in fresh.get_submodule(name).named_buffers(recurse=False):
-                module.get_buffer(key).copy_(table)
-
-
-@torch.no_grad()
-def _resize_output_layer(head: nn.Module, old_size: int, new_size: int) -> None:
-    """Resize each parameter of `head` that has one row per subword to `new_size` rows.
-
-    New rows of a matrix are the mean of the old rows; new biases are the lowest old bias.
-    """
-    for module in head.modules():
-        for name, parameter in list(module.named_parameters(recurse=False)):
-            if not name.startswith("vocabulary") or parameter.shape[0] != old_size:
-                continue
-            added = parameter.mean(dim=0, keepdim=True) if parameter.ndim > 1 else parameter.min().unsqueeze(0)
-            rows = torch.cat([parameter, added.expand(max(new_size - old_size, 0), *parameter.shape[1:])])
-            resized = nn.Parameter(rows[:new_size].clone(), requires_grad=parameter.requires_grad)
-            setattr(module, name, resized)

@@ -1,0 +1,43 @@
+"""Weights of an exported model that `transformers` cannot load or resize by itself.
+
+These are the precision of layer norms, tables that are not stored, and the rows of an output layer.
+"""
+
+import torch
+from torch import nn
+
+from hatchery.modeling.encoder import LayeredEncoder
+from hatchery.modeling.norm_and_dropout import LayerNorm
+
+
+def norm_names(model: nn.Module) -> list[str]:
+    """Return the names of the layer norms: they compute in fp32, and on the CPU their parameters must be fp32."""
+    return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
+
+
+@torch.no_grad()
+def restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEncoder) -> None:
+    """Compute the tables of `module` in `encoder`, which have no values after loading, because they are not stored.
+
+    `fresh` is a newly built encoder.
+    """
+    for name, child in encoder.named_modules():
+        if child is module:
+            for key, table in fresh.get_submodule(name).named_buffers(recurse=False):
+                module.get_buffer(key).copy_(table)
+
+
+@torch.no_grad()
+def resize_output_layer(head: nn.Module, old_size: int, new_size: int) -> None:
+    """Resize each parameter of `head` that has one row per subword to `new_size` rows.
+
+    New rows of a matrix are the mean of the old rows; new biases are the lowest old bias.
+    """
+    for module in head.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            if not name.startswith("vocabulary") or parameter.shape[0] != old_size:
+                continue
+            added = parameter.mean(dim=0, keepdim=True) if parameter.ndim > 1 else parameter.min().unsqueeze(0)
+            rows = torch.cat([parameter, added.expand(max(new_size - old_size, 0), *parameter.shape[1:])])
+            resized = nn.Parameter(rows[:new_size].clone(), requires_grad=parameter.requires_grad)
+            setattr(module, name, resized)
