@@ -1,11 +1,8 @@
-"""Batches of real shards: the same in any process, ahead of time or not, and over both phases."""
+"""Batches of real shards: the same in any process and over both phases."""
 
 import json
 import math
 import shutil
-import signal
-import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,19 +10,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 import torch
+from batch_cases import OBJECTIVES, Factory, drawn, make_batches, rows
 
-from hatchery.errors import TrainingError
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training.batches import BatchLoader, StepBatch, TrainingBatches, concatenate
+from hatchery.training.batches import BatchLoader, TrainingBatches, concatenate
 from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.objective import HeldOutTerms
 from hatchery.training.objectives import objective_of
-from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.settings import pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS, Topology
 
@@ -45,49 +41,6 @@ def test_lengths_without_a_step_are_left_out(pretrain_slice: Callable[..., dict[
     assert StepPlan(pretrain_settings(pretrain_slice(steps=0))).stretches == ()
     (only,) = StepPlan(pretrain_settings(pretrain_slice(steps=5, batch_size=8, long=(0.0, 2)))).stretches
     assert (only.first_step, only.last_step, only.sequence_length) == (0, 5, 32)
-
-
-Factory = Callable[..., dict[str, Any]]
-PAD = SPECIAL_SETS["babylm"].ids["[PAD]"]
-OBJECTIVES: dict[str, dict[str, Any]] = {
-    "babylm": {},
-    "whole words": {"objective__kind": "whole_word", "objective__segments": "bnc"},
-    "packed": {"objective__segments": "packed"},
-    "document pairs": {"objective__segments": "bnc", "objective__sentence_pairs": "document"},
-    "order pairs": {"objective__sentence_pairs": "order"},
-    "padding as published": {
-        "objective__kind": "subword",
-        "objective__segments": "documents",
-        "objective__special_tokens_maskable": True,
-        "objective__padding_in_loss": True,
-        "objective__padding_attended": True,
-    },
-}
-
-
-def make_batches(settings: PretrainSettings, token_data: Any, topology: Topology, size: int | None) -> TrainingBatches:
-    shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
-    make = partial(objective_of(settings.objective).examples, shards)
-    return TrainingBatches(StepPlan(settings), settings.seed, topology, size, make)
-
-
-def rows(micro_batches: list[dict[str, torch.Tensor]]) -> list[list[Any]]:
-    """Ids, labels, mask and pair label of each sequence without its padding."""
-    found: list[list[Any]] = []
-    for batch in micro_batches:
-        for row, ids in enumerate(batch["input_ids"]):
-            tokens = ids != PAD
-            mask = batch["attention_mask"][row]
-            kept = mask[tokens] if mask.dim() == 1 else mask[tokens][:, tokens]
-            found.append([ids[tokens].tolist(), batch["labels"][row, tokens].tolist(), kept.tolist()])
-            if "pair_labels" in batch:
-                found[-1].append(int(batch["pair_labels"][row]))
-    return found
-
-
-def drawn(loader: BatchLoader, first_step: int) -> list[StepBatch]:
-    with loader.from_step(first_step) as batches:
-        return list(batches)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
@@ -342,78 +295,3 @@ def test_sequences_are_framed_padded_and_masked_with_the_ids_that_the_shards_nam
         assert ids[row, length - 1] == sep
         assert (ids[row, length:] == pad).all()
     assert (ids[batch["labels"] != UNLABELLED] == mask).float().mean() > 0.5
-
-
-def assert_equal(one: StepBatch, other: StepBatch) -> None:
-    assert (one.counted, one.tokens, one.first_sequence) == (other.counted, other.tokens, other.first_sequence)
-    assert len(one.micro_batches) == len(other.micro_batches)
-    for part, expected in zip(one.micro_batches, other.micro_batches, strict=True):
-        assert list(part) == list(expected)
-        assert all(torch.equal(part[key], expected[key]) and part[key].dtype == expected[key].dtype for key in part)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("objective", ["babylm", "packed", "order pairs"])
-def test_any_number_of_worker_processes_draws_the_batches_of_the_thread(
-    pretrain_slice: Factory, token_data: Any, objective: str, workers: int
-) -> None:
-    settings = pretrain_settings(pretrain_slice(steps=8, long=(0.5, 2), **OBJECTIVES[objective]))
-    by_thread = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3)), 1)
-    by_processes = drawn(BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, 3), workers), 1)
-    for one, other in zip(by_processes, by_thread, strict=True):
-        assert_equal(one, other)
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_who_draws_ends_with_the_block_even_in_the_middle_of_the_run(
-    pretrain_slice: Factory, token_data: Any, workers: int
-) -> None:
-    settings = pretrain_settings(pretrain_slice(steps=1000))
-    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers)
-    threads, children = threading.active_count(), set(psutil.Process().children())
-    with pytest.raises(ZeroDivisionError), loader.from_step(0) as batches:
-        next(batches)
-        started = set(psutil.Process().children()) - children
-        assert len(started) == workers and (workers or threading.active_count() > threads)
-        raise ZeroDivisionError
-    deadline = time.monotonic() + 30
-    while threading.active_count() > threads and time.monotonic() < deadline:
-        # The feeders of torch's queues are told to end, not waited for.
-        time.sleep(0.01)
-    assert threading.active_count() == threads
-    assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in started)
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_mistake_that_a_worker_finds_arrives_as_it_is(pretrain_slice: Factory, token_data: Any, workers: int) -> None:
-    settings = pretrain_settings(pretrain_slice(steps=10, batch_size=2))
-    loader = BatchLoader(make_batches(settings, token_data, Topology(0, 4, 0, "a", 1), None), workers)
-    with pytest.raises(
-        TrainingError,
-        match=r"^got a batch of 2 sequences for 4 processes, expected at least one sequence for each process$",
-    ):
-        drawn(loader, 0)
-
-
-def test_a_worker_that_was_killed_ends_the_training_with_one_line(pretrain_slice: Factory, token_data: Any) -> None:
-    settings = pretrain_settings(pretrain_slice(steps=100_000))
-    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers=1)
-    before = set(psutil.Process().children())
-    with pytest.raises(TrainingError, match=r"^runtime\.workers: .* has died"), loader.from_step(0) as batches:
-        next(batches)
-        (worker,) = set(psutil.Process().children()) - before
-        worker.kill()
-        list(batches)
-
-
-def test_a_terminal_s_signals_do_not_reach_the_workers(pretrain_slice: Factory, token_data: Any) -> None:
-    settings = pretrain_settings(pretrain_slice(steps=50))
-    loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers=2)
-    before = set(psutil.Process().children())
-    with loader.from_step(0) as batches:
-        # One from each, so that both have come to the point where they ignore signals.
-        next(batches), next(batches)
-        for worker in set(psutil.Process().children()) - before:
-            worker.terminate()
-            worker.send_signal(signal.SIGINT)
-        assert len(list(batches)) == 48
