@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from hatchery.modeling.flops import PassShape
-from hatchery.settings.base import NonNegative, Positive, RefusedError
+from hatchery.settings.base import NonNegative, Positive, conflict
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.objective import Columns, Criterion, ModelKind, Objective, ObjectiveKeys, Term
 
@@ -69,7 +69,7 @@ class PreferenceSettings(ObjectiveKeys):
     def __post_init__(self) -> None:
         for key in ("beta", "gamma") if self.loss == "simper" else ():
             if getattr(self, key) != getattr(type(self), key):
-                raise RefusedError(key, "cannot be combined with `loss: simper`, which has no such number")
+                raise conflict(key, getattr(self, key), "`loss: simper`", "this loss has no such number")
 
     @property
     def kinds(self) -> tuple[ModelKind, ...]:  # type: ignore[override]
