@@ -1,7 +1,8 @@
 """Ask a pretrained model: fill a gap, continue a text, and score sentences and words.
 
-The package `hatchery` and `make try` answer with this module, and the results page prints its predictions. Scores equal
-those of the evaluations: `minimal_pairs.scoring` scores sentences, and `surprisal.words` scores words.
+The package `hatchery` and `make try` answer with this module, and the results page prints its predictions. The scores
+equal those of the evaluations, because the same code computes them: `minimal_pairs.scoring` for sentences, and
+`surprisal.words` for words.
 """
 
 import re
@@ -30,9 +31,9 @@ from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
 GAPS = re.compile(r"_{2,}")
-# Letters of scripts that write spaces between words: a gap next to such a letter is inside a word. Excluded are scripts
-# without spaces: Thai, Lao and Myanmar (U+0E00 to U+109F), Khmer (U+1780 to U+17FF), and Chinese and others from U+2E80
-# on.
+# A gap directly next to a letter of these scripts is inside a word, because these scripts write spaces between words.
+# Excluded are scripts without spaces: Thai, Lao and Myanmar (U+0E00 to U+109F), Khmer (U+1780 to U+17FF), and Chinese
+# and all others from U+2E80 on.
 _IN_A_WORD = re.compile(
     r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]_{2,}|_{2,}[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]"
 )
@@ -44,10 +45,10 @@ _IN_A_GAP = "a"
 class HiddenStates:
     """Hidden states of all layers for one sentence.
 
-    `states` is float32 [L, T, D]: the embedding, then the layers. With the layer weighting `weighted_output`, `states`
-    ends with the weighted sum of all layers, which task heads read. `tokens` are the texts of the T tokens, special
-    tokens included. `attentions` float32 [layers, H, T, T] are the attention weights of each head, summing to 1 over
-    the last axis; None for models of `transformers`.
+    `states` is float32 [L, T, D]: the embedding's output, then each layer's output. If the layer weighting is
+    `weighted_output`, the last entry of `states` is the weighted sum of all layers, which task heads read. `tokens` are
+    the texts of the T tokens, special tokens included. `attentions` float32 [layers, H, T, T] are the attention weights
+    of each head, summing to 1 over the last axis; None for models of `transformers`.
     """
 
     tokens: tuple[str, ...]
@@ -68,8 +69,9 @@ class AskedModel:
         self._opened, self._model = opened, opened.asked(prepare_device(device))
         self._is_ours = isinstance(self._model, HatcheryModel)
         self.kinds: tuple[str, ...] = opened.use.learned
-        """Uses that the model was trained for: `masked`, `causal`, or `masked` and `causal`; for external models also
-        `encoder_decoder`."""
+        """Kinds of prediction that the model was trained for: `masked`, `causal`, or `masked` and `causal`; for
+        external models also `encoder_decoder`.
+        """
         self._also: tuple[str, ...] = opened.use.kinds
 
     @property
@@ -94,14 +96,15 @@ class AskedModel:
         return self._is_ours and "causal" in self.kinds
 
     def scores(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
-        """Return a row of `sentence`, `score` (natural log-probability) and `tokens` for each sentence.
+        """Return a row of `sentence`, `score` (natural log-probability) and `tokens` (number of tokens) for each
+        sentence.
 
         A single text is read as one sentence.
 
-        With `scoring="auto"`, the score is the left-to-right log-likelihood for causal models, and the
+        If `scoring` is "auto", the score is the left-to-right log-likelihood for causal models, and the
         pseudo-log-likelihood for other models; docs/evaluation.md lists the other scoring methods. Raises
-        EvaluationError naming the number of a sentence without tokens or of a value that is not a text; ConfigError for
-        a scoring method that does not fit the model.
+        EvaluationError for a sentence without tokens and for a value that is not a text; the message names the
+        sentence's index. Raises ConfigError for a scoring method that does not fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring, padded=True)
@@ -123,9 +126,9 @@ class AskedModel:
     def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
         """Return the `number` most probable subwords for each gap (`____`) of a sentence.
 
-        Each row has `gap` and `rank` (both counted from 1), `text` and `probability` (0 to 1). A subword that does not
-        begin a word has an ellipsis before it. Raises ConfigError for a causal model and for a `number` below 1,
-        EvaluationError for a sentence without a gap, or with a gap inside a word.
+        Each row has `gap` and `rank` (both counted from 1), `text` (the subword) and `probability` (0 to 1). An
+        ellipsis precedes a subword that does not begin a word. Raises ConfigError for a causal model and for a `number`
+        below 1. Raises EvaluationError for a sentence without a gap, and for a gap inside a word.
         """
         model = self._model
         if number < 1:
@@ -186,8 +189,8 @@ class AskedModel:
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
-        """Return the language model that computes `scoring`: for a hybrid model, the causal one if `scoring` is a
-        causal method, else the masked one.
+        """Return the language model that computes `scoring`. For a hybrid model, this is the causal model if `scoring`
+        is a causal method, else the masked model.
 
         Raises ConfigError for a scoring method that the model was not trained for.
         """
@@ -205,7 +208,7 @@ class AskedModel:
         if not gaps:
             raise EvaluationError(f"{sentence!r}: got no gap, expected {GAP} in place of a word")
         if _IN_A_WORD.search(sentence):
-            raise EvaluationError(f"{sentence!r}: {GAP} represents a whole word; write blanks around {GAP}")
+            raise EvaluationError(f"{sentence!r}: {GAP} represents a whole word; write spaces around {GAP}")
         text, spans, done = "", [], 0
         for start, end in gaps:
             text += sentence[done:start]
@@ -219,7 +222,7 @@ class AskedModel:
             gap = waiting[0] if waiting else (len(text) + 1, 0)
             if start < gap[1] and end > gap[0]:
                 if text[start:end].strip() != _IN_A_GAP:
-                    raise EvaluationError(f"{sentence!r}: {GAP} represents a whole word; write blanks around {GAP}")
+                    raise EvaluationError(f"{sentence!r}: {GAP} represents a whole word; write spaces around {GAP}")
                 places.append(len(ids))
                 ids.append(mask_id)
                 waiting.pop(0)

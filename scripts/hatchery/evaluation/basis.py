@@ -1,5 +1,5 @@
-"""The comparison basis of a number: its predicted tokens, tokenizer, text and scoring, which must be equal in all
-compared numbers.
+"""The comparison basis of a measured number: its predicted tokens, tokenizer, text and scoring method, which must be
+equal in all compared numbers.
 
 Evaluations write the comparison basis next to each number, as `aspect: value; aspect: value`. Before numbers of a
 metric are ranked or subtracted, `differing` compares their bases. A treatment, such as a learning rate, is not part of
@@ -49,8 +49,8 @@ def differing(bases: Iterable[str]) -> dict[str, list[str]]:
 
 
 def joined(bases: Iterable[tuple[object, str]]) -> str:
-    """Return the comparison basis of a number that is computed from other numbers, such as a mean. `bases` are pairs of
-    a key, such as a task, and the basis of one of these numbers.
+    """Return the comparison basis of a number that is computed from other numbers, such as a mean over tasks. `bases`
+    are pairs: a key, such as a task, and the basis of the number with this key.
 
     For an aspect with several values, the result contains the number of values and a digest of the values by key.
     """
@@ -78,7 +78,7 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
     """Return a description of the tokens that a model predicts on held-out text: `15 % of subwords (1a2b3c)`, or `next
     tokens`.
 
-    The digest in parentheses covers all settings of the masks, and the `seed` with which masks are drawn.
+    The digest in parentheses covers all masking settings, and the `seed` from which masks are drawn.
     """
     if objective.asked_as == "causal":
         return "next tokens"

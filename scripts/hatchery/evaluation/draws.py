@@ -1,11 +1,12 @@
 """Independent random streams for evaluations, and the selection of held-out rows.
 
 Each random choice (pairs, held-out rows, order of rows, initial head) has its own seed, which is derived from the run's
-seed and a name with SHA-256. So changing one choice never shifts another, and the seeds are equal on every machine.
+seed and the name of the choice with SHA-256. Therefore a change of one random choice does not change the other random
+choices, and the seeds are equal on every machine.
 
-The held-out rows are the development rows of a seed, and the validation rows of a task without a validation file. Rows
-with equal inputs are held out together, and so are rows that are judged together. So no text is in the training rows
-and in the held-out rows, and no question is divided.
+The rows held out from the training rows are the development rows of a run and, for a task without a validation file,
+the validation rows. Rows with equal inputs are held out together, and so are the rows of one question. Therefore no
+text is both in the training rows and in the held-out rows, and no question is divided between them.
 """
 
 import hashlib
@@ -51,7 +52,8 @@ def hold_out(
 
 
 def input_groups(examples: Sequence[Example | SpanExample]) -> list[int]:
-    """Return a group number per row; rows with equal inputs share a number, and so do rows of one group (a question).
+    """Return a group index for each row: rows with equal inputs have the same index, and so have the rows of one group,
+    such as a question.
 
     Groups are numbered from 0 in the order of their first rows.
     """

@@ -1,9 +1,10 @@
-"""An ensemble of Hatchery models, which predicts the mean of their probabilities.
+"""An ensemble of Hatchery models, which predicts the mean of the members' probabilities.
 
 All members have the same tokenizer and the same uses (masked, causal, or masked and causal); the architectures of the
 members may differ. The ensemble's logits are the logarithms of the mean probabilities, so that softmax returns the
-means, and every evaluation that reads logits accepts an ensemble. Members compute one after the other: time and memory
-are sums over members. An ensemble has no hidden states, so it is neither fine-tuned nor probed.
+means, and every evaluation that reads logits accepts an ensemble. The members run one after the other, so the
+ensemble's time and memory are the sums over its members. An ensemble has no hidden states, so it is neither fine-tuned
+nor probed.
 """
 
 from collections.abc import Sequence
@@ -70,7 +71,8 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
                 "for all members"
             )
     asked = {asked_of(member.objective) for member in ours if member.objective is not None}
-    # If members were trained on different masks, only common masks can measure the ensemble.
+    # If the members were trained with different masking settings, the ensemble has no objective of its own, and its
+    # perplexity can be measured only with common masks (`masking: common`).
     objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None
     where = " + ".join(member.where for member in ours)
     return ModelOfUser(Ensemble([member.network for member in ours]), first.tokenizer, first.use, where, objective)

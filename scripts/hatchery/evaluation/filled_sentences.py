@@ -5,8 +5,8 @@ the results page shows these predictions; no table contains them. The prediction
 page is the same on every machine.
 
 The sentences come from the development split, on which no model was trained. The short sentences with the smallest
-SHA-256 digests are used, so the choice depends on neither order nor chance. The longest word that is one token is left
-out, because long words carry most meaning.
+SHA-256 digests are used, so the choice is neither random nor dependent on the order of the sentences. The longest word
+that is one token is left out, because long words carry most meaning.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from hatchery.translation.translate import translate
 FEWEST_WORDS, MOST_WORDS = 5, 14
 LEAST_LETTERS = 3
 MOST_CHARACTERS = 120
-# Number of candidate sentences. There are more candidates than sentences on the page, because some sentences have no
+# Number of candidate sentences. This number exceeds the number of sentences on the page, because some sentences have no
 # word that is one token.
 CANDIDATES = 100
 _DOCUMENTS_AT_ONCE = 256

@@ -1,8 +1,9 @@
 """Check suites, tasks, texts and human data before the first training by reading them as evaluations do.
 
-`check_first_rows` runs during planning and reads files and folders on this machine: small files whole, large files in
-part. `check_registered` runs when a raw input is registered, and reads everything that evaluations will read of it, so
-it also finds a mistake deep in a file. Each kind of evaluation defines the check of its data (`DataCheck`).
+`check_first_rows` runs during planning and reads files and folders on this machine: small files completely, and the
+beginning of large files. `check_registered` runs when a raw input is registered, and reads all parts of the input that
+evaluations will read, so it also finds a mistake near the end of a file. Each kind of evaluation defines the check of
+its data (`DataCheck`).
 """
 
 import io
@@ -21,27 +22,28 @@ SMALL_BYTES = 1 << 20
 """Maximum total size of files that are read completely, in bytes."""
 
 HEAD_BYTES = 64 << 10
-"""Number of bytes that are read of a text file of more than SMALL_BYTES."""
+"""Number of bytes that are read from a text file of more than SMALL_BYTES."""
 
 MOST_ROWS = 500
-"""Largest number of rows that are read of a large file that is not text, such as a Parquet file."""
+"""Largest number of rows that are read from a large file that is not text, such as a Parquet file."""
 
 MOST_FILES = 20_000
 """A folder with more files is skipped: listing the files would take longer than planning."""
 
 
 class FirstLines(RawSource):
-    """An unregistered raw input of which only the first lines of large text files are read."""
+    """A raw input that is not registered yet. Of its large text files, only the first lines are read."""
 
     def open(self, name: str) -> IO[bytes]:
-        """Open the complete first lines of a text file. Raises SourceError if the file cannot be read."""
+        """Open a text file and return its first complete lines. Raises SourceError if the file cannot be read."""
         handle = super().open(name)
         if self.size(name) <= SMALL_BYTES or name.endswith(".parquet"):
             return handle
         with handle:
             data = handle.read(HEAD_BYTES)
         if b"\n" not in data or data.lstrip().startswith(b"["):
-            # A file that is one long line or one JSON list can only be parsed as a whole.
+            # Read a file completely if it is one long line or one JSON list, because its beginning alone cannot be
+            # parsed.
             return super().open(name)
         lines = data[: data.rfind(b"\n") + 1]
         return io.BytesIO(_with_whole_cells(lines) if name.lower().endswith(".csv") else lines)
@@ -79,8 +81,9 @@ def _check_of(kind: str) -> DataCheck:
 
 
 def _first_rows(source: RawSource) -> MostRows:
-    """Return the function that limits the rows to read: all rows of files that are small in total, the first MOST_ROWS
-    rows of other files."""
+    """Return the function that limits the rows to read: all rows of the first files, as long as these files have at
+    most SMALL_BYTES in total, and the first MOST_ROWS rows of every other file.
+    """
     sizes: dict[str, int] = {}
 
     def most_rows(name: str) -> int | None:
@@ -94,9 +97,9 @@ def _first_rows(source: RawSource) -> MostRows:
 def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) -> None:
     """Read a registered raw input as evaluations will read it, and raise an error for wrong data.
 
-    `readings` maps a file and key of the configuration to a kind of evaluation and the settings with which it reads the
-    input. Filters by vocabulary are not applied, because vocabularies may not exist yet. Raises HatcheryError naming
-    file and key of the configuration, and the file and line of the data.
+    `readings` maps each configuration file and key that names the input to a kind of evaluation, and to the settings
+    with which this evaluation reads the input. Filters by vocabulary are not applied, because vocabularies may not
+    exist yet. Raises HatcheryError naming file and key of the configuration, and the file and line of the data.
     """
     source = open_source(manifest)
     for where, reading in readings.items():

@@ -112,7 +112,7 @@ def test_what_is_no_training_is_one_line(model_manifest: Path, data: Path, tmp_p
     asked: tuple[tuple[Any, str], ...] = (
         (
             tmp_path / "no",
-            "model: got .*no', which contains no manifest.json, expected a mapping from the number of words",
+            "model: got .*no', which contains no manifest.json, expected a mapping whose keys are numbers",
         ),
         (
             model_manifest.parent,

@@ -2,8 +2,8 @@
 
 Probes read the layer states that the library returns: all layers of a masked or causal model, and the encoder's layers
 of an encoder-decoder. In an encoder-decoder, task heads read the decoder's last state for the same input shifted by one
-token, as the library's `...ForSequenceClassification` classes do. In causal models and encoder-decoders the first token
-has not seen the text, so heads of whole texts read the last token.
+token, as the library's `...ForSequenceClassification` classes do. In causal models and encoder-decoders, the state of
+the first token does not depend on later tokens, so heads that classify a whole text read the last token's state.
 
 As a language model, a masked or causal model scores sentences and held-out text. An encoder-decoder is used as in
 BabyLM 2023: the encoder reads only EOS, and the decoder writes the sentence and EOS (docs/papers/babylm-evaluation.md,
@@ -27,8 +27,8 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.exported_folder import exported_family
 from hatchery.modeling.language_model import labelled_positions
 
-# Keys for the epsilon of a layer norm in the configurations of `transformers`, and the epsilon of configurations
-# without these keys.
+# Keys that name the epsilon of a layer norm in the configurations of `transformers`, and the epsilon that is used if a
+# configuration has none of these keys.
 NORM_EPSILONS = ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps")
 USUAL_EPSILON = 1e-5
 
@@ -87,7 +87,8 @@ class BaselineEncoder(Encoder):
 
     @property
     def layers_add_up(self) -> bool:
-        """False, because the layers of an external model are unknown."""
+        """False: an external model may have norms between its layers, so probes do not read differences between layers.
+        """
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
@@ -100,15 +101,18 @@ class BaselineEncoder(Encoder):
         return states
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """Return the last layer's states [M, D] at the flat positions `rows` int64 [M] (b * T + t)."""
+        """Return the last layer's states [M, D] at the flat positions `rows` int64 [M] (b * T + t). `few` has no effect
+        here.
+        """
         last = self._read(input_ids, attention_mask, all_states=False).last_hidden_state
         if self.decoder is not None:
             last = self._written(input_ids, attention_mask, last)
         return last.flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Set the probability of every dropout, including probabilities that `transformers` stores as numbers. Raises
-        ModelError for a probability outside [0, 1)."""
+        """Set the probability of every dropout, including probabilities that `transformers` stores as numbers instead
+        of dropout modules. Raises ModelError for a probability outside [0, 1).
+        """
         set_dropout_(self, probability)
 
     def _read(self, input_ids: Tensor, attention_mask: Tensor | None, all_states: bool) -> Any:
@@ -136,7 +140,8 @@ class BaselineEncoder(Encoder):
 
 
 def set_dropout_(network: nn.Module, probability: float) -> None:
-    """Set the probability of every dropout of an external network, including probabilities stored as numbers.
+    """Set the probability of every dropout of an external network, including probabilities that are stored as numbers
+    instead of dropout modules.
 
     Raises ModelError for a probability outside [0, 1).
     """
@@ -165,7 +170,8 @@ def _numbers(attention_mask: Tensor | None) -> Tensor | None:
 
 
 # Names of the language-model head in the classes of `transformers`. A hook passes only the requested positions to the
-# head. For a class with another head name, all logits are computed and the requested ones are selected.
+# head. For a class with another head name, the head computes the logits of all positions, and the logits at the
+# requested positions are selected afterwards.
 HEADS = ("cls", "lm_head", "vocab_transform", "predictions", "generator_predictions", "head", "lm_predictions")
 
 
@@ -175,7 +181,7 @@ class BaselineModel:
     output_bias: Tensor | None = None
     """Always None: the classes of `transformers` share no name for an output bias."""
     left_to_right: None = None
-    """Always None, because an external model predicts in one direction only."""
+    """Always None, because only a hybrid model of Hatchery has a second, left-to-right model."""
     gives_types = False
     """True if the network receives token types; every token then has type 0."""
 
@@ -187,11 +193,11 @@ class BaselineModel:
         device: torch.device,
         template: bool = False,
     ) -> None:
-        """With `template`, the tokenizer's template frames each text; a causal model reads only the template's tokens
-        before the text.
+        """Move the network to `device`, and choose the tokens that frame each text. If `template` is true, these tokens
+        come from the tokenizer's template; a causal model reads only the template's tokens before the text.
 
-        Without tokens before the text, a model that predicts from the previous position gives the first token no
-        probability.
+        If no token precedes the text, a model that predicts each token from the position before it computes no
+        probability for the first token.
         """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -258,7 +264,9 @@ class BaselineModel:
 
     @cached_property
     def shares_prefixes(self) -> bool:
-        """Return whether the model is causal and its cache holds only the keys and values of all tokens."""
+        """Return whether texts with a common prefix can share its keys and values: the model is causal, and its cache
+        holds only the keys and values of all tokens.
+        """
         if self.architecture != "causal":
             return False
         import transformers
@@ -271,8 +279,8 @@ class BaselineModel:
         return bool(layers) and all(type(layer) is transformers.cache_utils.DynamicLayer for layer in layers)
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the flat positions `rows`; the positions number the tokens of all prefixes, then the
-        tokens of `rest`.
+        """Return logits [M, V] at the flat positions `rows`. The positions are counted over the tokens of all
+        `prefixes` first, then over the tokens of `rest`.
 
         Text i of `rest` follows prefix `of[i]`.
         """
@@ -320,7 +328,7 @@ class BaselineModel:
                 handle.remove()
         logits: Tensor = output.logits.flatten(0, -2)
         if len(logits) != (len(rows) if selected else input_ids.numel()):
-            raise ModelError(f"{self.where}: {type(self.network).__name__} gives no logits per token")
+            raise ModelError(f"{self.where}: {type(self.network).__name__} returns no logits for each token")
         return output, logits if selected else logits.index_select(0, rows)
 
     def _outputs_of(self, input_ids: Tensor, attention_mask: Tensor, **more: Any) -> Any:

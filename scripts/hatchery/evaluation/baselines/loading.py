@@ -14,9 +14,10 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ModelError, first_line
 from hatchery.evaluation.ways_of_scoring import Architecture
 
-# Tokenizers without a length limit store an enormous number as `model_max_length`.
+# Tokenizers without a length limit store an enormous number as `model_max_length`; a number from NO_LIMIT on is read as
+# no limit.
 NO_LIMIT = 1 << 30
-# RoBERTa counts positions from the padding id + 1, so its position table has more rows than the maximum number of
+# These models count positions from the padding id + 1, so their position table has more rows than the maximum number of
 # tokens in an input.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
 
@@ -27,10 +28,12 @@ class BaselineTokenizer:
 
     The tokens that frame a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
     </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If the template has no end token, as in causal models, EOS is
-    appended to each text, because only the state of a last token has seen the whole text. Tokenizers of the LTG-BERT
-    family have no template, although their models were trained with a start token and an end token. With `template`,
-    only the template's own tokens are added, and texts have no token types (BabyLM since 2025). Masked models whose
-    tokenizer has neither an end token in its template nor a `sep_token` are treated in this way, too.
+    appended to each text, because only the state of a last token depends on the whole text. Tokenizers of the LTG-BERT
+    family have no template, although their models were trained with a start token and an end token; both tokens are
+    added.
+
+    If `template` is true, only the template's own tokens are added, and texts have no token types (BabyLM since 2025).
+    The same applies to masked models whose tokenizer has neither an end token in its template nor a `sep_token`.
     """
 
     def __init__(self, tokenizer: Any, architecture: Architecture, where: str, template: bool = False) -> None:
@@ -74,8 +77,8 @@ class BaselineTokenizer:
     def returns_types(self) -> bool:
         """Return whether `transformers`, in the version that BabyLM pins, returns token types with the ids.
 
-        A tokenizer with a list of model inputs returns token types if the list contains `token_type_ids`. A tokenizer
-        without this list returns token types if it has the library's generic class.
+        If the tokenizer has a list of model inputs, the list must contain `token_type_ids`. If the tokenizer has no
+        list, its class must be the library's generic class.
         """
         named = self._tokenizer.init_kwargs.get("model_input_names")
         has_no_class = type(self._tokenizer).__name__ in ("PreTrainedTokenizerFast", "TokenizersBackend")
@@ -122,8 +125,9 @@ def longest_input(config: Any, tokenizer: BaselineTokenizer) -> int | None:
     return min(limits, default=None)
 
 
-# Classes of checkpoints that are refused, by the requested architecture: `transformers` loads a masked BERT as a causal
-# model and an encoder-decoder BART as a masked model, and would score them without an error.
+# Classes of checkpoints that are refused, by the requested architecture. Without this check, `transformers` would load
+# a masked BERT as a causal model and an encoder-decoder BART as a masked model, and would score these models without an
+# error.
 CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
     "masked": ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"),
     "causal": ("ForMaskedLM", "ForPreTraining", "ForConditionalGeneration"),
@@ -177,7 +181,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError for
     a model that needs code outside `transformers` or has another architecture, for missing weights, for a tokenizer
     that is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder whose index
-    names files elsewhere.
+    names files outside the folder.
     """
     # The import is inside the function, because the library takes seconds to import and only external models need it.
     import torch

@@ -41,7 +41,9 @@ class OwnText:
     """The non-empty documents of a split, as a `HeldOutText` without word starts."""
 
     n_special = 0
-    """Number of first ids that are reserved for special tokens: 0, because any id may be that of a text token."""
+    """Number of ids at the start of the vocabulary that are reserved for special tokens: 0, because any id may be the
+    id of a text token.
+    """
 
     def __init__(self, model: BaselineModel, documents: Iterable[list[str]], split: str, where: str) -> None:
         """Encode the documents of a split; each batch in `documents` is a list of texts.
@@ -70,7 +72,7 @@ class OwnText:
         self._flat = np.frombuffer(self._ids, dtype=np.uint32) if self._ids else np.zeros(0, dtype=np.uint32)
 
     def document(self, index: int) -> Document:
-        """Return the token ids of the document with number `index`, counted from 0."""
+        """Return the token ids of the document with this index, counted from 0."""
         ids = self._flat[self._bounds[index] : self._bounds[index + 1]]
         return Document(ids, self._sentence_starts[index], NO_WORDS, 0)
 

@@ -21,8 +21,8 @@ from hatchery.training.milestones import mark_name, milestone_place, step_name, 
 from hatchery.training.telemetry import METRICS_FILE
 
 EXPECTED = (
-    "expected a mapping from the number of words that each checkpoint has seen to its model, or the folder of a "
-    "Hatchery training with `milestones` or `checkpoints_at`"
+    "expected a mapping whose keys are numbers of words seen and whose values are the models of these checkpoints, or "
+    "the folder of a Hatchery training with `milestones` or `checkpoints_at`"
 )
 
 
@@ -46,7 +46,7 @@ class Checkpoints:
 def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Checkpoints:
     """Return the checkpoints of a run.
 
-    `model` is the folder of a run of Hatchery, or a mapping from numbers of words to models as `open_model` opens them,
+    `model` is the folder of a Hatchery run, or a mapping from numbers of words to models that `open_model` can open,
     all with this `tokenizer` and `architecture`. Raises ConfigError for other values, and for a run without stored
     checkpoints.
     """
@@ -70,7 +70,8 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
         raise ConfigError(f"{path}: this training stored no checkpoints with a recorded number of words, {EXPECTED}")
 
     def opened(name: str) -> Pretrained:
-        # The run's manifest holds the training settings, and the digests of all files.
+        # The run's manifest holds the training settings and the digests of all files, so a checkpoint is opened with
+        # this manifest in the checkpoint's folder.
         return open_trained(replace(made, path=made.folder / milestone_place(name) / MANIFEST))
 
     return Checkpoints(str(path), words, opened)
@@ -87,12 +88,13 @@ def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None)
 
 
 def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
-    """Map each checkpoint's name to the number of words seen: for the word milestones (`checkpoints_at`) if there are
-    any, else for the checkpoints by step."""
+    """Map each checkpoint's name to the number of words that it has seen. If the run has word milestones
+    (`checkpoints_at`), the checkpoints are these milestones, else the checkpoints by step.
+    """
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}
-    # As in the workflow, use the number of words in the checkpoint's name. The number of words that were read may
-    # differ from this number by up to a batch.
+    # As in the workflow, use the number of words in the checkpoint's name. The number of words that the training read
+    # may differ from the number in the name by up to a batch.
     words = {name: words_of_mark(name) for name in marks}
     metrics = made.folder / METRICS_FILE
     # Skip a run that continues another, because its metrics file lacks the words that the earlier run read.

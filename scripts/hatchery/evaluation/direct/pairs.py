@@ -1,4 +1,4 @@
-"""Minimal pairs in memory, converted to the data frames from which suites are read."""
+"""Minimal pairs in memory, converted to data frames in the layout that the readers of suites expect."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,15 +11,17 @@ from hatchery.evaluation.direct.data import as_frame, require_texts
 from hatchery.evaluation.json_lines import shorten
 
 GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
-"""Column names of right and wrong sentences that are recognised without `columns`; BLiMP's names come first."""
+"""Column names of right and wrong sentences that are recognised if the setting `columns` is not given; BLiMP's names
+come first.
+"""
 OTHERS = {"paradigm": ("paradigm", "UID"), "phenomenon": ("phenomenon", "linguistics_term"), "prefix": ("prefix",)}
 
 
 def pairs_of(data: Any) -> pl.DataFrame:
-    """Return pairs as a data frame, from a table or from a list whose entries are a good text followed by its bad
+    """Return pairs as a data frame. `data` is a table, or a list whose entries are lists: the good text, then the bad
     texts.
 
-    Raises EvaluationError naming the first malformed pair, and ConfigError for another value.
+    Raises EvaluationError naming the first malformed pair, and ConfigError for other data.
     """
     is_list = isinstance(data, Sequence) and not isinstance(data, str)
     if not is_list or not data or all(isinstance(row, Mapping) for row in data):
@@ -36,7 +38,7 @@ def pairs_of(data: Any) -> pl.DataFrame:
 
 
 def settings_of_pairs(frame: pl.DataFrame, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings (`SuiteSettings`) that read a table of pairs, with the names of its columns.
+    """Return the settings (`SuiteSettings`) with which a table of pairs is read, including the names of its columns.
 
     Raises ConfigError for a table without columns of right and wrong sentences. The columns of a multiple-choice table
     are checked by the reader of that format.

@@ -24,8 +24,9 @@ Built = TypeVar("Built")
 class Request:
     """The input of a direct evaluation: a model on `device` or the checkpoints of one run, data, and settings.
 
-    `name` names the suite or task in rows; `settings` come from the file of the suite or task and from the caller.
-    `data` is a path or a table in memory, None if nothing was given. Files may be written into the folder `scratch`.
+    `name` is the name of the suite or task in the result's rows; `settings` come from the file of the suite or task and
+    from the caller. `data` is a path or a table in memory, or None if the caller passed no data. Files may be written
+    into the folder `scratch`.
     """
 
     opened: Pretrained | Checkpoints

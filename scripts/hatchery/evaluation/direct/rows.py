@@ -26,19 +26,21 @@ COLUMNS = {
     "failed": pl.String,
     "settings": pl.String,
 }
-"""Columns of rows, as in docs/tables.md; `low` and `high` bound the 95 % interval over the choice of items."""
+"""Columns of rows, as in docs/tables.md; `low` and `high` are the bounds of the 95 % confidence interval due to the
+sampling of the items.
+"""
 IN_SUMMARY = ("average", "split", "task")
 TIES_CORRECT = "ties_correct"
 BELOW_0 = ("mcc", "pearson", "spearman", "correlation", "gain")
-"""Substrings in the names of metrics in percent that may be negative."""
+"""A metric in percent may be negative if its name contains one of these substrings."""
 
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """The numbers of one model on one suite.
+    """The scores of one model on one suite or task.
 
-    `rows` has a row for each number, with the columns COLUMNS; `summary` has the main numbers. `tables` are the
-    workflow's tables by file name, such as scores of single items; `texts` are other files, and `facts` are the numbers
+    `rows` has one row for each score, with the columns COLUMNS; `summary` has the main scores. `tables` are the
+    workflow's tables by file name, such as scores of single items; `texts` are other files, and `facts` are the values
     that a manifest lists under `measures`. A metric's name contains its unit.
     """
 
@@ -68,8 +70,9 @@ class EvaluationResult:
 
     @property
     def _shown(self) -> pl.DataFrame:
-        """The summary; if each phenomenon is one paradigm, the average over phenomena is omitted, because it equals the
-        average over paradigms."""
+        """The summary as it is printed. If each phenomenon consists of one paradigm, the average over phenomena is
+        omitted, because it equals the average over paradigms.
+        """
         columns = [name for name in self.summary.columns if name != "task"]
         of_paradigms = self.summary.filter(task=PARADIGM_AVERAGE).select(columns)
         repeated = self.summary.filter(task=PHENOMENON_AVERAGE).join(of_paradigms, columns, "semi", nulls_equal=True)
@@ -77,7 +80,7 @@ class EvaluationResult:
 
 
 def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
-    """Return rows of measurements as a data frame with COLUMNS, with 95 % intervals."""
+    """Return measured scores as a data frame with COLUMNS; the columns `low` and `high` are computed here."""
     cells = []
     for row in rows:
         value, deviation = row["value"], row.get("sampling_deviation")

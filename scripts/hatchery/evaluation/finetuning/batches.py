@@ -1,9 +1,9 @@
 """Encoded data as the fine-tuning engine reads it, independent of the task, and batches of items of similar length.
 
-Texts, pairs and choices are `encoding.EncodedTexts`; sentences with spans are `probing.encoding.EncodedSpans`. The
-training order is a pure function of seed, epoch and lengths: it is the same on every machine and independent of earlier
-runs. For prediction, items are sorted by length and batches are filled up to a number of tokens, so that little padding
-is needed; results stay on the device until all batches are done.
+Texts, pairs and choices are stored in `encoding.EncodedTexts`; sentences with spans are stored in
+`probing.encoding.EncodedSpans`. The training order is a pure function of seed, epoch and lengths: it is the same on
+every machine and independent of earlier runs. For prediction, items are sorted by length and batches are filled up to a
+number of tokens, so that little padding is needed. Predictions stay on the device until all batches are done.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ from hatchery.modeling.language_model import moved
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch: `inputs` are keyword arguments of a task model, `labels` the targets of its scores.
+    """A batch: `inputs` are keyword arguments of a task model, and `labels` are the targets of the model's scores.
 
-    Row i of the scores belongs to unit `units[i]` (int64 [N]) of the data set. Texts have one unit per example,
-    sentences with spans one unit per target.
+    Row i of the scores belongs to unit `units[i]` (int64 [N]) of the data set. A unit is one predicted label: texts
+    have one unit per example, sentences with spans one unit per target.
     """
 
     inputs: dict[str, Any]
@@ -58,32 +58,34 @@ class EncodedData(Protocol):
         """Labels of all units (examples or targets): int64 [units], float64 [units] or bool [units, K]."""
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return the items at the given positions, padded to the longest; `units` are positions in this data set."""
+        """Return the items at the given positions, padded to the longest item; the batch's `units` are positions in
+        this data set.
+        """
 
     def subset(self, items: Sequence[int]) -> "EncodedData":
         """Return the items at the given positions, in that order, as a new data set."""
 
 
-# Items are sorted by length within pools of several batches. Large pools need less padding, but a pool of a whole small
-# task would put the same items together in every epoch. So an epoch has about POOLS_PER_EPOCH pools, and the number of
-# batches in a pool is bounded.
+# Items are sorted by length within pools of several batches. Large pools need less padding, but if a small task were a
+# single pool, the same items would be together in every epoch. Therefore an epoch has about POOLS_PER_EPOCH pools, and
+# the number of batches in a pool is bounded.
 POOLS_PER_EPOCH = 8
 FEWEST_BATCHES_PER_POOL, MOST_BATCHES_PER_POOL = 4, 32
 
 
 def batches_per_epoch(n_items: int, batch_size: int, drop_incomplete: bool = False) -> int:
-    """Return the number of batches of one epoch, which is also its number of optimiser steps."""
+    """Return the number of batches of one epoch, which is also the number of optimiser steps of the epoch."""
     return n_items // batch_size if drop_incomplete else -(-n_items // batch_size)
 
 
 def training_batches(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_incomplete: bool = False
 ) -> list[np.ndarray]:
-    """Return the positions of each batch of an epoch; every item occurs once, and at most one batch has fewer than
+    """Return the item positions of each batch of an epoch. Every item occurs once, and at most one batch has fewer than
     `batch_size` items.
 
-    Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled. With
-    `drop_incomplete`, the last items of the shuffled order that do not fill a batch are dropped.
+    Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled. If
+    `drop_incomplete` is true, the items at the end of the shuffled order that do not fill a batch are dropped.
     """
     random = generator(seed, "training order", epoch)
     n_batches = batches_per_epoch(len(lengths), batch_size, drop_incomplete)
@@ -100,9 +102,9 @@ def training_batches(
 
 
 def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.ndarray]:
-    """Return the positions of each batch for prediction, the longest items first.
+    """Return the item positions of each batch for prediction, the longest items first.
 
-    A batch has at most `tokens_per_batch` positions, padding included, unless a single item has more positions.
+    A batch has at most `tokens_per_batch` tokens, padding included, unless a single item has more tokens.
     """
     order = np.argsort(-lengths, kind="stable")
     batches, start = [], 0
@@ -113,8 +115,8 @@ def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.nd
     return batches
 
 
-# Largest number of positions in a prediction batch, padding included. A larger batch would exceed the caches of a CPU;
-# on a GPU, models of a typical size need no larger batch.
+# Largest number of tokens in a prediction batch, padding included. A larger batch would exceed the caches of a CPU; on
+# a GPU, models of a typical size need no larger batch.
 TOKENS_PER_BATCH = 8192
 # Number of items in an official prediction batch; items are batched in file order (docs/papers/babylm-2026.md,
 # "Fine-tuning").
@@ -122,11 +124,11 @@ OFFICIAL_BATCH = 64
 
 
 class NotFiniteError(ArithmeticError):
-    """The run has diverged: a loss, a gradient norm or a score is NaN or infinite."""
+    """Raised if the run has diverged: a loss, a gradient norm or a score is NaN or infinite."""
 
 
 class Predicted(NamedTuple):
-    """Predictions int64 [n], float64 [n] or bool [n, K] of n units, and their scores float32 [n, K].
+    """Predictions int64 [n], float64 [n] or bool [n, K] of n units, and the units' scores float32 [n, K].
 
     If units have fewer choices than K, the score of a missing choice is IMPOSSIBLE_SCORE.
     """
@@ -135,8 +137,8 @@ class Predicted(NamedTuple):
     scores: np.ndarray
 
 
-# This is `no_grad` and not inference mode, because the next epoch could not compute gradients with a tensor that the
-# model cached in inference mode.
+# Use `no_grad` instead of inference mode: if the model cached a tensor in inference mode, the next epoch could not
+# compute gradients with this tensor.
 @torch.no_grad()
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
     """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.

@@ -48,18 +48,18 @@ def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
 
 
 class TextNumbers:
-    """Numbers of distinct texts, assigned in the order of first occurrence."""
+    """Indices of distinct texts, assigned in the order of first occurrence."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     @property
     def texts(self) -> list[str]:
-        """Distinct texts; the text with index i in this list has the number i."""
+        """Distinct texts in the order of their indices."""
         return list(self._numbers)
 
     def of(self, texts: Iterable[str]) -> list[int]:
-        """Return the number of each text; a new text gets the next number."""
+        """Return the index of each text in `texts`; a new text gets the next index."""
         numbers = self._numbers
         return [numbers.setdefault(text, len(numbers)) for text in texts]
 
@@ -72,10 +72,10 @@ class TextArrays:
     """Arrays of all examples, shared by all subsets of a data set. The inputs of example i begin at row
     `first_inputs[i]` of `segments`.
 
-    `segments` int32 [inputs, S] are indices of texts in `pool`, NO_SEGMENT if an input has fewer than S texts; `kept`
-    int32 [inputs, S] are the lengths of these texts in tokens after truncation. `spans` int64 [examples, M, 2] are
-    token positions [start, end) of the examples' marked words (`Example.marked`); None if no words are marked. If
-    `pads_in_front`, padding precedes the shorter inputs of a batch.
+    `segments` int32 [inputs, S] are indices of texts in `pool`, or NO_SEGMENT if an input has fewer than S texts;
+    `kept` int32 [inputs, S] are the lengths of these texts in tokens after truncation. `spans` int64 [examples, M, 2]
+    are token positions [start, end) of the examples' marked words (`Example.marked`); None if no words are marked. If
+    `pads_in_front` is true, padding precedes the shorter inputs of a batch.
     """
 
     pool: SegmentPool
@@ -92,7 +92,9 @@ class TextArrays:
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Encoded examples; items and units are the examples. `items` int64 [n] are their positions in `arrays`."""
+    """Encoded examples; each example is one item and one unit. `items` int64 [n] are the examples' positions in
+    `arrays`.
+    """
 
     arrays: TextArrays
     items: np.ndarray
@@ -109,7 +111,9 @@ class EncodedTexts:
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels int64 [n] (classes, right choices), int64 [n, K] or float64 [n] (regression)."""
+        """Labels of the examples: int64 [n] for classes and right choices, int64 [n, K] for several labels per example,
+        float64 [n] for regression.
+        """
         return self.arrays.labels[self.items]
 
     @property
@@ -208,8 +212,9 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
-    """Arrange the rows [R, T] in an array [B, C, T]: in order, where `exists` bool [B, C] is true; all other entries
-    are `missing`."""
+    """Arrange the rows [R, T] in order in an array [B, C, T], at the entries where `exists` bool [B, C] is true. All
+    other entries are `missing`.
+    """
     laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
     laid_out[exists] = rows
     return laid_out
@@ -221,5 +226,5 @@ def _labels(examples: Sequence[Example]) -> np.ndarray:
 
 
 def _per_example(combine: np.ufunc, values: np.ndarray, first_inputs: np.ndarray) -> np.ndarray:
-    """Return the reduction of `values` [inputs] over the inputs of each example, with the NumPy ufunc `combine`."""
+    """Combine the `values` [inputs] of the inputs of each example with the NumPy ufunc `combine`, such as maximum."""
     return combine.reduceat(values, first_inputs[:-1]) if len(values) else values

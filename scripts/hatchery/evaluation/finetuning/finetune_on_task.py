@@ -131,14 +131,15 @@ def score(
     """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays unchanged.
 
     The tables are results.csv (metrics are fractions), predictions.parquet, breakdown.csv if the task lists `facts`,
-    and layer_weights.csv for probes. With a `store`, finished runs are stored, and stored runs are not trained again.
-    Raises the errors of `train_run`.
+    and layer_weights.csv for probes. If `store` is set, finished runs are stored, and stored runs are not trained
+    again. Raises the errors of `train_run`.
     """
     started, facts = time.monotonic(), dict[str, Any](measures(task))
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
     finished = {} if store is None or is_forced() else store.load(planned)
     resumed = len(finished)
-    # The number of steps includes finished runs, so that every attempt of a job makes the same choice about compiling.
+    # The number of steps includes runs that an earlier attempt finished, so that every attempt of a job makes the same
+    # choice about compiling.
     steps = len(planned) * step_count(len(task.groups), settings.protocol)
     compilation = chosen_compilation(runtime.compile, device, steps >= FINETUNING_COMPILED_FROM_STEPS)
     if resumed < len(planned):
@@ -182,6 +183,7 @@ def with_frozen_layers(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, mib: int, device: torch.device
 ) -> EncodedTask:
     """Replace the token ids of sentences with spans by the states of a frozen encoder, computed once for all runs.
+    `mib` limits the memory for these states, in MiB.
 
     Return the task unchanged if the head trains its encoder, or if `mib` is 0.
     """
@@ -207,11 +209,10 @@ def train_run(
     device: torch.device,
     compilation: Compilation = "off",
 ) -> RunResult:
-    """Train and score one model; `encoder`, on `device`, stays unchanged. The result of a diverged run has no scores;
-    no error is raised.
+    """Train and score one model; `encoder`, on `device`, stays unchanged. If the run diverges, its result has no
+    scores, and no error is raised.
 
-    With the `compilation` "layers", the layers are compiled for training; the runs of a process share the compiled
-    code.
+    If `compilation` is "layers", the layers are compiled for training; the runs of a process share the compiled code.
     """
     protocol = settings.protocol
     kept, development_set = split(settings, task, seed)
@@ -237,8 +238,8 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the positions of the training items, and the development data that select the step whose model is scored.
-    The development data are None if `selection` is "last".
+    """Return the positions of the training items, and the development data on which the best step is selected. The
+    development data are None if `selection` is "last".
 
     If `selection` is "scored", the development data are all rows of the task's first scored set, including rows that
     enter no metric (docs/papers/babylm-evaluation.md, "Official fine-tuning").
@@ -256,7 +257,7 @@ def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[lis
 def development_value(settings: FinetuneSettings, development: ScoredSet) -> Callable[[Predicted], float]:
     """Return the function that computes the selection metric from the predictions for the development data."""
     metric = metric_called(settings.protocol.selection_metric or settings.task.metrics[0])
-    # With `official`, only scored rows select an epoch, as in BabyLM's trainer.
+    # If `official` is true, only scored rows select an epoch, as in BabyLM's trainer.
     all_rows = not settings.protocol.official
     return lambda predicted: metric(development.scored(predicted, all_rows=all_rows))
 
@@ -267,7 +268,7 @@ def make_model(
     """Return the task model before its first step. If the encoder is trained, the task model has a copy of `encoder`,
     because training changes weights in place.
 
-    Raises EvaluationError for a training row whose label is not in the label set.
+    Raises EvaluationError for a training row whose label is not a label of the task.
     """
     head, protocol = settings.task.head, settings.protocol
     options: Any = build(HEADS[head.kind].options, head.options, f"head.{head.kind}")
@@ -288,8 +289,9 @@ def make_model(
 def score_sets(
     model: TaskModel, sets: Sequence[ScoredSet], device: torch.device, edition: Edition = 2023
 ) -> dict[str, SetResult]:
-    """Return predictions and metrics by name of the scored set; sets with the same rows are predicted once. Raises
-    NotFiniteError."""
+    """Return the predictions and metrics of each scored set, by the set's name. Sets with the same rows are predicted
+    once. Raises NotFiniteError.
+    """
     predicted: dict[int, Predicted] = {}
     results = {}
     for scored in sets:

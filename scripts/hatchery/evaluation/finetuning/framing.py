@@ -4,9 +4,9 @@ The layout is LTG-BERT's (docs/papers/ltg-bert.md, "Fine-tuning"); with RoBERTa'
 </s> </s> b </s>`, with T5's special tokens `a </s> b </s>`, and with GPT-BERT's special tokens `<s> a <s> b`. Lengths
 are computed before any input is built, so a data set can be sorted and divided into batches first.
 
-Words that are marked in a text (the two target words of WiC) are mapped to tokens of the input. Marks are ranges of
-characters; a token belongs to a mark that it shares a character with. Only texts with marks are encoded a second time,
-because character offsets cost time that no other task needs.
+Words that are marked in a text (the two target words of WiC) are mapped to tokens of the input. A mark is a range of
+characters, and a token belongs to the mark if the token and the mark share a character. Only texts with marks are
+encoded a second time, because character offsets cost time that no other task needs.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from hatchery.evaluation.tasks.example import Example, MarkedSpan
 
 
 class TextTokenizer(Protocol):
-    """A tokenizer with the ids that it adds around texts, as in `[CLS] a [SEP] b [SEP]`."""
+    """A tokenizer, and the ids of the tokens that it adds around texts, as in `[CLS] a [SEP] b [SEP]`."""
 
     @property
     def backend(self) -> Backend:
@@ -29,19 +29,19 @@ class TextTokenizer(Protocol):
 
     @property
     def cls_id(self) -> int | None:
-        """Id in front of the first text; None for a model that was pretrained without such an id (T5)."""
+        """Id of the token in front of the first text; None for a model that was pretrained without this token (T5)."""
 
     @property
     def between_ids(self) -> Sequence[int]:
-        """Ids between two texts: a separator once or twice."""
+        """Ids of the tokens between two texts: a separator once or twice."""
 
     @property
     def end_ids(self) -> Sequence[int]:
-        """Ids after the last text: a separator or nothing."""
+        """Ids of the tokens after the last text: one separator, or no token."""
 
     @property
     def pad_id(self) -> int:
-        """Id of padding, which the attention mask hides from the model."""
+        """Id of the padding token, which the attention mask hides from the model."""
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return ids of each text, without the tokens that frame the text."""
@@ -77,17 +77,18 @@ class Framing:
         return self.n_before + self.n_behind + self.separators_between * (n_segments - 1)
 
     def segment_starts(self, kept: np.ndarray) -> np.ndarray:
-        """Return the position in the input of each segment's first token, int64 [..., S], for `kept` tokens [...,
-        S]."""
+        """Return the input position of each segment's first token, int64 [..., S]. `kept` [..., S] is the number of
+        tokens of each segment after truncation.
+        """
         before = np.cumsum(kept, axis=-1) - kept
         return self.n_before + before + self.separators_between * np.arange(kept.shape[-1])
 
 
 def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, max_length: int) -> np.ndarray:
-    """Return the number of tokens of every segment after truncation: int64 [inputs, S]. `lengths` [inputs, S] are the
-    numbers before truncation; `n_segments` is the number of segments of each input.
+    """Return the number of tokens of every segment after truncation, int64 [inputs, S]. `lengths` [inputs, S] are the
+    segments' numbers of tokens before truncation; `n_segments` is the number of segments of each input.
 
-    Raises ConfigError when the framing alone leaves no room for a token of each segment.
+    Raises ConfigError if the framing alone leaves no room for a token of each segment.
     """
     room = max_length - framing.overhead(n_segments)
     if len(room) and np.any(room < n_segments):
@@ -100,19 +101,19 @@ def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, m
 
 
 def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
-    """Return lengths int64 [N, S] of segments after longest-first truncation to `room` int64 [N] tokens in total.
+    """Return the lengths int64 [N, S] of segments after longest-first truncation to `room` int64 [N] tokens in total.
 
-    The result equals removing tokens one by one from the end of the longest segment (among equally long segments, the
-    later one). All segments longer than a common length are truncated to this length, and the remaining tokens go to
-    the first segments.
+    The result is the same as if tokens were removed one by one from the end of the longest segment (among equally long
+    segments, from the later segment). All segments longer than a common length are truncated to this length, and the
+    remaining tokens go to the first segments.
     """
     kept = lengths.astype(np.int64)
     rows = np.flatnonzero(kept.sum(axis=1) > room)
     if not len(rows):
         return kept
     long, space = kept[rows], np.maximum(room[rows], 0)
-    # Bisection finds the highest common length of segments whose sum fits: the sum for `low` always fits, the sum for
-    # `high` never fits.
+    # Bisection finds the largest common length at which the segments together fit: at `low`, they always fit; at
+    # `high`, they never fit.
     low, high = np.zeros(len(rows), dtype=np.int64), long.max(axis=1)
     while np.any(high - low > 1):
         middle = (low + high) // 2
@@ -131,7 +132,8 @@ FIRST_TOKEN = (0, 1)
 def marked_token_spans(
     examples: Sequence[Example], tokenizer: TextTokenizer, kept: np.ndarray, framing: Framing
 ) -> np.ndarray | None:
-    """Return token positions int64 [examples, M, 2], [start, end), of the M marks of every example; None without marks.
+    """Return token positions int64 [examples, M, 2], [start, end), of the M marks of every example; None if there are
+    no marks.
 
     `kept` int64 [examples, S] are the lengths of the segments in tokens after truncation. For a mark that was
     truncated, the position of [CLS] is returned. Raises EvaluationError if examples have different numbers of marks,

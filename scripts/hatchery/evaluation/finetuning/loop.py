@@ -3,13 +3,13 @@
 Training uses AdamW with warm-up and a schedule. After every epoch, or after a number of steps, the model is evaluated
 on the development data; the best state is reported (docs/papers/babylm-evaluation.md, "Official fine-tuning"). The loop
 is independent of the task: the data object makes the batches, the model computes the losses, and a function scores
-predictions. Data order and dropout draw from separate random streams, so a seed fixes every number of a run on one
-device.
+predictions. Data order and dropout draw from separate random streams, so a run with the same seed on the same device
+has the same result.
 
 Three rules decide which parameters have weight decay. In the pretraining code of LTG-BERT and ELC-BERT, only weight
 matrices decay. In the trainer of the official pipeline of 2023, all weights except biases and norms decay, embeddings
-included. In the pipeline since 2025, all parameters decay. LTG-BERT's code gives the classifier a separate learning
-rate (docs/papers/ltg-bert.md, "Differences"). The optimiser does not contain frozen parameters.
+included. In the pipeline since 2025, all parameters decay. LTG-BERT's code trains the classifier with a separate
+learning rate (docs/papers/ltg-bert.md, "Differences"). The optimiser does not contain frozen parameters.
 """
 
 import math
@@ -37,14 +37,15 @@ from hatchery.training.learning_rates import learning_rate_factor
 from hatchery.training.optimizers import AdamW
 from hatchery.training.settings import ScheduleSettings
 
-# The largest possible value of a metric: all metrics are shares or correlations.
+# The largest possible value of a metric is 1, because all metrics are fractions or correlations.
 HIGHEST_VALUE = 1.0
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """The number of optimiser steps after which a model's state was taken, and the development value of this state, if
-    measured."""
+    """The number of optimiser steps before a model's state was copied, and the development value of this state, if
+    measured.
+    """
 
     best_step: int
     development_value: float | None
@@ -55,9 +56,9 @@ class BestState:
     first one is the best.
 
     The trainer of BabyLM's official pipeline has the same rules (docs/papers/babylm-evaluation.md, "Official
-    fine-tuning"); the same rules for ELC-BERT's early stopping are inferred. Every higher development value becomes the
-    best state, but only an increase of more than `minimum_improvement` resets the patience. A run without evaluations
-    keeps its last state.
+    fine-tuning"); that ELC-BERT's early stopping has these rules, too, is inferred. Every state with a higher
+    development value becomes the best state, but only an increase of more than `minimum_improvement` resets the
+    patience. A run without evaluations keeps its last state.
     """
 
     def __init__(self, model: nn.Module, patience_evaluations: int | None, minimum_improvement: float) -> None:
@@ -90,7 +91,8 @@ class BestState:
 
     @torch.no_grad()
     def restore(self, last_step: int) -> TrainedModel:
-        """Load the best state into the model. A model without evaluations keeps its state after `last_step`."""
+        """Load the best state into the model. If the model was never evaluated, it keeps its state after `last_step`.
+        """
         if self.best is None:
             return TrainedModel(last_step, None)
         for name, parameter in self._trained.items():
@@ -102,8 +104,9 @@ NEVER_DECAYED = ("bias", "norm")
 
 
 def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate: float) -> AdamW:
-    """Return the optimiser of `model`, which must already be on its device; parameter groups store their peak learning
-    rate in `peak`."""
+    """Return the optimiser of `model`, which must already be on its device; each parameter group stores its peak
+    learning rate under the key `peak`.
+    """
     fresh = {id(parameter) for parameter in model.fresh_parameters()}
     head_rate = learning_rate if protocol.head_learning_rate is None else protocol.head_learning_rate
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
@@ -120,9 +123,9 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
 
 
 def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Yield each parameter once, with its name followed by a dot and its role: `norm`, `embedding`, or an empty text.
+    """Yield each parameter once, with its name, a dot and the parameter's role: `norm`, `embedding`, or an empty text.
 
-    The role is added, because parameter names of external models do not show it.
+    The role is added, because the names of an external model's parameters do not show the role.
     """
     roles: dict[int, str] = {}
     for module in model.modules():
@@ -141,15 +144,17 @@ def decays(name: str, protocol: ProtocolSettings) -> bool:
 
 
 def set_rates(optimizer: torch.optim.Optimizer, protocol: ProtocolSettings, step: int, steps: int) -> None:
-    """Set the learning rate of all groups for the update with number `step`, counted from 0, of `steps` updates."""
+    """Set the learning rate of all parameter groups for update `step` (counted from 0) of a training with `steps`
+    updates.
+    """
     schedule = ScheduleSettings(protocol.schedule, protocol.warmup_fraction, protocol.final_fraction)
     factor = learning_rate_factor(schedule, step, steps)
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * factor
 
 
-# Number of steps between two checks on a GPU; each check waits for the device. Once a value is not finite, every later
-# check reports this value.
+# Number of steps between two checks on a GPU, because each check waits for the device. Once a value is not finite,
+# every later check reports this value.
 STEPS_BETWEEN_LOOKS_ON_GPU = 50
 
 
@@ -175,9 +180,9 @@ def train_model(
     """Train `model` on `device`, in place. At the end, the model has its best state by the score on the development
     data; without development data, the model has its last state.
 
-    `on_step` is called with the number of finished optimiser steps; after early stopping, with the number of skipped
-    steps. Raises NotFiniteError if the run diverges. Raises EvaluationError if scores of the pretrained model are not
-    finite before training, or if the training rows do not fill one batch.
+    `on_step` is called with 1 after each optimiser step and, after early stopping, with the number of skipped steps.
+    Raises NotFiniteError if the run diverges. Raises EvaluationError if scores of the pretrained model are not finite
+    before training, or if the training rows do not fill one batch.
     """
     steps = step_count(len(train.lengths), protocol)
     if steps == 0:

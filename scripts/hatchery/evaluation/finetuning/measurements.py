@@ -2,8 +2,8 @@
 weights of probes.
 
 Each job trains on one task and scores the task's first scored set. A job may also score other sets of the task (MNLI
-mismatched), and sets of other tasks without training on these tasks (HANS). In the summary, each scored set is a task,
-listed in its own suite. Every seed and learning rate is a run; no run is selected (for MSGS: docs/papers/elc-bert.md,
+mismatched), and sets of other tasks without training on these tasks (HANS). A summary lists each scored set as a task
+of its own. Every seed and learning rate is a run; no run is selected (for MSGS: docs/papers/elc-bert.md,
 "Fine-tuning").
 """
 
@@ -24,7 +24,8 @@ from hatchery.typed import build
 
 MAIN_SET = "validation"
 RESULTS_FILE, WEIGHTS_FILE = "results.csv", "layer_weights.csv"
-# Largest accepted difference between 1 and the sum of a span's weights, which are stored with about seven digits.
+# Largest accepted difference between 1 and the sum of a span's weights, because weights are stored with about seven
+# digits.
 SUM_TOLERANCE = 1e-3
 
 
@@ -41,14 +42,17 @@ class _Result(Record):
 
     @property
     def run(self) -> tuple[str, int, float]:
-        """Scored set, seed and learning rate. A failure in one row applies to all rows with these three values."""
+        """Scored set, seed and learning rate of the row. A failure in one row applies to all rows with these three
+        values.
+        """
         return self.rows, self.seed, self.learning_rate
 
 
 @dataclass(frozen=True)
 class _ScoredSet:
-    """One scored set of a job: suite and task that its rows name, the first metric of its task, and whether it is the
-    first scored set of the job."""
+    """One scored set of a job: the suite and the task that are named in its rows, the first metric of its task, and
+    whether the set is the first scored set of the job.
+    """
 
     suite: str
     task: str
@@ -60,8 +64,8 @@ class _ScoredSet:
 class _Measured(Record):
     """Measurements of a scored set that the manifest lists.
 
-    `majority_accuracy` is the accuracy of the most frequent label, None without classes; `scored` is the number of
-    scored rows, None if the job did not record this number.
+    `majority_accuracy` is the accuracy of the most frequent label, None for a task without classes; `scored` is the
+    number of scored rows, None if the job did not record this number.
     """
 
     majority_accuracy: Annotated[Share, Strict()] | None
@@ -72,10 +76,12 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return one row per scored set, run (seed and learning rate) and metric.
 
     If one row of a run on a set reports a failure, all metrics of the run on this set are reported as failed: a
-    classifier that gives one answer for all rows has collapsed, even if one of its metrics is high. Its values are
-    still listed; only a run that diverged ("nan") has no values. The first metric of a task's settings is its primary
-    one. Raises EvaluationError naming file and line of a wrong table, or an impossible measure of a manifest;
-    ManifestError if the settings lack a key.
+    classifier that predicts the same class for all rows has collapsed, even if one of its metrics is high. The values
+    of a collapsed run are still listed; only a run that diverged ("nan") has no values. The first metric in a task's
+    settings is the task's primary metric.
+
+    Raises EvaluationError naming file and line of a wrong table, EvaluationError for an impossible value among a
+    manifest's `measures`, and ManifestError if the settings lack a key.
     """
     task, manifest = evaluated.name, evaluated.manifest
     path = manifest.folder / RESULTS_FILE
@@ -121,8 +127,9 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
-    """Return the comparison basis of a score on a set of rows. The rows that select the reported state are part of the
-    basis; other fine-tuning settings are treatments."""
+    """Return the comparison basis of a score on a set of rows. The rows on which the reported state was selected are
+    part of the basis; other fine-tuning settings are treatments.
+    """
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})
     edition = given.get("edition", 2023)
@@ -135,7 +142,9 @@ def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
 
 
 def _of_track(protocol: Any) -> str:
-    """Return the suffix that names BabyLM's track in the text of the rules; empty without a track."""
+    """Return the suffix that names BabyLM's track in the description of the rules; empty for a protocol without a
+    track.
+    """
     if protocol.get("track") is None:
         return ""
     return ", multilingual track" + (" with its slips" if protocol.get("official") else "")
@@ -175,7 +184,8 @@ def settings_text(manifest: Manifest) -> str:
 
 
 def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
-    """Return the value of a metric for a blind guess, as a fraction; None if the value is unknown.
+    """Return the value of a metric for a model that always predicts the most frequent label, as a fraction; None if the
+    value is unknown.
 
     `majority_accuracy` is the accuracy of the most frequent label.
     """
@@ -183,8 +193,8 @@ def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
 
 
 def with_distinct_tasks(measurements: Iterable[TidyRow]) -> list[TidyRow]:
-    """Return the measurements with unique task names: if models fine-tuned on different tasks were scored on one task,
-    its name gets a suffix.
+    """Return the measurements with unique task names. If models that were fine-tuned on different tasks were scored on
+    the same task, the scored task's name gets a suffix that names the fine-tuning task.
 
     HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
     """

@@ -2,12 +2,11 @@
 learning rate.
 
 If a job is repeated after an interruption, or with further seeds or learning rates, stored results are reused and only
-missing runs are trained. Each result is one file that is renamed into place and has its checksum in its name; a run
-whose file does not match the checksum is trained again.
+missing runs are trained. Each result is one file, which is renamed to its final name when it is complete and has its
+checksum in this name; a run whose file does not match the checksum is trained again.
 
-In the tables of the stage, values are fractions or correlations, never percent. Missing values of a diverged run are
-empty, and the column `failed` of its rows names the failure; no run is dropped. Rows are in the order of the
-configuration.
+In the tables of the stage, values are fractions or correlations, never percent. The rows of a diverged run have no
+values, and their column `failed` names the failure; no run is dropped. Rows are in the order of the configuration.
 """
 
 import hashlib
@@ -43,7 +42,7 @@ class SetResult:
     """Results of one run on one scored set: metric values as fractions, and predictions for all units (rows, or targets
     in sentences), in the order of the rows.
 
-    A run that diverged has `failed` "nan", no values and no answers.
+    If a run diverged, `failed` is "nan", and the run has no values and no answers.
     """
 
     values: dict[str, float | None]
@@ -53,10 +52,10 @@ class SetResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """One seed with one learning rate.
+    """Results of one run: one seed with one learning rate.
 
-    `best_step` counts optimiser steps; `n_train` and `n_development` count items. `layer_weights` are a probe's weights
-    of the layers, a list per span.
+    `best_step` counts optimiser steps; `n_train` and `n_development` count items. `layer_weights` has a list for each
+    span: a probe's weights of the layers.
     """
 
     seed: int
@@ -218,8 +217,8 @@ def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.Da
 def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
     """Return the table breakdown.csv, without diverged runs.
 
-    For each field in a task's `facts` (such as the heuristic in HANS), the table has the accuracy by value of the field
-    and label; an empty label means all rows.
+    For each field in a task's `facts` (such as the heuristic in HANS), the table has the accuracy for each value of the
+    field and each label; an empty label means rows of any label.
     """
     rows = []
     for scored in sets:
@@ -250,7 +249,7 @@ def predictions_json(task: TaskSettings, answers: Predicted) -> str:
     """Return the predictions for the task's first scored set in the format of BabyLM's evaluation server
     (docs/papers/babylm-2026.md, "Prediction files").
 
-    The task is named after the first part of its file name, `rte` for `rte.valid.jsonl`.
+    The task's name in this format is the part of its file name before the first dot: `rte` for `rte.valid.jsonl`.
     """
     first = next(files for name, files in task.files.items() if name != "train")
     name = PurePosixPath(first if isinstance(first, str) else first[0]).name.partition(".")[0]
@@ -264,7 +263,8 @@ def predictions_of(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> Part
 
 
 def predictions_table(scored: ScoredSet, run: RunResult) -> pa.Table:
-    """Return labels and predictions of one set as text; null for a diverged run, and for labels outside the label set.
+    """Return labels and predictions of one set as text. Predictions of a diverged run are null, and so are labels
+    outside the label set.
 
     Several labels of a unit are joined by a space.
     """

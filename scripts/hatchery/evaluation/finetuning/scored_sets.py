@@ -29,17 +29,20 @@ from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferRule, label_text
 
-# A regression's outputs count as constant if their range is below this share of the range of the labels.
+# A regression model's outputs count as constant if their range is below this fraction of the range of the labels.
 CONSTANT_SHARE = 1e-3
 
 
 def failure(scored: Scored) -> Failure:
     """Return the kind of collapse of a model's outputs; an empty text if they are usable.
 
-    `nan`: a score is not finite. `majority_class`: all predictions are equal although the labels vary. `zero_mcc`: the
-    predicted classes vary, but have no correlation with the labels. `constant`: all numbers are equal, or all scores of
-    ReCoRD's entities. ReCoRD's entities are ranked by their scores, so predicting class 0 for every row is no failure
-    there.
+    - `nan`: a score is not finite.
+    - `majority_class`: all predictions are equal although the labels vary.
+    - `zero_mcc`: the predicted classes vary, but have no correlation with the labels.
+    - `constant`: all numbers that a regression model predicts are equal, or all scores of ReCoRD's entities are equal.
+
+    ReCoRD's entities are ranked by their scores, so a model that predicts class 0 for every row has not failed on
+    ReCoRD.
     """
     if not np.isfinite(scored.scores).all():
         return "nan"
@@ -65,7 +68,9 @@ ALL_LABELS = ""
 
 @dataclass(frozen=True)
 class FactAccuracy:
-    """Accuracy, a fraction, of the `n` rows whose `fact` has `value` and whose label is `label` (empty: any)."""
+    """Accuracy, a fraction, on the `n` rows whose field `fact` has the value `value` and whose label is `label` (empty:
+    any label).
+    """
 
     fact: str
     value: str
@@ -75,8 +80,8 @@ class FactAccuracy:
 
 
 def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence[str]) -> list[FactAccuracy]:
-    """Return the accuracy by value of each field in `facts`, in sorted order: on all rows with the value, then on its
-    rows of every label.
+    """Return accuracies for each value of each field in `facts`; values are sorted. The first accuracy of a value is
+    over all rows with this value; one accuracy per label follows.
 
     HANS' scorer prints these levels (docs/papers/ltg-bert.md, "HANS"). A model that follows an overlap heuristic has
     accuracies near 100 % for one gold label of a heuristic and near 0 % for the other label; a model that guesses does
@@ -135,8 +140,8 @@ class LabelMapping:
 def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMapping:
     """Return the mapping from `model_labels` to the labels of `task`.
 
-    Raises ConfigError if the task defines no transfer, and unless each label of the model is mapped to exactly one
-    label of the task.
+    Raises ConfigError if the task defines no transfer, and if a label of the model is not mapped to exactly one label
+    of the task.
     """
     where = f"finetune.transfer.{task.name}"
     if task.transfer is None:
@@ -170,7 +175,7 @@ class ScoredSet:
     """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` and `facts` have one entry per
     unit, and are empty for sentences with spans.
 
-    `label_names` are the labels of the set's own task, empty for a task without named labels.
+    `label_names` are the labels of the task to which the set belongs, empty for a task without named labels.
     """
 
     name: str
@@ -196,7 +201,7 @@ class ScoredSet:
         return replace(self, data=data, is_scored=self.is_scored[list(items)], groups=groups, facts=facts)
 
     def answers(self, predicted: Predicted) -> Predicted:
-        """Return the model's predictions as labels of this set's task, with their scores."""
+        """Return the model's predictions as labels of this set's task, and the scores of these predictions."""
         return predicted if self.mapping is None else self.mapping.apply(predicted)
 
     def scored(self, answers: Predicted, all_rows: bool = False) -> Scored:
@@ -239,7 +244,8 @@ OFFICIAL_SCORED_BATCH = 8
 
 
 def whole_batches(found: ScoredSet) -> ScoredSet:
-    """Exclude the rows after the last complete batch of 8 from the scored rows; sentences with spans stay unchanged.
+    """Return the scored set without the rows after its last complete batch of 8: these rows are not scored. Sentences
+    with spans stay unchanged.
 
     Raises EvaluationError for a set of fewer than 8 rows.
     """

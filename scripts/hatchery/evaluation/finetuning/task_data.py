@@ -30,8 +30,8 @@ Rows = Sequence[Example] | Sequence[SpanExample]
 
 @dataclass(frozen=True)
 class EncodedTask:
-    """The encoded task that all runs share. Training items with the same number in `groups` are held out together (see
-    `input_groups`).
+    """The encoded task that all runs share. Training items with the same group index in `groups` are held out together
+    (see `input_groups`).
 
     `sets` are the scored sets. Sets with the same `data` object are predicted once. `counts` are the numbers of rows
     that were read, kept, used and scored, for the manifest.
@@ -91,8 +91,9 @@ def encode_task(
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
-    """Return numbers for the manifest: for each set, its rows, truncated rows and dropped sentences, and the scores of
-    its majority baseline."""
+    """Return measurements for the manifest. For each set, they are the number of rows, the number of truncated rows or
+    dropped sentences, and the scores of a majority baseline.
+    """
     measures: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
         measures[f"{name}_rows"] = data.n_units
@@ -117,8 +118,9 @@ def _transferred(
     tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
 ) -> list[ScoredSet]:
-    """Return the first scored set of each task in `settings.transfer`, which the model predicts without training on
-    this task. Sets that differ only in the label mapping share their encoded rows."""
+    """Return the first scored set of each task in `settings.transfer`; the model is scored on these tasks without
+    training on them. Sets that differ only in the label mapping share their encoded rows.
+    """
     sets, known = list[ScoredSet](), list[tuple[object, Rows, EncodedData]]()
     for task in settings.transfer:
         mapping = label_mapping(task, model_labels)

@@ -1,7 +1,7 @@
 """Metrics of labelled tasks: the functions marked `@metric` in the files of this folder.
 
-A task lists metrics by name; the first one is its primary metric. A metric is computed from the rows of one scored set
-(`scored.Scored`).
+A task lists metrics by name; the first metric in the list is its primary metric. A metric is computed from the rows of
+one scored set (`scored.Scored`).
 """
 
 import re

@@ -1,11 +1,12 @@
-"""Metrics of classification and of regression; the classification metrics equal those of scikit-learn to the last bit.
+"""Metrics of classification and of regression; the values of the classification metrics equal those of scikit-learn to
+the last bit.
 
 Scikit-learn is not used, because its import would take a second in every fine-tuning job and the formulas are short
 (docs/papers/babylm-evaluation.md, "Tasks").
 
 Classes are int64 [n]. For independent labels (bool [n, K], edge probing) only `accuracy`, `f1` and `micro_f1` are
-defined. All values are fractions (MCC from -1 to 1), and 0/0 is 0. A label of -1 is unknown to the model, and equals no
-prediction.
+defined. All values are fractions (MCC from -1 to 1), and 0/0 is 0. The label -1 stands for a label that the model does
+not know; it equals no prediction.
 """
 
 import warnings
@@ -31,11 +32,11 @@ def classes(scored: Scored, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @metric
 def accuracy(scored: Scored) -> float:
-    """Share of the rows with a right prediction.
+    """Fraction of the rows with a right prediction.
 
-    With independent labels, a row is right if the label with the highest score is true. So the accuracy is comparable
-    with the accuracy of a softmax over the labels. `micro_f1` is not comparable in this way, because it compares each
-    score with a threshold.
+    With independent labels, a row is right if the label with the highest score is true. Therefore this accuracy is
+    comparable with the accuracy of a softmax over the labels. `micro_f1` is not comparable with this accuracy, because
+    `micro_f1` compares each score with a threshold.
     """
     if independent(scored):
         best = scored.scores.argmax(axis=1)
@@ -46,7 +47,8 @@ def accuracy(scored: Scored) -> float:
 
 @metric
 def f1(scored: Scored) -> float:
-    """F1 of the class with index 1, 2TP / (2TP + FP + FN): as in BabyLM and ELC-BERT, not a macro average."""
+    """F1 of the class with index 1, 2TP / (2TP + FP + FN). As in BabyLM and ELC-BERT, this F1 is not a macro average.
+    """
     if independent(scored):
         if scored.labels.shape[1] <= POSITIVE_CLASS:
             raise EvaluationError("metric f1: got one independent label, expected two or more")
@@ -85,7 +87,7 @@ def mcc(scored: Scored) -> float:
     """
     labels, predictions = classes(scored, "mcc")
     found = np.union1d(labels, predictions)
-    # Sums of whole numbers are exact in float64, so their order does not matter.
+    # The sums are sums of integers, which are exact in float64, so the order of the rows does not change the result.
     truly, said = (np.array([(c == values).sum() for c in found], np.float64) for values in (labels, predictions))
     rows, right = float(len(labels)), float((labels == predictions).sum())
     spread = (rows**2 - said @ said) * (rows**2 - truly @ truly)

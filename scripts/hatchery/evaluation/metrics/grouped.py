@@ -1,12 +1,13 @@
-"""Metrics over rows that are judged together: the questions of MultiRC, the queries of ReCoRD (docs/papers/ltg-bert.md,
+"""Metrics over groups of rows: the questions of MultiRC, the queries of ReCoRD (docs/papers/ltg-bert.md,
 "Fine-tuning").
 
 Rows of one group need not be adjacent. ReCoRD's rows have the facts `entity` (the entity that fills the query) and
 `answers` (a JSON list of the right entities).
 
 The micro-averaged F1 of edge probing (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") counts
-pairs of a target and a label. Each pair is a yes-or-no decision with a threshold at probability one half, which is
-score 0. Later variants in jiant differ: their threshold is at score 0.5, or F1 is averaged with accuracy.
+pairs of a target and a label. Each pair is a yes-or-no decision with a threshold at the probability 0.5, which
+corresponds to the score (logit) 0. Later variants in jiant differ: their threshold is the score 0.5, or they average F1
+with accuracy.
 """
 
 import json
@@ -27,7 +28,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @metric
 def question_exact_match(scored: Scored) -> float:
-    """Share of the groups whose rows are all right: MultiRC's exact match."""
+    """Fraction of the groups in which all rows are predicted correctly: MultiRC's exact match."""
     labels, predictions = classes(scored, "question_exact_match")
     right = (labels == predictions) & (labels >= 0)
     return float(np.mean([right[rows].all() for rows in _groups(scored, "question_exact_match")]))
@@ -35,7 +36,7 @@ def question_exact_match(scored: Scored) -> float:
 
 @metric
 def answer_f1(scored: Scored) -> float:
-    """F1 of class 1 over the answers of all questions pooled: MultiRC's F1a."""
+    """F1 of class 1 over the pooled answers of all questions: MultiRC's F1a."""
     return f1(scored)
 
 
@@ -47,13 +48,14 @@ def record_f1(scored: Scored) -> float:
 
 @metric
 def record_exact_match(scored: Scored) -> float:
-    """Share of the queries whose entity with the highest score is one of the answers after normalisation."""
+    """Fraction of the queries whose entity with the highest score is one of the answers after normalisation."""
     return _record(scored, exact_match, "record_exact_match")
 
 
 def margins(scored: Scored) -> np.ndarray:
-    """Return the evidence for class 1, float [n]: the score of class 1 minus the score of class 0, or the only
-    score."""
+    """Return the evidence for class 1, float [n]: the score of class 1 minus the score of class 0, or the score itself
+    if there is only one score per row.
+    """
     scores = scored.scores
     return scores[:, POSITIVE_CLASS] - scores[:, 0] if scores.shape[1] > 1 else scores[:, 0]
 
@@ -93,7 +95,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
 
 
 def _groups(scored: Scored, name: str) -> Iterator[np.ndarray]:
-    """Return the positions of each group's rows, ascending. Raises EvaluationError if rows belong to no group."""
+    """Yield the positions of each group's rows, ascending. Raises EvaluationError if a row belongs to no group."""
     if len(scored.groups) != len(scored.labels) or not all(scored.groups):
         raise EvaluationError(f"metric {name}: a row belongs to no group; set `group_fields` in the task")
     _, members = np.unique(np.asarray(scored.groups, dtype=object), return_inverse=True)
@@ -107,10 +109,10 @@ UNCLEAN_PREFIXES = ("C-", "R-")
 
 @metric
 def micro_f1(scored: Scored) -> float:
-    """F1 over all decisions pooled; with one class per target, the F1 equals the accuracy.
+    """F1 over the pooled decisions about all targets and labels; with one class per target, the F1 equals the accuracy.
 
-    A target without a true label has a label that is unknown to the model. This label counts as missed, so that
-    dropping unknown labels does not raise the F1.
+    If the model does not know the true label of a target, no label of the target is true. The true label still counts
+    as missed, so that dropping unknown labels does not raise the F1.
     """
     if not independent(scored):
         return accuracy(scored)

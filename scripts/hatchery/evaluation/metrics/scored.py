@@ -14,10 +14,11 @@ from hatchery.evaluation.metrics import FILES
 class Scored:
     """Labels, predictions and scores of n units of one scored set.
 
-    `labels` and `predictions` are int64 [n] (classes, right choices; a label of -1 is unknown to the model and always
-    wrong), float64 [n] (regression) or bool [n, K] (independent labels). `scores` are the head's outputs float [n, K].
-    Units with the same entry in `groups` are judged together; `facts` are further inputs of some metrics (see
-    `Example`); `label_names` are the task's labels in the order of their indices, empty without a label set.
+    `labels` and `predictions` are int64 [n] (classes, right choices; the label -1 is unknown to the model and always
+    predicted wrongly), float64 [n] (regression) or bool [n, K] (independent labels). `scores` are the head's outputs
+    float [n, K]. Units with the same entry in `groups` belong to one group, such as a question; `facts` are further
+    inputs of some metrics (see `Example`); `label_names` are the task's labels in the order of their indices, empty for
+    a task without a label set.
     """
 
     labels: np.ndarray

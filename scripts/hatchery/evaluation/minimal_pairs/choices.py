@@ -1,5 +1,5 @@
-"""Read multiple-choice rows, in which one of several choices follows a prompt; name paradigms and documents of hub data
-sets.
+"""Read multiple-choice rows, in which one of several choices follows a prompt. For data sets of the Hugging Face hub,
+derive the names of paradigms and documents.
 
 Layouts: MuBench (a list of choices, and a label as an index, digits or text) and GlobalPIQA (a column for each choice).
 Sources: docs/papers/babylm-2026.md, "The multilingual track". The names of files on the hub are inferred.
@@ -26,8 +26,9 @@ HUB_METADATA = ("dataset_infos.json", "dataset_dict.json", "dataset_info.json", 
 
 
 def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
-    """Return the paradigm of a file: the file's stem. For a hub file named after a split, return the folder's name in
-    the multilingual track."""
+    """Return the paradigm of a file: the file's stem. In the multilingual track, if a file is named after a split (such
+    as `test.jsonl`), return the name of its folder.
+    """
     path = PurePosixPath(name)
     is_split = suite.track == "multilingual" and _SPLIT.fullmatch(path.stem) is not None
     return plain_name(path.parent.name if is_split and path.parent.name else path.stem)
@@ -53,7 +54,7 @@ def read_choices(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
 def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
     """Return the choices of a row: a list in one column, or a text in each of several columns.
 
-    The last of several columns may be missing, null or empty. Raises EvaluationError for fewer than two choices.
+    The texts in the last columns may be missing, null or empty. Raises EvaluationError for fewer than two choices.
     """
     if isinstance(columns, str):
         choices, where = record.value(columns), f"{record.where}: the field {columns!r}"
@@ -91,6 +92,8 @@ def label_index(record: Record, name: str, choices: list[str]) -> int:
 
 
 def document_name(index: int, record: Record) -> str:
-    """Return `<index>:<hash>` of a row as lm-evaluation-harness names documents; all columns of the row are hashed."""
+    """Return a row's name as lm-evaluation-harness names documents, `<index>:<hash>`; all columns of the row are
+    hashed.
+    """
     text = json.dumps(dict(record.values), indent=2, ensure_ascii=False, default=str)
     return f"{index}:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"

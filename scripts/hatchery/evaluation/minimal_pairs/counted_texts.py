@@ -1,7 +1,7 @@
 """Count preferred texts as BabyLM's organisers do: row by row, by comparing texts, with the errors of their code.
 
-Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' numbers differ from the
-share of right decisions: EWoK in checkpoints, and entity tracking in a submission.
+Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' scores differ from the
+fraction of right decisions: EWoK at checkpoints, and entity tracking in a submission.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ def counted_by_text(
     compared_with = positions_by(paradigm for paradigm, _ in rights)
     counted = list(decisions)
     for paradigm, positions in positions_by(item.paradigm for item in items).items():
-        # `rights` may have more rows than `items`, so `strict` is False.
+        # `strict` is False, because `rights` may have more rows than `items`.
         for position, row in zip(positions, compared_with[paradigm], strict=False):
             preferred = predicted_text(items[position].candidates[decisions[position].chosen], suite)
             is_right = preferred.strip() == rights[row][1].strip()

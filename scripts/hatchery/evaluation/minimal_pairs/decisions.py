@@ -78,7 +78,7 @@ TIE_RULES = {
     "drawn": "as BabyLM 2026: a tie is decided by a draw, which is seeded here",
     "first_in_row": "the first in its row of several best texts is preferred",
 }
-"""Descriptions of the tie rules, which manifests contain."""
+"""Descriptions of the tie rules; manifests contain these descriptions."""
 
 
 def tie_rule(suite: SuiteSettings) -> str:
@@ -96,7 +96,7 @@ def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown:
     """Return the decision on an item under its suite's rules; in BabyLM 2026, a random draw selects the preferred
     candidate among several best candidates.
 
-    With `unknown`, a text of the item contains an unknown token, and the item counts as wrong.
+    If `unknown` is true, a text of the item contains an unknown token, and the item counts as wrong.
     """
     best, outcome, rule = best_candidates(item, scores), decide(item, *scores), tie_rule(suite)
     chosen = best[0]
@@ -128,13 +128,14 @@ def accuracy_table(
 ) -> list[Accuracy]:
     """Return accuracies of every paradigm, every phenomenon and the suite; names are sorted within a level.
 
-    Paradigms and phenomena pool their pairs. The suite has two rows, because papers average in two ways that differ by
-    more than a percentage point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT, 67
-    paradigms), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena).
-    `credits` are the credits of the items; by default a tie has credit 0. With `by_split` (entity tracking), a
-    phenomenon is the mean of its paradigms, and the suite's two rows of means contain the mean of the phenomena. With
-    `by_pair`, the suite has a third row, `<suite>_by_pair`, in which all pairs have equal weights
-    (lm-evaluation-harness).
+    The accuracy of a paradigm or phenomenon is over all its pairs. The suite has two rows, because papers average in
+    two ways that differ by more than a percentage point on the same decisions: `<suite>` is the unweighted mean over
+    paradigms (LTG-BERT, 67 paradigms), and `<suite>_by_phenomenon` is the unweighted mean over phenomena (BabyLM 2023
+    and ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a tie has credit 0.
+
+    If `by_split` is true (entity tracking), the accuracy of a phenomenon is the mean over its paradigms, and both rows
+    of the suite contain the mean over phenomena. If `by_pair` is true, the suite has a third row, `<suite>_by_pair`, in
+    which all pairs have equal weights (lm-evaluation-harness).
     """
     credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
     chances = [1 / len(pair.candidates) for pair in pairs]
@@ -186,25 +187,25 @@ def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) 
     """Return the table correlation.csv: for each paradigm, the correlation between people's preferences and the model's
     preferences.
 
-    The value is Spearman's correlation between the share of people who prefer the first of two texts, and the softmax
-    probability of the first text's score; 0 if all values of people or of the model are equal (WUG,
-    docs/papers/babylm-2026.md, "Zero-shot tasks").
+    The value is Spearman's correlation between two numbers per item: the fraction of people who prefer the first of two
+    texts, and the softmax probability of the first text's score. The value is 0 if either number is equal for all items
+    (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
     """
     from hatchery.evaluation.metrics.classification import spearman
 
     rows = []
     for name, positions in sorted(positions_by(item.paradigm for item in items).items()):
         people = np.array([items[index].preference for index in positions], dtype=np.float64)
-        # Ranks are computed from differences of scores, which have the same ranks as the softmax of the scores. In a
-        # softmax, different large differences would be rounded to the same number.
+        # Compute ranks from differences of scores, which have the same ranks as the softmax of the scores. A softmax
+        # would round different large differences to the same probability.
         model = np.array([scores[index][0] - scores[index][1] for index in positions], dtype=np.float64)
         rows.append((name, len(positions), spearman(Scored(people, model, model[:, None]))))
     return pl.DataFrame(rows, schema=["name", "pairs", "spearman"], orient="row")
 
 
 def accuracy_frame(table: Sequence[Accuracy]) -> pl.DataFrame:
-    """Return the table accuracy.csv: the accuracies of `table` as fractions of 1, with the numbers of pairs, right
-    decisions and ties.
+    """Return the table accuracy.csv: the accuracies of `table` as fractions, the number of pairs, the number of right
+    decisions and the number of ties.
 
     The column `chance`, the accuracy of a blind guess, is added if the number of candidates is not always two.
     """

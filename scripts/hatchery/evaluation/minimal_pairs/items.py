@@ -1,4 +1,4 @@
-"""Items of a suite: candidate texts of which a model should prefer the right one.
+"""Items of a suite: an item lists candidate texts, and a model should prefer the right candidate.
 
 An item has any number of candidates. The scored part of a candidate may follow a given prefix; candidates have a common
 prefix or different prefixes. A minimal pair has two candidates and no prefix.
@@ -33,14 +33,15 @@ class Item:
     candidates: tuple[Candidate, ...]
     field: str = ""
     preference: float | None = None
-    """Share of people who prefer the first candidate; only for items without a right answer."""
+    """Fraction of people who prefer the first candidate; only for items without a right answer."""
     place: int = 0
     """Index of the right candidate in the file's row. `candidates` lists the right candidate first, and the other
     candidates in the row's order."""
 
     @property
     def identical(self) -> bool:
-        """True if another candidate has the same text as the right candidate, so that no model can tell them apart.
+        """True if another candidate has the same text as the right candidate, so that no model can distinguish the two
+        candidates.
 
         BLiMP has seven pairs with identical sentences.
         """

@@ -1,11 +1,11 @@
 """Log-likelihoods of sentences from left to right, under a causal model.
 
 As in BabyLM's pipeline: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the context is one special token
-(EOS, or BOS without EOS); there is no term for a final EOS (docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood").
-One forward pass is made per sentence, or per shared prefix.
+(EOS, or BOS if the tokenizer has no EOS); there is no term for a final EOS (docs/papers/babylm-evaluation.md,
+"Pseudo-log-likelihood"). One forward pass is made per sentence, or per shared prefix.
 
 Inputs of equal length share a batch, so nothing is padded. Only if a few sentences are scored interactively (`padded`)
-do inputs of similar lengths share a batch. Their padding is at the end, where no scored token sees the padding.
+do inputs of similar lengths share a batch. The padding is at the end of these inputs, where no scored token sees it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,9 +32,9 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
 from hatchery.modeling.language_model import moved
 
-# A call of the model takes about as long as the computation of this number of positions, so fewer padded positions take
-# less time than another call. This number was measured with 20 sentences and a model of 6 layers of 128 units; numbers
-# from 16 to 256 differ little in speed.
+# Number of positions whose computation takes about as long as one call of the model. If padding adds fewer positions
+# than this, a common batch is faster than another call. The number was measured with 20 sentences and a model of 6
+# layers of 128 units; numbers from 16 to 256 differ little in speed.
 POSITIONS_OF_A_CALL = 64
 
 
@@ -49,12 +49,12 @@ def token_left_to_right_likelihoods(
     """Return the natural log-probability of every scored token given the earlier tokens: one float32 array [N] per
     sentence.
 
-    For several temperatures the arrays are [N, temperatures]. With `padded`, sentences of similar lengths share a
-    batch, which is faster for few sentences; the numbers then differ by rounding.
+    If several `temperatures` are given, the arrays are [N, temperatures]. If `padded` is true, sentences of similar
+    lengths share a batch, which is faster for few sentences; the log-probabilities then differ by rounding.
 
-    `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always one
-    sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are computed
-    once, if the model can continue from cached prefixes.
+    `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always at
+    least one sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are
+    computed once, if the model can continue from cached prefixes.
     """
     # Only inputs of Hatchery's models are padded, because modules of users and external models may attend to padding.
     padding = POSITIONS_OF_A_CALL if padded and isinstance(model, HatcheryModel) else 0
@@ -121,7 +121,7 @@ def _each_by_itself(
         encoded, length = list(bucket), len(bucket[-1].ids)
         ids = np.array([(*sentence.ids, *[0] * (length - len(sentence.ids))) for sentence in encoded], dtype=np.int64)
         asked = scored_tokens(encoded, length)
-        # No token is predicted from the last token, so the last token is no input.
+        # Leave out the last token of each input, because no scored token follows it.
         inputs = np.concatenate([np.broadcast_to(context, (len(ids), len(context))), ids[:, :-1]], axis=1)
         columns = np.arange(len(context) - 1, inputs.shape[1])
         rows_per_batch = max(1, tokens_per_batch // inputs.shape[1])

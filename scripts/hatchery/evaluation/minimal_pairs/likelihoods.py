@@ -4,9 +4,9 @@ model.
 Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): each token is masked in an input of its own, and
 the score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the
 later subwords of the token's word, so that the end of a word does not reveal its beginning. A sentence of N tokens
-needs N inputs, the rows of a batch; identical rows (the sentences of a pair often differ only in the masked token) are
-computed once. Logits are computed at the masked position only. The numbers equal those of a loop over single sentences
-up to float32 rounding, and do not depend on the order of the sentences.
+needs N inputs, which are the rows of a batch. Identical rows are computed once, because the sentences of a pair often
+differ only in the masked token. Logits are computed at the masked position only. The scores equal those of a loop over
+single sentences up to float32 rounding, and do not depend on the order of the sentences.
 
 Inputs of equal length share a batch, so nothing is padded.
 """
@@ -32,21 +32,23 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 )
 from hatchery.modeling.language_model import moved
 
-# Rows and vocabulary items of a tile of logits, measured to be fastest with a second-level cache of one MiB. A tile has
-# many rows, because PyTorch rearranges the vocabulary items for every tile.
+# Number of rows and number of vocabulary items in a tile of the logits. These numbers were measured to be fastest with
+# a second-level cache of one MiB. A tile has many rows, because PyTorch rearranges the vocabulary items for every tile.
 ROWS_PER_TILE = 1024
 ITEMS_PER_TILE = 512
 
 
 def half_log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return the normalisers of `log_normalisers`, with matrix products in bf16 and sums of exponentials in fp32."""
+    """Return the values of `log_normalisers`, computed with matrix products in bf16 and sums of exponentials in fp32.
+    """
     rows, parts = features.bfloat16(), []
     biases = [None] * -(-len(weight) // ITEMS_PER_TILE) if bias is None else bias.split(ITEMS_PER_TILE)
     for items, its_bias in zip(weight.split(ITEMS_PER_TILE), biases, strict=True):
         logits = (rows @ items.bfloat16().T).float()
         if its_bias is not None:
             logits += its_bias
-        # As in `log_normalisers`, this difference is computed faster than torch's logsumexp.
+        # As in `log_normalisers`, compute the normaliser as a logit minus its log-probability, which is faster than
+        # torch's logsumexp.
         parts.append(logits[:, 0] - torch.log_softmax(logits, dim=-1)[:, 0])
     return torch.logsumexp(torch.stack(parts, dim=1), dim=-1)
 
@@ -65,8 +67,8 @@ def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Te
                 torch.mm(rows, items.T, out=logits)
             else:
                 torch.addmm(its_bias, rows, items.T, out=logits)
-            # torch's log_softmax is one fused operation, but its logsumexp takes five operations. The normaliser is any
-            # logit minus its log-probability.
+            # Compute the normaliser as any logit minus its log-probability, because torch's log_softmax is one fused
+            # operation, but its logsumexp takes five operations.
             torch.log_softmax(logits, dim=-1, out=log_shares)
             torch.sub(logits[:, 0], log_shares[:, 0], out=part[:, column])
     return torch.logsumexp(parts, dim=-1)
@@ -96,11 +98,11 @@ class TargetScores:
 
     A target needs its own logit and the logarithm of the sum over the vocabulary, but not the matrix of all
     log-probabilities. On the CPU the logits are therefore computed for some rows and some vocabulary items at a time
-    (tiles), in memory that is reused: allocating new memory costs as much as the product. The numbers equal those of
-    log_softmax up to rounding.
+    (tiles). All tiles use the same memory, because allocating new memory takes as long as the matrix product. The
+    log-probabilities equal those of log_softmax up to rounding.
 
-    `finished` returns all log-probabilities, float32 [n_targets]. For several temperatures they are [n_targets,
-    temperatures], and all logits are computed.
+    `finished` returns all log-probabilities, float32 [n_targets]. If several temperatures are given, `finished` returns
+    [n_targets, temperatures], and all logits are computed.
     """
 
     def __init__(self, model: SentenceModel, n_targets: int, temperatures: Temperatures = AT_ONE) -> None:
@@ -112,7 +114,7 @@ class TargetScores:
         self._targets: list[np.ndarray] = []
         self._places: list[np.ndarray] = []
         self._n_rows = 0
-        # Log-probabilities on the device, perhaps still being computed, and their positions in `values`.
+        # Log-probabilities on the device, which the device may still be computing, and their positions in `values`.
         self._found: list[Tensor] = []
         self._found_places: list[np.ndarray] = []
 
@@ -176,8 +178,8 @@ TOKENS_PER_BLOCK = 1 << 22
 class MaskedRows:
     """The distinct masked inputs (rows) of some sentences of equal length, and the tokens scored in each row.
 
-    `ids` int64 [R, T] are the rows, sorted by content; `positions` int64 [R] is the scored masked token of each row.
-    `of` int64 [A] is the row number of each scored token, sentence by sentence.
+    `ids` int64 [R, T] are the rows, sorted by content; `positions` int64 [R] is the position of the scored masked token
+    in each row. `of` int64 [A] is the index of the row for each scored token, sentence by sentence.
     """
 
     ids: np.ndarray
@@ -188,7 +190,7 @@ class MaskedRows:
 def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np.ndarray:
     """Return which tokens (last axis) are masked when token i (second axis) is scored: bool [S, N, N].
 
-    All sentences have N tokens; `within_word` needs their word numbers.
+    All sentences have N tokens. If `within_word` is true, the sentences must have word numbers.
     """
     length = len(sentences[0].ids)
     alone = np.broadcast_to(np.eye(length, dtype=bool), (len(sentences), length, length))
@@ -204,7 +206,7 @@ def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, wit
     scored token."""
     ids = np.array([sentence.ids for sentence in sentences], dtype=np.int64)
     length, first = ids.shape[1], len(frame.before)
-    # The sentence of each row, and the token that is scored in the row.
+    # Index of the sentence, and position of the scored token, for each masked input.
     sentence, token = np.nonzero(scored_tokens(sentences))
     keyed = np.empty((len(sentence), 1 + first + length + len(frame.after)), dtype=np.int64)
     keyed[:, 0] = first + token
@@ -237,11 +239,11 @@ def token_pseudo_log_likelihoods(
 ) -> list[np.ndarray]:
     """Return the natural log-probability of every scored token when it is masked: one float32 array [N] per sentence.
 
-    For several temperatures the arrays are [N, temperatures].
+    If several `temperatures` are given, the arrays are [N, temperatures].
 
-    `sentences` are distinct and in ascending length. With `within_word`, the later subwords of the token's word are
-    masked as well. A batch holds at most `tokens_per_batch` tokens, but always one row; `on_tokens` is called with the
-    number of finished tokens, counting duplicate rows.
+    `sentences` are distinct and in ascending length. If `within_word` is true, the later subwords of the token's word
+    are masked as well. A batch holds at most `tokens_per_batch` tokens, but always at least one row; `on_tokens` is
+    called with the number of finished tokens, counting duplicate rows.
     """
     assert model.mask_id is not None, "a masked model has a mask token"
     lengths = np.array([sentence.scored for sentence in sentences], dtype=np.int64)

@@ -41,7 +41,7 @@ class _AccuracyRow(Record):
     pairs: int
     accuracy: Share
     accuracy_ties_correct: Share
-    # The column is missing in a file whose items all have two candidates.
+    # This field has a default value, because accuracy.csv has no column `chance` if all items have two candidates.
     chance: Share = 0.5
 
 

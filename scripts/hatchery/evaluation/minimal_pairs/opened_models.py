@@ -1,7 +1,7 @@
 """Cache the model that was opened last, so that a job that scores several suites loads the model once.
 
 If the model's layers were compiled for a large suite, the model is loaded again for the next suite, so that each suite
-has the same numbers as in a separate job.
+has the same scores as in a separate job.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 BabyLM's other tasks (`babylm_items.py`).
 
 Any folder or archive with files of these formats can be read: the original 67 paradigms, BabyLM's pooled files, or a
-user's own. The same files and seed always give the same items in the same order.
+user's own files. The same files and seed always give the same items in the same order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,15 +21,16 @@ from hatchery.evaluation.tasks.formats import is_table, read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
-# BLiMP's release has 13 terms. These two replacements yield the 12 phenomena of the paper and of BabyLM's tables.
+# BLiMP's release has 13 linguistics terms. These two replacements yield the 12 phenomena of the paper and of BabyLM's
+# tables.
 PHENOMENON_OF_TERM = {"s-selection": "argument_structure", "filler_gap_dependency": "filler_gap"}
-# One paradigm (principle_A_case_2) spells its field differently from the other 66.
+# One paradigm (principle_A_case_2) spells the field `linguistics_term` differently from the other 66 paradigms.
 FIELD_SPELLINGS = {"syntax/semantics": "syntax_semantics"}
 
 LIKE_BLIMP = SuiteSettings()
 
-# Stems of BabyLM 2023's pooled files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"), to recognise these
-# files if another suite is expected.
+# Stems of BabyLM 2023's pooled files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). A message names
+# these files if an experiment expected another suite.
 POOLED_FILES = {
     "the BabyLM-filtered BLiMP": frozenset(
         {
@@ -56,19 +57,22 @@ POOLED_FILES = {
 def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[Item]:
     """Return all items of the suite's files, ordered by file name and line.
 
-    In the format of BLiMP with the unit "paradigm", the paradigm is the field `UID`, by default the file's stem; the
-    phenomenon is `linguistics_term`, by default the paradigm. With the unit "file" (BabyLM's pooled files), paradigm
-    and phenomenon are the file's stem, and a pair is identified by its line, because ids repeat in these files.
-    `SuiteSettings` describes the other formats. Names are sanitised by `plain_name`, because they appear in tables,
-    terminals and pages. Raises EvaluationError naming file and line for wrong records, if no file matches, and if two
-    files with the same stem would have the same names.
+    In the format of BLiMP, the setting `unit` decides the names. If `unit` is "paradigm", the paradigm is the field
+    `UID`, by default the file's stem; the phenomenon is `linguistics_term`, by default the paradigm. If `unit` is
+    "file" (BabyLM's pooled files), paradigm and phenomenon are the file's stem, and a pair is identified by its line,
+    because ids repeat in these files. `SuiteSettings` describes the other formats. Names are sanitised by `plain_name`,
+    because they appear in tables, terminals and pages.
+
+    Raises EvaluationError naming file and line for malformed records, if no file matches, and if two files with the
+    same stem would have the same names.
     """
     return [pair for name in pair_files(source, suite) for pair in read_pairs(source, suite, name)]
 
 
 def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
-    """Return the names of the suite's files, sorted. Raises EvaluationError if there are no files, and, with the unit
-    "file", if two files have the same stem."""
+    """Return the names of the suite's files, sorted. Raises EvaluationError if there are no files, and, if `unit` is
+    "file", for two files with the same stem.
+    """
     names = source.names(suite.files)
     if suite.track == "multilingual":
         names = [name for name in names if is_table(name) and PurePosixPath(name).name not in HUB_METADATA]
@@ -86,7 +90,7 @@ def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
 
 
 def read_pairs(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Return the pairs of one file in order. Raises EvaluationError naming file and line for wrong pairs."""
+    """Yield the pairs of one file in order. Raises EvaluationError naming file and line for malformed pairs."""
     return _READERS[suite.format](source, suite, name)
 
 
@@ -103,8 +107,8 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     prefixes = () if columns.prefix is None else (columns.prefix,)
     wanted = {column for column in (columns.good, *columns.wrong, *prefixes, *named) if column is not None}
     wanted |= {column.partition(".")[0] for column in wanted}
-    # Spreadsheets quote cells also in tab-separated tables. `read_rows` expects tab-separated tables without quotes, as
-    # in GLUE, so `read_csv` reads the tables of suites.
+    # Spreadsheets also put quotation marks around cells of tab-separated tables. `read_rows` expects tab-separated
+    # tables without quotation marks, as in GLUE, so `read_csv` reads the tables of suites.
     is_tsv = name.lower().endswith(".tsv")
     # All columns are read, because a document's name is a hash of all columns.
     names_documents = suite.unknown_tokens == "wrong"
@@ -113,8 +117,8 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     for index, record in enumerate(records):
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
-        # Spaces at the ends of cells, usually typing slips, are removed, because they would add tokens to only one
-        # sentence of a pair.
+        # Remove spaces at the ends of cells, which are usually typing errors, because these spaces would add tokens to
+        # only one sentence of a pair.
         texts = [record.text(column).strip() for column in (columns.good, *columns.wrong)]
         given = "".join(f"{record.text(column).strip()} " for column in prefixes)
         candidates = tuple(Candidate(text, given) for text in texts)
@@ -123,8 +127,9 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Return pairs of adjacent lines. Blank lines are allowed between pairs only, because a blank line within a pair
-    would shift all later pairs."""
+    """Yield pairs of adjacent lines. Blank lines are allowed between pairs only, because a blank line within a pair
+    would shift all later pairs.
+    """
     stem = plain_name(PurePosixPath(name).stem)
     phenomenon = stem.partition("-")[0]  # The names of Zorro's files are <phenomenon>-<paradigm>.txt.
     lines, number = decode_lines(source, name), 0
@@ -209,7 +214,8 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
 
 
 def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
-    """Read the files of a suite for which `rows` returns None. Raises the EvaluationErrors of `read_minimal_pairs`.
+    """Read the files of a suite for which `rows` returns None (no limit); skip larger files. Raises the
+    EvaluationErrors of `read_minimal_pairs`.
 
     The size of the suite is checked if all files were read.
     """
@@ -221,11 +227,11 @@ def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> No
 
 
 def choose_pairs(pairs: Sequence[Item], pairs_per_paradigm: int | None, seed: int) -> list[Item]:
-    """Return at most `pairs_per_paradigm` pairs of every paradigm, drawn with `seed`, in their original order; None
-    returns all pairs.
+    """Return at most `pairs_per_paradigm` pairs of every paradigm, drawn with `seed`, in their original order. If
+    `pairs_per_paradigm` is None, return all pairs.
 
-    A smaller subset is part of a larger one, and a paradigm's subset does not depend on the other paradigms. Raises
-    ConfigError if `pairs_per_paradigm` is below 1.
+    The pairs drawn for a smaller number are among the pairs drawn for a larger number, and the pairs drawn from a
+    paradigm do not depend on the other paradigms. Raises ConfigError if `pairs_per_paradigm` is below 1.
     """
     if pairs_per_paradigm is None:
         return list(pairs)

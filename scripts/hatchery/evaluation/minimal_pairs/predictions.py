@@ -21,9 +21,9 @@ def prediction_files(
 ) -> Iterator[tuple[str, str]]:
     """Yield name and text of each prediction file of a suite.
 
-    Nothing is yielded for results that the server does not accept in this form: a sample of a suite's items, suites
-    outside the challenge, WUG, whose format is unknown, and the multilingual track, to which accuracies are submitted
-    instead.
+    No file is yielded for results that the server does not accept in this form: a sample of a suite's items, suites
+    outside the challenge, WUG (whose format is unknown), and the multilingual track, to which accuracies are submitted
+    instead of predictions.
     """
     if settings.pairs_per_paradigm is not None or settings.format == "wug" or settings.track is not None:
         return
@@ -54,8 +54,9 @@ def preferred_sentences(items: Sequence[Item], decisions: Sequence[Decision]) ->
 
 
 def predictions_text(sentences: Sequence[str]) -> str:
-    r"""Return the text of `predictions.txt`: the header, then index from 0 and sentence, with line breaks spelled
-    `\n`."""
+    r"""Return the text of `predictions.txt`: a header, then one line per sentence with its index (from 0) and the
+    sentence. Line breaks in a sentence are written as `\n`.
+    """
     return HEADER + "".join(f"{index}\t{_one_line(sentence)}\n" for index, sentence in enumerate(sentences))
 
 
