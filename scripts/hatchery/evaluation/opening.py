@@ -1,7 +1,8 @@
-"""Open a pretrained model for evaluations from Python and from the shell: a folder, a name on the hub, or a module.
+"""Open a pretrained model for evaluations from Python and from the shell: a folder, a name on the Hugging Face hub, or
+a module.
 
-A folder holds a Hatchery result, an exported model, or a model in the layout of the library `transformers`. Code in a
-folder is never run. Models that the stage `import_model` refuses are refused here, too.
+A folder contains a Hatchery result, an exported model, or a model in the layout of the library `transformers`. Code in
+a folder is never run. Models that the stage `import_model` refuses are refused here, too.
 """
 
 import copy
@@ -38,12 +39,15 @@ Named = Architecture | Literal["hybrid"]
 WRITTEN = ("masked", "causal", "hybrid")
 """Architectures of modules that a user wrote, by the task of `hatchery.train`."""
 HYBRID = {"AutoModelForMaskedLM", "AutoModelForCausalLM"}
-"""Class names of an exported hybrid model: its masked use and its causal use."""
+"""Class names of an exported hybrid model: the first for its use as a masked model, the second for its use as a causal
+model.
+"""
 MOST_LISTED = 30
 """Largest number of names that a message lists; an experiment may have 28 or more word milestones."""
 TOKENIZER_FILE = "tokenizer.json"
 HUB_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
-"""Patterns of the downloaded files of a hub model; OTHER_WEIGHTS are downloaded only if there are no safetensors files.
+"""Patterns of the files that are downloaded from the hub for a model; OTHER_WEIGHTS are downloaded only if the model
+has no safetensors files.
 """
 OTHER_WEIGHTS = ("pytorch_model*.bin",)
 NOT_READ = ("*/*", "consolidated*", "*.onnx.*")
@@ -206,7 +210,8 @@ def _exported(folder: Path, values: Mapping[str, Any]) -> OurModel:
         ("ForSeq2SeqLM",): "translation",
     }
     use = use_of_objective(objective_settings({"task": tasks.get(found.heads, "hybrid")}, str(folder)))
-    # If the exported tokenizer appends no end token, the model was trained on texts without end tokens.
+    # If the exported tokenizer appends no end token, the model was trained on texts without end tokens, so texts are
+    # scored without end tokens.
     appends_end_token = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
     use = use._replace(appends_end_token=appends_end_token)
     return OurModel(
@@ -241,7 +246,7 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
     kind = architecture or architecture_in({"architectures": [where]}, where)
     values: Mapping[str, Any] = module.config.to_dict()  # type: ignore[union-attr, operator]
     if kind == "masked" and exported_family(values) is not None and set(values.get("auto_map") or ()) >= HYBRID:
-        # An exported hybrid model predicts a hidden token at the position before it.
+        # An exported hybrid model, used as a masked model, predicts a hidden token at the position before that token.
         said = {**said, "predicts_next": True}
     return ModelOfOthers(module, tokenizer, BaselineSettings(architecture=_checked(kind), **said), where)
 
@@ -294,8 +299,9 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
 
 
 def _example(folder: Path) -> str:
-    """Return the end of a message: an example of a folder, and the folders next to `folder` that hold a model, or the
-    nearest of their names."""
+    """Return the end of a message: an example of a folder, and the names of folders next to `folder` that contain a
+    model (if there are too many, the most similar names).
+    """
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{MANIFEST}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
     example = f"{RESULTS}/demo/pretraining/ltg_bert-s42"

@@ -57,7 +57,7 @@ class LayerCache:
 
 
 class Packing(NamedTuple):
-    """The positions of a batch [B, T] that the layers compute. All other positions are omitted."""
+    """The positions of a batch [B, T] that the layers compute. The layers omit all other positions."""
 
     rows: Tensor
     """int64 [N]: flat positions b * T + t, ascending."""
@@ -80,7 +80,7 @@ class AttentionInputs(NamedTuple):
     """Inputs of the attention that all layers of one forward pass share."""
 
     relative_embedding: Tensor | None = None
-    """The normalised table [2 * bucket_size - 1, D]; None without relative positions."""
+    """The relative embedding after its layer norm, [2 * bucket_size - 1, D]; None without relative positions."""
     positions: PositionIndices | None = None
     """Indices of query-key pairs in the tables of position scores; None without relative positions."""
     mask: Tensor | None = None
@@ -90,7 +90,7 @@ class AttentionInputs(NamedTuple):
     [1, T, T] applies to all sequences.
     """
     packing: Packing | None = None
-    """If given, hidden states are [N, D] instead of [B, T, D]."""
+    """Positions that the layers compute. If a packing is given, hidden states are [N, D] instead of [B, T, D]."""
     query_rows: Tensor | None = None
     """int64 [B]: the flat position b * T + t of one query per sequence. A layer then returns only the states of these
     queries, [B, D].
@@ -98,16 +98,17 @@ class AttentionInputs(NamedTuple):
     None computes all queries. Only for evaluation mode and without a packing.
     """
     cache: TokenCache | None = None
-    """Cache of the layer's earlier tokens. If given, hidden states are those of the new tokens, and the layer appends
-    the keys and values of the new tokens to the cache.
+    """Keys and values of the layer's earlier tokens. If a cache is given, hidden states are those of the new tokens,
+    and the layer appends the keys and values of the new tokens to the cache.
 
     `positions` and `mask` then relate the queries of the new tokens to the keys of all S tokens: [1, T, S] or [B, T,
     S].
     """
     probabilities: list[Tensor] | None = None
-    """List to which every layer appends its attention probabilities [B, H, T, S]. A list excludes the fused kernel.
+    """List to which every layer appends its attention probabilities [B, H, T, S]. If a list is given, the fused kernel
+    is not used, because it returns no probabilities.
 
-    Cannot be combined with a packing or with `query_rows`.
+    A list cannot be combined with a packing or with `query_rows`.
     """
     rotary: Tensor | None = None
     """Cosines and sines [2, T, d] that rotate queries and keys; None without rotary positions."""
@@ -124,8 +125,8 @@ def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, de
     causal.
     """
     if isinstance(causal, Tensor) and causal.device.type == "cpu" and not torch.compiler.is_compiling():
-        # Usually all sequences of a batch are causal, or no sequence is, so that one mask [1, T, T] is sufficient. On a
-        # GPU this check would synchronise with the device.
+        # Usually all sequences of a batch are causal, or no sequence is causal, so that one mask [1, T, T] is
+        # sufficient. This is checked only on the CPU, because on a GPU the check would synchronise with the device.
         causal = bool(causal.all()) or (causal if bool(causal.any()) else False)
     if causal is False:
         return mask
@@ -140,8 +141,8 @@ def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, de
 def none_if_all_tokens(mask: Tensor | None) -> Tensor | None:
     """Return `mask`, or None if the mask is known to hide no token.
 
-    On the CPU, reading the mask is cheaper than applying it to all scores. On a GPU, reading the mask would synchronise
-    with the device, and under torch.compile it would break the graph.
+    The mask is read only on the CPU, where reading the mask is cheaper than applying it to all scores. On a GPU,
+    reading the mask would synchronise with the device, and under torch.compile it would break the graph.
     """
     if mask is None or mask.device.type != "cpu" or torch.compiler.is_compiling():
         return mask
@@ -151,7 +152,7 @@ def none_if_all_tokens(mask: Tensor | None) -> Tensor | None:
 def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None) -> Tensor:
     """Return `projected` [B, T, D] as [B, H, T, d], one slice per head.
 
-    With a packing, `projected` is [N, D], and the result is 0 at the omitted positions.
+    If a packing is given, `projected` is [N, D], and the result is 0 at the omitted positions.
     """
     if packing is not None:
         projected = packing.unpack(projected)
@@ -159,7 +160,7 @@ def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None)
 
 
 def join_heads(context: Tensor, packing: Packing | None = None) -> Tensor:
-    """Return `context` [B, H, T, d] as [B, T, D], or as [N, D] with a packing: the inverse of `split_heads`."""
+    """Return `context` [B, H, T, d] as [B, T, D] or, if a packing is given, as [N, D]: the inverse of `split_heads`."""
     joined = context.transpose(1, 2).flatten(2)
     return joined if packing is None else packing.pack(joined)
 
@@ -184,8 +185,8 @@ def attend(
     GPT-BERT. In a sequence without any token, the context is finite but meaningless.
     """
     blind = None if mask is None or mask.dim() == 2 else ~mask.any(dim=-1)[:, None, :, None]
-    # Hidden pairs get the lowest finite score instead of -inf. The probability of a hidden pair is still exactly 0, but
-    # the row of a sequence without any token stays finite, so no NaN spreads through the gradients.
+    # Hidden query-key pairs get the lowest finite score instead of -inf. The probability of a hidden pair is still
+    # exactly 0, but the scores of a sequence without any token stay finite, so no NaN spreads through the gradients.
     if mask is not None:
         mask = mask[:, None, None, :] if mask.dim() == 2 else mask[:, None]
     if kept is None and _fused_is_faster(query, position_scores, dropout):
@@ -253,7 +254,7 @@ def attend_written_out(
     scores = scores.unflatten(0, batch_and_heads)
     if mask is not None:
         scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
-    # Apply dropout in the precision of the following product, which halves the memory traffic under autocast.
+    # Apply dropout in the data type of the following matrix product, which halves the memory traffic under autocast.
     probabilities = torch.softmax(full_precision(scores), dim=-1).to(value.dtype)
     if kept is not None:
         kept.append(probabilities)

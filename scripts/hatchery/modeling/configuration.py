@@ -1,8 +1,9 @@
-"""Configuration classes that all model families extend: sizes, positions, number of vocabulary rows, checks.
+"""Configuration classes that all model families extend: sizes, positions, size of the vocabulary, and checks.
 
 Each family has a class of sizes, which defines the keys of a file in config/models/, and a configuration class, which
 adds values that follow from the tokenizer and the objective. This module does not import torch, so that FLOPs can be
-counted during planning without loading torch. It imports no other package, so that exported models can contain it.
+counted during planning without loading torch. It imports no other package, so that exported models can contain a copy
+of it.
 """
 
 import dataclasses
@@ -42,7 +43,7 @@ class EncoderSizes(Settings):
     """Number of attention heads; each is `hidden_size / num_attention_heads` wide."""
 
     hidden_dropout_prob: ShareBelowOne = 0.1
-    """Dropout probability of the embedding output, the attention and feed-forward outputs, and the heads."""
+    """Dropout probability of the embedding output, of the attention and feed-forward outputs, and of the task heads."""
 
     attention_probs_dropout_prob: ShareBelowOne = 0.1
     """Dropout probability of the attention probabilities; in LTG-BERT also of the relative embedding and the attention
@@ -50,9 +51,10 @@ class EncoderSizes(Settings):
 
     layer_weighting: LayerWeightingName = "none"
     """Combination of the earlier layers' outputs into a layer's input. none: the previous layer's output (LTG-BERT and
-    the reduced-vocabulary study). unrestricted: GPT-BERT. All other values are variants of ELC-BERT (Sections 3 and 5.2
-    of its paper): normalized is the published code's version, normalized_unit_vector is the version described in the
-    text."""
+    the reduced-vocabulary study). unrestricted: the combination of GPT-BERT. All other values are variants of ELC-BERT
+    (Sections 3 and 5.2 of its paper): normalized is the version of the published code, normalized_unit_vector is the
+    version that the paper's text describes.
+    """
 
     tie_word_embeddings: bool = True
     """Use the word embedding as output matrix."""

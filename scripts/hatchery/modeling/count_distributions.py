@@ -1,4 +1,5 @@
-"""Distributions over the types of a vocabulary from their counts, in double precision and nats, without PyTorch.
+"""Probability distributions over the types of a vocabulary, computed from the counts of the types in double precision,
+without PyTorch. Logarithms are in nats.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias".
 """
@@ -13,17 +14,17 @@ ADD_ONE = 1.0
 
 
 def smoothed_distribution(counts: ArrayLike, smoothing: float = ADD_ONE) -> np.ndarray:
-    """Return (c + smoothing) / (N + smoothing * V) for counts [V], as float64.
+    """Return (c + smoothing) / (N + smoothing * V) for counts c [V] with the sum N, as float64.
 
-    Types that never occur, such as ids that are never labels, get only the share of `smoothing`. Raises ModelError for
-    counts that are negative or not finite, and if a type would get no probability (`smoothing` 0 and a count of 0).
+    For types that never occur, such as ids that are never labels, c is 0. Raises ModelError for counts that are
+    negative or not finite, and if a type would get no probability (`smoothing` 0 and a count of 0).
     """
     values = checked_counts(counts) + _checked("smoothing", smoothing, 0 <= smoothing < np.inf, "0 or more")
     return _shares(values)
 
 
 def label_smoothed_distribution(counts: ArrayLike, label_smoothing: float) -> np.ndarray:
-    """Return (1 - label_smoothing) * c / N + label_smoothing / V of counts [V], as float64.
+    """Return (1 - label_smoothing) * c / N + label_smoothing / V for counts c [V] with the sum N, as float64.
 
     This is the best prediction without context for a loss with this label smoothing. Raises ModelError for counts that
     are negative, not finite or all 0.

@@ -1,9 +1,9 @@
 """The interface of all encoders, which return the hidden states that heads, probes and fine-tuning read.
 
-Our encoders are `LayeredEncoder`s: an embedding, and layers that are connected by a layer weighting (ELC-BERT, Section
-3). Every family works with every layer weighting; "none" is the plain residual transformer. External models of the
-library `transformers` are wrapped in `evaluation.baselines.encoder`. Tensors are batch first, and attention masks are
-True at tokens.
+Hatchery's encoders are `LayeredEncoder`s: an embedding, and layers that are connected by a layer weighting (ELC-BERT,
+Section 3). Every family works with every layer weighting; "none" is the plain residual transformer. External models of
+the library `transformers` are wrapped in `evaluation.baselines.encoder`. Tensors are batch first, and attention masks
+are True at tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -65,7 +65,8 @@ class Encoder(nn.Module, ABC):
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
         """Return the last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
 
-        `few` states that there are few rows, so that an encoder may compute only these rows in its last layer.
+        If `few` is true, the caller requests few positions, so that an encoder may compute only these positions in its
+        last layer.
         """
 
     @abstractmethod
@@ -75,7 +76,8 @@ class Encoder(nn.Module, ABC):
         """
 
 
-# If padding is less than this share of a batch, rearranging sequences in every layer costs more than computing padding.
+# If padding is less than this fraction of a batch, removing the padding costs more time than computing it, because
+# every layer would have to rearrange the sequences.
 PACKING_PAYS_FROM = 0.05
 
 
@@ -86,8 +88,9 @@ class LayeredEncoder(Encoder):
     """
 
     causal: bool = False
-    """Attention of the model's pretraining, the default of calls without `causal`. If True, tokens attend to no later
-    token."""
+    """True if the model was pretrained as a causal model, so that tokens attend to no later token. This is the default
+    of calls without the argument `causal`.
+    """
 
     def __init__(self, weighting: LayerWeighting) -> None:
         super().__init__()

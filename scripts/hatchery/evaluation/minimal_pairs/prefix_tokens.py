@@ -1,9 +1,9 @@
 """Rules of lm-evaluation-harness for the scored tokens of a text after a prompt, and for the special tokens around
 texts.
 
-The number of unscored tokens is the number of tokens of the prompt when the prompt is encoded alone. White space at the
-prompt's end belongs to the choice. Source: docs/papers/babylm-2026.md, "The multilingual track", and the causal models
-of lm-evaluation-harness 0.4.13.
+The tokens that are not scored are counted by encoding the prompt alone. White space at the prompt's end belongs to the
+choice. Source: docs/papers/babylm-2026.md, "The multilingual track", and the causal models of lm-evaluation-harness
+0.4.13.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,9 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Fr
 def behind_prefixes(
     model: SentenceModel, candidates: Sequence[Candidate], sentences: Sequence[EncodedSentence]
 ) -> list[EncodedSentence]:
-    """Return the sentences of candidates with `given` set to the number of tokens of their prefix, encoded alone."""
+    """Return the encoded sentences of the candidates, with `given` set to the number of tokens of the candidate's
+    prefix when the prefix is encoded alone.
+    """
     prefixes = [candidate.prefix.rstrip() for candidate in candidates]
     counts = token_counts(model, prefixes)
     return [
@@ -36,8 +38,8 @@ def token_counts(model: SentenceModel, texts: Sequence[str]) -> dict[str, int]:
 
 
 def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "") -> np.ndarray:
-    """Return the divisors of per-token scores, int64 [I, K]: the number of tokens of prompt and choice together, minus
-    the number of tokens of the prompt alone.
+    """Return the divisors of per-token scores, int64 [I, K]: the number of tokens of prompt and choice encoded
+    together, minus the number of tokens of the prompt encoded alone.
 
     A divisor is at least 1, also where an item has fewer than K candidates. `blank` is inserted before each text.
     """

@@ -1,9 +1,9 @@
 """Score one language model on one suite of minimal pairs, or of items with any number of candidates.
 
 `score` is a function of a model, items and settings; the stage opens the model and the suite, and writes the tables:
-scores.parquet has a row for each item, accuracy.csv the accuracies of paradigms, phenomena and suite. BabyLM's
-prediction files are stored as texts. The runtime settings (tokens per batch, device) change the speed and, at most, the
-last bits of a score.
+scores.parquet has a row for each item, and accuracy.csv has the accuracies of paradigms, phenomena and the suite.
+BabyLM's prediction files are stored as texts. The runtime settings (tokens per batch, device) change the speed and, at
+most, the last bits of a score.
 """
 
 import dataclasses
@@ -75,14 +75,15 @@ RULES = {
     2025: "BabyLM 2025 (babylm-eval 45fe2c1)",
     2026: "BabyLM 2026 (babylm-eval 3d57ddc, 8 July 2026)",
 }
-"""Name of each BabyLM year's rules, for manifests; scores under different rules are not comparable."""
+"""Name of the rules of each BabyLM year, for manifests; scores under different rules are not comparable."""
 MULTILINGUAL_RULES = "BabyLM 2026, multilingual track (babylm-eval, 8 July 2026)"
 
 MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module", LibraryTokensModel: "module"}
 """Origin of a model in manifests, by class; models of other classes are from the library `transformers`."""
 
-# The longest sentence of BLiMP has 41 tokens. Because the computation grows with the square of the length, scoring a
-# file with running text instead of sentences would take days or exhaust the memory.
+# Largest accepted number of tokens of a sentence; the longest sentence of BLiMP has 41 tokens. Because the computation
+# grows with the square of the length, a file with running text instead of sentences would take days or exhaust the
+# memory.
 LONGEST_SENTENCE_TOKENS = 1024
 
 SCORES_SCHEMA = pa.schema(
@@ -107,8 +108,9 @@ ITEM_SCHEMA = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""Columns for items that are not pairs; `scores` and `tokens` have an entry per candidate, the right candidate
-first."""
+"""Columns of scores.parquet for items that are not pairs. `scores` and `tokens` are lists with one entry per candidate,
+the right candidate first.
+"""
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,10 @@ class Suite:
 
 
 def read_suite(source: RawSource, settings: ScoringSettings) -> Suite:
-    """Read the items of a suite; `settings` may select a subset of them.
+    """Read the items of a suite; `settings` may select a subset of these items.
 
-    Raises EvaluationError naming file and line for a wrong record, and for a suite whose size is not the expected one.
+    Raises EvaluationError naming file and line for a malformed record, and EvaluationError for a suite whose size
+    differs from the expected size.
     """
     items = read_minimal_pairs(source, settings)
     if settings.expected is not None:
@@ -183,8 +186,8 @@ def read_suite(source: RawSource, settings: ScoringSettings) -> Suite:
 def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime: EvaluationRuntime) -> Scores:
     """Score the candidates of all items, and determine the preferred candidate of each item.
 
-    The tables are scores.parquet (a row for each item), accuracy.csv (or, for WUG, correlation.csv), and with
-    `temperatures` also temperatures.csv and accuracy_at_best_temperature.csv. Raises the errors of `candidate_scores`.
+    The tables are scores.parquet (a row for each item) and accuracy.csv (for WUG: correlation.csv). If `temperatures`
+    is set, temperatures.csv and accuracy_at_best_temperature.csv are added. Raises the errors of `candidate_scores`.
     """
     items, edition = suite.items, settings.edition
     scoring = scoring_name(settings.scoring, model.architecture, model.predicted_before, edition)
@@ -258,8 +261,9 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
 def _screened(
     items: Sequence[Item], compared: Callable[[Sequence[Item]], CandidateScores], model: SentenceModel, seed: int
 ) -> tuple[CandidateScores, Screening]:
-    """Return the scores of `items` in bf16; items with a small margin are scored again in fp32. The function `compared`
-    scores items."""
+    """Return the scores of `items` in bf16; items with a small margin are scored again in fp32. `compared` is the
+    function that scores items.
+    """
     with in_bf16(model.device):
         half = compared(items)
 
@@ -284,12 +288,14 @@ def candidate_scores(
 ) -> CandidateScores:
     """Return scores of the candidates of every item with the scoring method `scoring` (see WAYS).
 
-    `temperatures`: GRID adds the scores at each temperature. `official`: scored tokens are counted as in BabyLM's code
-    (`given_tokens`), and NaN scores are allowed. `by_prefix`: scored tokens are counted as in lm-evaluation-harness
-    (`prefix_tokens.py`), and a text without scored tokens has score 0.
+    - `temperatures`: temperatures by which logits are divided; with GRID, the result also has the scores at each
+      temperature.
+    - `official`: if true, scored tokens are counted as in BabyLM's code (`given_tokens`), and NaN scores are allowed.
+    - `by_prefix`: if true, scored tokens are counted as in lm-evaluation-harness (`prefix_tokens.py`), and a text
+      without scored tokens has score 0.
 
     Raises EvaluationError naming the item if a text has no scored token, more than LONGEST_SENTENCE_TOKENS tokens, or
-    more tokens than the model can read; ConfigError for a scoring method that does not fit the model.
+    more tokens than the model can read. Raises ConfigError for a scoring method that does not fit the model.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     texts = sorted({candidate for item in items for candidate in item.candidates})
@@ -302,8 +308,8 @@ def candidate_scores(
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
-    # For causal models, the official code scores a text without scored tokens as 0, which exceeds all other scores,
-    # unless the text is one token.
+    # For causal models, the official code gives a text without scored tokens the score 0, which is higher than the
+    # score of every other text. It raises an error only if this text, framing included, is a single token.
     may_be_empty = official and model.architecture == "causal"
     for item in items:
         for candidate in item.candidates:
@@ -319,7 +325,7 @@ def candidate_scores(
     texts = [text for text in texts if encoded[text].scored > 0]
     sentences = [encoded[text] for text in texts]
     distinct = distinct_sentences(sentences)
-    # Progress is measured in tokens, special tokens included, because short rows come first, so a count of rows would
+    # Measure progress in tokens, special tokens included. Short inputs are scored first, so a count of inputs would
     # underestimate the remaining time.
     total = sum(chosen.rows(sentence.scored) * (len(sentence.ids) + n_framing) for sentence in distinct)
     compile_where_it_pays_(model, compilation, total)
@@ -327,7 +333,7 @@ def candidate_scores(
         tokens = token_scores(
             model, sentences, scoring, tokens_per_batch, progress.update, temperatures, finite=not official
         )
-    # There is one column per temperature: by default one column, for temperature 1.
+    # Scores have one column for each temperature: by default a single column, for temperature 1.
     score = dict(zip(texts, sentence_scores(tokens).reshape(len(texts), len(temperatures)), strict=True))
     score |= dict.fromkeys(empty, np.zeros(len(temperatures)))
     most = max((len(item.candidates) for item in items), default=2)

@@ -1,8 +1,8 @@
 """Scores of a list of sentences with any scoring method.
 
 Sentences with equal ids are scored once, in an order that depends only on their content. Sums are plain (never divided
-by a length) and in float64. A value that is not finite is an error and never a decision, unless the caller allows such
-values.
+by a length) and in float64. A score that is not finite raises an error instead of counting as a decision, unless the
+caller allows this score.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,17 +15,17 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
 from hatchery.evaluation.ways_of_scoring import WAYS, Architecture, Edition, default_way, why_not
 
-# Tokens per batch. On CPUs, the value is the fastest measured for models of 64 to 192 dimensions (1,024 to 8,192 differ
-# little); on GPUs, the value is large enough to use the whole GPU.
+# Number of tokens in a batch. On CPUs, this number was measured to be fastest for models of 64 to 192 dimensions (1,024
+# to 8,192 tokens differ little in speed). On GPUs, the number is large enough to use the whole GPU.
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
-# Largest number of logits in one batch (a GiB in float32). The limit matters for causal models and for vocabularies of
-# about 250,000 tokens.
+# Largest number of logits in one batch (one GiB in float32). The limit applies in practice to causal models and to
+# vocabularies of about 250,000 tokens.
 LOGITS_PER_BATCH = 1 << 28
 
 
 def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
-    """Return the architecture (masked or causal) in which a model trained for the uses `kinds` is scored by the method
-    `scoring`.
+    """Return the architecture (masked or causal) in which the method `scoring` scores a model that was trained for the
+    uses `kinds`.
 
     Return the first architecture of the method that is in `kinds`; if the method allows any architecture, the first of
     `kinds`.
@@ -39,10 +39,10 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
 def scoring_name(
     name: str, architecture: Architecture, predicted_before: int | None = None, edition: Edition = 2023
 ) -> str:
-    """Return a key of WAYS: `name`, or the default method of the architecture for `auto`. Raises ConfigError if the
-    method does not fit the model.
+    """Return a key of WAYS: `name`, or the default method of the architecture if `name` is "auto". Raises ConfigError
+    if the method does not fit the model.
 
-    `predicted_before` is the distance from the position of a prediction to its hidden token (0 or 1); None skips the
+    `predicted_before` is the distance (0 or 1) from the position of a prediction to its hidden token; None skips the
     check of this distance.
     """
     if name == "auto":
@@ -56,8 +56,8 @@ def scoring_name(
 
 
 def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
-    """Return the number of tokens of a batch: `wanted` or, if it is None, the fastest measured number; at most
-    LOGITS_PER_BATCH logits are computed.
+    """Return the number of tokens of a batch: `wanted`, or the fastest measured number if `wanted` is None. The number
+    is reduced if the batch would have more than LOGITS_PER_BATCH logits.
 
     Raises ConfigError if `wanted` is below 1.
     """
@@ -70,8 +70,8 @@ def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
 def distinct_sentences(sentences: Sequence[EncodedSentence]) -> list[EncodedSentence]:
     """Return the distinct sentences, sorted by length and then by content.
 
-    This canonical order fixes which rows share a batch, so scores are equal to the last bit for every order of the
-    input. Raises EvaluationError for a sentence without tokens.
+    This canonical order determines which sentences share a batch, so scores are equal to the last bit for every order
+    of the input. Raises EvaluationError for a sentence without tokens.
     """
     distinct = sorted(set(sentences), key=lambda one: (len(one.ids), one.ids, one.words or (), one.given))
     if any(sentence.scored < 1 for sentence in distinct):
@@ -89,13 +89,14 @@ def token_scores(
     finite: bool = True,
     padded: bool = False,
 ) -> list[np.ndarray]:
-    """Return log-probabilities (nats) of every scored token of every sentence under `scoring`: float32 [N] each.
+    """Return log-probabilities (nats) of every scored token of every sentence under `scoring`: float32 [N] for each
+    sentence.
 
-    For several temperatures the arrays are [N, temperatures]. `padded` is faster for few sentences that are scored from
-    left to right, and changes the scores by rounding (about 1e-7).
+    If several `temperatures` are given, the arrays are [N, temperatures]. `padded` is faster for few sentences that are
+    scored from left to right, and changes the scores by rounding (about 1e-7).
 
-    Raises EvaluationError for a sentence without tokens and, with `finite`, for a log-probability that is not finite;
-    ConfigError for a scoring method that does not fit the model and for `tokens_per_batch` below 1.
+    Raises EvaluationError for a sentence without tokens and, if `finite` is true, for a log-probability that is not
+    finite. Raises ConfigError for a scoring method that does not fit the model and for `tokens_per_batch` below 1.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     scores: Callable[..., list[np.ndarray]] = getattr(import_module(f"{__package__}.{chosen.module}"), chosen.tokens)
@@ -113,6 +114,6 @@ def sentence_scores(tokens: Sequence[np.ndarray]) -> np.ndarray:
     """Return each sentence's score, the plain sum of its token log-probabilities, never divided by a length: float64
     [sentences].
 
-    For several temperatures the scores are [sentences, temperatures].
+    If `tokens` has several temperatures, the scores are [sentences, temperatures].
     """
     return np.array([values.sum(axis=0, dtype=np.float64) for values in tokens], dtype=np.float64)

@@ -1,9 +1,9 @@
 """Make the decisions of fp32 at a lower cost: score all items in bf16, and items with a small margin again in fp32.
 
-The margin of an item is the difference of its two highest scores. A random sample of items is scored in bf16 and in
-fp32. From the sample, the largest error of a difference of two candidates' scores is measured. The bound is SAFETY
-times this error, and items whose bf16 margin is at most the bound are scored in fp32. The errors of these items are
-measured, too: a larger error raises the bound, which selects further items, until no item is added. The bound is
+The margin of an item is the difference between its two highest scores. A random sample of items is scored in bf16 and
+in fp32, and the largest error of a difference between two candidates' scores is measured on this sample. The bound is
+SAFETY times this error, and items whose bf16 margin is at most the bound are scored in fp32. The errors of these items
+are measured, too: a larger error raises the bound, which selects further items, until no item is added. The bound is
 measured, not proved: a decision differs from that of fp32 only if the error of an unsampled item is more than SAFETY
 times the largest measured error.
 """
@@ -19,10 +19,11 @@ from hatchery.evaluation.draws import generator
 
 SAFETY = 4.0
 """Factor between the bound and the largest measured error. In 500 draws of 64 from 500 items, the largest error of all
-items was at most 2.7 times the largest error of the draw. With scores per token, the factor was at most 4.2, and at
-most 2.9 in 95 % of the draws."""
+items was at most 2.7 times the largest error of the draw. For scores per token, the largest error was at most 4.2 times
+the largest error of the draw, and at most 2.9 times in 95 % of the draws.
+"""
 LEAST_SAMPLE, LARGEST_SAMPLE, SAMPLED_SHARE = 64, 512, 0.05
-"""Smallest and largest number of sampled items, and the sampled share of all items."""
+"""Smallest number of sampled items, largest number of sampled items, and sampled fraction of all items."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ class Screening:
 
     @property
     def facts(self) -> dict[str, float]:
-        """Facts for manifests: the share of items that were computed twice, the bound of margins, and the largest
-        error."""
+        """Facts for manifests: the fraction of items that were computed twice, the bound of margins, and the largest
+        error.
+        """
         return {
             "computed_twice": round(float(self.in_fp32.mean()), 6) if len(self.in_fp32) else 0.0,
             "bound": round(self.bound, 6),

@@ -38,9 +38,9 @@ class Frame:
 class EncodedSentence:
     """A sentence's ids without special tokens, and the word number of each id.
 
-    Word numbers count the tokenizer's pre-tokens, in which punctuation is separate: Kauf & Ivanova (2023) mask all
-    subwords of such a word together. `words` is None unless requested. The first `given` tokens are context: the model
-    reads them, and they are not scored.
+    Word numbers count the tokenizer's pre-tokens (in which punctuation is separate), because Kauf & Ivanova (2023) mask
+    all subwords of a pre-token together. `words` is None unless requested. The first `given` tokens are context: the
+    model reads these tokens, but they are not scored.
     """
 
     ids: tuple[int, ...]
@@ -59,7 +59,9 @@ class SentenceModel(Protocol):
     architecture: Architecture
     device: torch.device
     frame: Frame
-    """Frame of a sentence. For causal models, `before` is the context of the first token and `after` is empty."""
+    """Special tokens around a sentence. For causal models, `before` is the context of the first token and `after` is
+    empty.
+    """
     mask_id: int | None
     """Id of the mask token; None for models that are not masked."""
     predicted_before: int
@@ -70,7 +72,7 @@ class SentenceModel(Protocol):
     longest_input: int | None
     """Largest number of tokens of an input, special tokens included; None if unlimited."""
     leading_blank: bool | None
-    """True if a space is inserted before sentences of minimal pairs; None uses the suite's setting."""
+    """True if a space is inserted before sentences of minimal pairs; if None, the suite's setting decides."""
 
     @property
     def left_to_right(self) -> "SentenceModel | None":
@@ -88,7 +90,7 @@ class SentenceModel(Protocol):
         """Return ids of sentences; special tokens spelled out in a text are encoded as plain text.
 
         `given` is the number of context characters of each sentence: tokens that end within these characters are not
-        scored. With `official`, context tokens are counted as in BabyLM's code (`given_tokens`).
+        scored. If `official` is true, context tokens are counted as in BabyLM's code (`given_tokens`).
         """
         ...
 
@@ -106,13 +108,14 @@ class SentenceModel(Protocol):
         """Return logits [M, V] at `rows` int64 [M] of prefixes int64 [G, P] and of the texts that follow them, int64
         [S, R].
 
-        Text s follows prefix `of[s]`; `of` is int64 [S]. `rows` first number the positions of all prefixes, and then
-        the positions of the texts that follow the prefixes.
+        Text s follows prefix `of[s]`; `of` is int64 [S]. The positions in `rows` are counted over all prefixes first,
+        and then over the texts that follow the prefixes.
         """
         ...
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield logits [N, V] and labels int64 [N] of the labelled positions of `batch`, which is on the CPU, in parts.
+        """Yield logits [N, V] and labels int64 [N] of the labelled positions of `batch`, a part of these positions at a
+        time. The batch is on the CPU.
 
         The batch has the keys of training examples (`input_ids`, `attention_mask`, `labels`).
         """
@@ -139,8 +142,9 @@ class WithTokenizer:
         architecture: Architecture,
         predicted_before: int = 0,
     ) -> None:
-        """Use the model as `architecture`; a masked model predicts a hidden token `predicted_before` positions before
-        that token."""
+        """Use the model as `architecture`. A masked model predicts a hidden token at the position that is
+        `predicted_before` positions before that token.
+        """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.device = device
@@ -261,7 +265,7 @@ class ModuleModel(WithTokenizer):
     shares_prefixes = False
 
     def __init__(self, network: OwnModel, *given: Any) -> None:
-        """See `WithTokenizer`; `longest_input` is read from the module."""
+        """Initialise as `WithTokenizer` does, and read `longest_input` from the module."""
         super().__init__(network, *given)
         self.longest_input = network.longest_input
 
@@ -286,7 +290,7 @@ TokenizedModel: TypeAlias = HatcheryModel | ModuleModel
 
 
 def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
-    """Return the tokenizer's word ids as consecutive numbers; a token without a word id counts as a word."""
+    """Return the tokenizer's word ids as consecutive numbers; a token without a word id counts as a word of its own."""
     numbers: list[int] = []
     for index, word in enumerate(word_ids):
         continues = index > 0 and word is not None and word == word_ids[index - 1]
@@ -322,7 +326,8 @@ def target_log_probabilities(
 ) -> Tensor:
     """Return log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T], float32 [K]; softmax is in float32.
 
-    For several temperatures, which divide the logits, the result is [K, temperatures].
+    The logits are divided by each of the `temperatures`; if there are several temperatures, the result is [K,
+    temperatures].
 
     `of` and `targets` are int64 [K]: one position may have several targets. All tensors and the result are on the
     model's device, so reading the result waits for a GPU.

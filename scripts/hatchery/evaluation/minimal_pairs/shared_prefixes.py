@@ -12,13 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 LEAST_SHARED = 8
-"""Smallest number of shared tokens for which sharing saves time. Sharing needs a second call of the model, which costs
-as much as some tokens."""
+"""Smallest number of shared tokens for which sharing saves time, because sharing needs a second call of the model,
+which takes as long as the computation of some tokens.
+"""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Indices `members` of inputs that have the same first `shared` tokens."""
+    """A group of inputs with equal beginnings: `members` are the inputs' indices, and their first `shared` tokens are
+    equal.
+    """
 
     shared: int
     members: tuple[int, ...]
@@ -30,8 +33,8 @@ def groups_of(inputs: Sequence[tuple[int, ...]]) -> list[Group]:
     """Return groups of inputs with a common prefix. An input is in at most one group; inputs that share fewer than
     LEAST_SHARED tokens with their neighbours in sorted order are in no group.
 
-    Inputs are visited in sorted order. The next input joins the current group if this increases the number of saved
-    tokens.
+    Inputs are visited in sorted order. The next input joins the current group if this increases the number of tokens
+    that need not be computed again.
     """
     order = sorted(range(len(inputs)), key=inputs.__getitem__)
     groups: list[Group] = []
@@ -67,8 +70,8 @@ def _common(one: tuple[int, ...], other: tuple[int, ...], most: int) -> int:
 class SharedBatch:
     """Groups with shared prefixes of equal length.
 
-    `prefixes` are int64 [G, P], `of` int64 [S] is the group number of each text, `rest` int64 [S, R] are the tokens
-    after the prefix, and `members` are the indices of the texts.
+    `prefixes` are int64 [G, P]; `of` int64 [S] is the index of each text's prefix; `rest` int64 [S, R] are the tokens
+    after the prefix; and `members` are the indices of the texts.
     """
 
     prefixes: np.ndarray
@@ -80,7 +83,8 @@ class SharedBatch:
         """Return the flat positions of column `columns[k]` of text `text[k]` in this batch; both arguments are int64
         [K].
 
-        Positions number the tokens of all prefixes first, then the tokens after the prefixes, text by text.
+        Positions are counted over the tokens of all prefixes first, then over the tokens after the prefixes, text by
+        text.
         """
         n_groups, shared = self.prefixes.shape
         in_prefix = self.of[text] * shared + columns
@@ -91,7 +95,9 @@ class SharedBatch:
 def batches_of(
     groups: Sequence[Group], inputs: Sequence[tuple[int, ...]], tokens_per_batch: int
 ) -> Iterator[SharedBatch]:
-    """Yield the groups in batches of at most `tokens_per_batch` tokens, padding included, but always one group."""
+    """Yield the groups in batches of at most `tokens_per_batch` tokens, padding included, but always at least one
+    group.
+    """
     waiting: list[Group] = []
     for group in sorted(groups, key=lambda one: (one.shared, one.longest, one.members)):
         if waiting:

@@ -1,8 +1,8 @@
 """Accuracy at 61 temperatures, which divide the logits, and at the temperature with the highest accuracy on the test
 items.
 
-Source: docs/papers/gpt-bert.md, "Scoring". Because the best temperature is chosen on the test items, its accuracy is an
-upper bound; it has a separate metric, which is never compared with an accuracy at temperature 1.
+Source: docs/papers/gpt-bert.md, "Scoring". Because the best temperature is selected on the test items, the accuracy at
+this temperature is an upper bound. It has a separate metric, which is never compared with an accuracy at temperature 1.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,15 @@ from hatchery.evaluation.minimal_pairs.items import Item
 from hatchery.evaluation.settings import ScoringSettings
 
 GRID = (1e-6, *(round(0.05 * step, 2) for step in range(1, 61)))
-"""The temperatures by which logits are divided; the first one, close to 0, replaces temperature 0."""
+"""The temperatures by which logits are divided; the first temperature, close to 0, replaces temperature 0."""
 ONE = GRID.index(1.0)
 
 
 @dataclass(frozen=True)
 class BestTemperature:
-    """The temperature with the highest accuracy, and `table`, the accuracies at this temperature; `by_temperature` has
-    (temperature, accuracy) pairs."""
+    """The temperature with the highest accuracy. `table` has the accuracies at this temperature, and `by_temperature`
+    has a pair (temperature, accuracy) for each temperature.
+    """
 
     temperature: float
     table: list[Accuracy]

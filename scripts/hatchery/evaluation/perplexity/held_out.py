@@ -24,7 +24,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer_settings import EncodedUnit
 
 SPLIT = "test"
-"""Name of the only split of data without splits."""
+"""Name of the single split if the data has no splits."""
 COLUMN = "text"
 DEFAULT_LENGTH = 128
 TEXT_FILES = "*.txt"
@@ -35,9 +35,9 @@ def evaluate(request: Request) -> Answer:
     """Measure the perplexity of held-out text.
 
     The data are a list of documents, a table with a column `text`, a text file, or a folder of text files. A document
-    has one sentence per line and a blank line between paragraphs. The data may also be the folder of a Hatchery corpus
-    or of token shards, with a manifest; the key `splits` then names its splits, by default `dev`. Raises the errors of
-    the stage `measure_perplexity`.
+    has one sentence per line and a blank line between paragraphs. The data may also be a folder with a manifest: a
+    Hatchery corpus or token shards. The key `splits` then lists the splits to measure, by default `dev`. Raises the
+    errors of the stage `measure_perplexity`.
     """
     manifest = _manifest(request.data)
     defaults = {"splits": [SPLIT] if manifest is None else ["dev"], "sequence_length": DEFAULT_LENGTH}

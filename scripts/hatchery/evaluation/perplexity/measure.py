@@ -1,9 +1,9 @@
-"""Measure one pretrained model on held-out text.
+"""Measure the perplexity of one pretrained model on held-out text.
 
 `score` is a function of a model, splits and settings; the stage opens the model and the splits, and writes the tables.
-perplexity.csv has a row for each split. A causal model also has words.csv, because the sum of its token losses is the
-loss of the text. The model is scored without dropout in float32; the runtime settings change the speed and, at most,
-the last bits of a loss.
+perplexity.csv has a row for each split. A causal model also has words.csv (scores per word), because the sum of its
+token losses is the loss of the text. The model is scored without dropout in float32; the runtime settings change the
+speed and, at most, the last bits of a loss.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import Objective
 
-# Number of tokens per batch, large enough to use a whole GPU; the logits are computed in smaller parts.
+# Number of tokens per batch, large enough to use a whole GPU. The logits of a batch are computed in smaller parts.
 TOKENS_PER_BATCH = 16384
 
 
@@ -134,9 +134,10 @@ def score(
 ) -> Scores:
     """Score a model on splits of held-out text.
 
-    The tables are perplexity.csv, for a causal model words.csv, and frequency.csv if `frequency_bin_nats` is set. For
-    frequency.csv, `target_counts` int64 [V] counts how often each token is a target in the training text; with None,
-    the table is omitted. Raises EvaluationError for a split without text, and for a loss that is not finite.
+    The tables are perplexity.csv, words.csv if the model is causal, and frequency.csv if `frequency_bin_nats` is set.
+    For frequency.csv, `target_counts` int64 [V] counts how often each token is a target in the training text; if
+    `target_counts` is None, the table is omitted. Raises EvaluationError for a split without text, and for a loss that
+    is not finite.
     """
     width, model = settings.frequency_bin_nats, asked.model
     is_counted = target_counts is not None and width is not None
@@ -181,7 +182,7 @@ def _score_split(
     chosen = chosen_sequences(examples, settings)
     budget = options.tokens_per_batch or TOKENS_PER_BATCH
     if not isinstance(model, HatcheryModel):
-        # External models and the user's modules compute all logits of a batch at once.
+        # External models and the user's modules compute all logits of a batch at once, so their batches are smaller.
         budget = tokens_per_batch_for(model, budget)
     compile_where_it_pays_(model, options.compile, len(chosen) * settings.sequence_length)
     where = f"{shards.where}: the split {shards.split!r}"
@@ -199,7 +200,8 @@ def _score_split(
         )
     if not math.isfinite(score.loss_nats):
         raise EvaluationError(f"{where}: the loss of {asked.where} is not finite: its weights are damaged")
-    # A model without masks predicts every token from its context, so its pseudo-perplexity would equal its perplexity.
+    # Return no pseudo-perplexity for a model without masks: the model predicts every token from its context, so its
+    # pseudo-perplexity would equal its perplexity.
     if settings.pseudo_perplexity_sentences == 0 or objective.settings.kinds[0] != "masked":
         return score
     longest = settings.sequence_length - 2

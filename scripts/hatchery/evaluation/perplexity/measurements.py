@@ -1,4 +1,6 @@
-"""Rows of `measurements.parquet` for perplexity. Only accuracies are in percent; each other metric has its own unit."""
+"""Rows of `measurements.parquet` for perplexity. Only accuracies are in percent; every other metric has the unit in its
+name.
+"""
 
 import math
 from collections.abc import Callable
@@ -25,11 +27,12 @@ PERPLEXITY_SUITE = "perplexity"
 
 
 def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the metrics of every held-out split from `perplexity.csv`, and its metrics per word from `words.csv`.
+    """Return the metrics of every held-out split from `perplexity.csv`, and the split's metrics per word from
+    `words.csv`.
 
-    A perplexity beyond float64 is None, and `failed` names the reason; no other metric fails. Bits per byte are
-    computed only if the predicted tokens represent a known number of bytes of text. If frequency.csv exists, the
-    log-probabilities of tokens by their frequency are added: bins and slopes.
+    A perplexity above the largest float64 is None, and `failed` names the reason; no other metric fails. Bits per byte
+    are computed only if the predicted tokens represent a known number of bytes of text. If frequency.csv exists, rows
+    for the log-probabilities of tokens by token frequency are added: bins and slopes.
     """
     found = list[TidyRow]()
     settings, bases = _trained_otherwise(evaluated), _bases(evaluated)
@@ -67,12 +70,15 @@ PER_TEXT = (BITS_PER_BYTE, *WordScore.metrics())
 """Metrics that divide a loss by a length of the text in words or bytes; they compare models with different
 tokenizers."""
 TRAINED_ON = "trained on "
-"""Prefix in the column `settings` if the model was trained on other masks than those of the evaluation."""
+"""Beginning of the text in the column `settings` if the model was trained with other masks than those of the
+evaluation.
+"""
 
 
 def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
-    """Return a function that maps a split and a metric to the comparison basis; the basis is empty if the manifest
-    lacks the stage's settings."""
+    """Return a function that maps a split and a metric to the comparison basis of this metric; the basis is empty if
+    the manifest lacks the stage's settings.
+    """
     manifest, model = evaluated.manifest, evaluated.model
     if "masking" not in manifest.settings:
         return lambda split, metric: ""
@@ -103,8 +109,9 @@ def _asked(manifest: Manifest) -> PerplexitySettings:
 
 
 def _trained_otherwise(evaluated: Evaluated) -> str:
-    """Return a description of the masks of the model's training if the evaluation's common masks differ in kind or
-    share; else an empty text."""
+    """Return a description of the masks with which the model was trained, if their kind or their share of hidden tokens
+    differs from the evaluation's common masks; else an empty text.
+    """
     settings, model = evaluated.manifest.settings, evaluated.model
     if settings.get("masking") != "common" or "objective" not in model.settings:
         return ""
@@ -117,8 +124,9 @@ def _trained_otherwise(evaluated: Evaluated) -> str:
 
 
 def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None) -> float | None:
-    """Return the unigram baseline's value of a metric. `loss` is the baseline's loss in nats per token, and `per_byte`
-    the number of tokens per byte of the text."""
+    """Return the value that a unigram baseline has in a metric. `loss` is the baseline's loss in nats per token, and
+    `per_byte` is the number of tokens per byte of the text.
+    """
     known = {} if loss is None else {"loss_nats": loss, "perplexity": math.exp(loss)}
     if loss is not None and per_byte is not None:
         known[BITS_PER_BYTE] = bits_per_byte(loss, per_byte)
