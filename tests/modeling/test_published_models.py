@@ -58,7 +58,7 @@ def test_a_pair_head_of_another_name_is_known_by_its_shapes(make_model):
     ],
 )
 def test_an_ablation_has_no_published_names(make_model, changes):
-    with pytest.raises(ModelError, match="the published code has no tensor for this tensor"):
+    with pytest.raises(ModelError, match="no tensor of the published code corresponds to this tensor"):
         to_published(make_model(**changes).state_dict(), torch.zeros(64, 64))
 
 

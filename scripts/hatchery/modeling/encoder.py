@@ -169,14 +169,15 @@ class LayeredEncoder(Encoder):
     ) -> Tensor:
         """Return the last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
 
-        The result equals the states of `forward` up to rounding, but batches with much padding are computed faster.
-        With `few`, the last layer computes only these rows, which is faster for about one row per sequence. `few` has
-        no effect in training.
+        The result equals the states of `forward` up to rounding, but batches with much padding are computed faster. If
+        `few` is true, the last layer computes only these positions, which is faster for about one position per
+        sequence. `few` has no effect in training.
         """
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self._embedded(input_ids, mask, causal)
-        # The weights between blocks would get no gradient if the last layer computed only single rows.
+        # Compute the last layer at all positions if the weights between blocks need gradients, because single positions
+        # would give these weights no gradient.
         wants_gradient = self.weighting.between_blocks and torch.is_grad_enabled()
         if packing is None and few and not self.training and not wants_gradient:
             return self._run_for(embedded, inputs, rows)
@@ -237,7 +238,7 @@ class LayeredEncoder(Encoder):
     ) -> tuple[list[Tensor], BlockSums | None]:
         """Return the states of the embedding and of `layers`, the first layers of the encoder.
 
-        With weights between blocks, also return the sums of all blocks; None for other layer weightings.
+        If the layer weighting has weights between blocks, also return the sums of all blocks; else None.
         """
         outputs, sums = [embedded], None
         if self.weighting.between_blocks:

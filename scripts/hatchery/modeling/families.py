@@ -69,10 +69,11 @@ def training_flops_per_sequence(
 ) -> float:
     """Return the FLOPs of training on one sequence of `sequence_length` tokens, forward and backward.
 
-    `model` contains the model settings, without the vocabulary size. `labelled_share` is the share of labelled
-    positions, which are the only inputs of the output layer. All sequences of a forward pass share the projection of
-    the relative positions: its cost is divided by `batch_size`, and ignored if `batch_size` is None. A model with
-    `sentence_pair_head` classifies one pair per sequence. Raises ConfigError or ModelError for invalid arguments.
+    `model` contains the model settings, without the vocabulary size. `labelled_share` is the fraction of positions that
+    are labelled, because only these positions are inputs of the output layer. All sequences of a forward pass share the
+    projection of the relative positions: the FLOPs of this projection are divided by `batch_size`, and ignored if
+    `batch_size` is None. A model with `sentence_pair_head` classifies one pair per sequence. Raises ConfigError or
+    ModelError for invalid arguments.
     """
     require(0 <= labelled_share <= 1, "labelled_share", labelled_share, "a number from 0 to 1")
     require(sequence_length >= 1, "sequence_length", sequence_length, "1 or more")

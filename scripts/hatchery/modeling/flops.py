@@ -12,7 +12,9 @@ from typing import Literal
 from hatchery.modeling.configuration import ModelConfig
 
 FlopsPerSequence = Callable[[int, float], float]
-"""FLOPs of training on one sequence, from its length and the share of labelled positions."""
+"""Function that returns the FLOPs of training on one sequence, given the sequence's length and the fraction of its
+positions that are labelled.
+"""
 
 BACKWARD_FACTOR = 2
 """Ratio of the FLOPs of the backward pass to the FLOPs of the forward pass.
@@ -28,8 +30,8 @@ class PassShape:
     sequences: float
     length: int
     labelled: float
-    # Number of positions that the layers compute outside of attention. None: all positions, because a GPU computes
-    # padding.
+    # Number of positions that the layers compute outside of attention. None means all positions, as on a GPU, where
+    # padding is computed, too.
     tokens: float | None = None
     # True if the inputs are sentence pairs, which a model with a sentence-pair head classifies.
     pairs: bool = False
@@ -95,7 +97,9 @@ STUDY_VOCABULARY_ROWS = 19_010
 STUDY_SEQUENCE_LENGTH = 128
 STUDY_BATCH_SIZE = 256
 STUDY_SEQUENCES = 35_475 * STUDY_BATCH_SIZE
-"""Number of training sequences, 9,081,600, in the totals of the reduced-vocabulary study's final tables."""
+"""Number of training sequences, 9,081,600, for which the final tables of the reduced-vocabulary study print total
+FLOPs.
+"""
 
 StudyFormula = Literal["code", "code_without_projection", "printed", "complete"]
 
@@ -113,10 +117,10 @@ def reduced_vocabulary_flops(
     """Return the FLOPs per training sequence, forward and backward, by a formula of the reduced-vocabulary study.
 
     "code" reproduces the published totals. It omits the output projection of attention and the weighted sum of values,
-    and counts the output layer at every position and the embedding lookup as a matrix product.
+    counts the output layer at every position, and counts the embedding lookup as a matrix product.
     "code_without_projection" also omits the projection from E to H (Table 2 and parts of Tables 3 and 4). "printed" is
-    Appendix A as printed, whose feed-forward term lacks the sequence length; "complete" adds the sequence length.
-    `num_attention_heads` is the number in the paper's tables, although all untied models have 8 heads. Source:
+    the formula printed in Appendix A, whose feed-forward term lacks the sequence length; "complete" adds the sequence
+    length. `num_attention_heads` is the number in the paper's tables, although all untied models have 8 heads. Source:
     docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size
@@ -136,6 +140,6 @@ def kaplan_flops(parameters: int, tokens: float) -> float:
     """Return 6 N FLOPs per token, forward and backward, for a model with N `parameters`, not counting embeddings.
 
     Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models", Section 2.1. The reduced-vocabulary study
-    also logged this number.
+    also logged the result of this formula.
     """
     return 6.0 * parameters * tokens

@@ -72,7 +72,7 @@ HOSTILE = [
     (
         "global_piqa",
         '{"prompt": "a", "solution0": "b", "solution1": "c", "label": 2, "example_id": "1"}\n',
-        "a.jsonl:1: the field 'label' must be the number of a solution, 0 to 1, got 2",
+        "a.jsonl:1: the field 'label' must be the index of a solution, 0 to 1, got 2",
     ),
     (
         "global_piqa",

@@ -174,7 +174,7 @@ def test_a_missing_choice_is_never_chosen_and_costs_nothing(make_encoder, cases)
         with_missing, without = model.loss(three, case.labels), model.loss(two, case.labels)
         torch.testing.assert_close(with_missing.loss_sum, without.loss_sum)
         assert int(with_missing.n_labelled) == int(without.n_labelled) == (6 if independent else 3)
-        with pytest.raises(EvaluationError, match="the index of a choice or a position outside the input"):
+        with pytest.raises(EvaluationError, match="the index of a missing choice or of a position outside the input"):
             model.loss(three, torch.tensor([0, 2, 1]))
     with pytest.raises(EvaluationError, match="only choices without tokens"):
         model(ids, mask & torch.tensor([True, False, True])[:, None, None])

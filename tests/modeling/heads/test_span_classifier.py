@@ -228,5 +228,5 @@ def test_answers_come_from_candidates_alone(make_encoder, tokens):
     assert (spans[:, 1] <= mask.sum(1)).all() and (spans[:, 1] - spans[:, 0] <= 4).all()
     with pytest.raises(EvaluationError, match="candidates"):
         model(ids, mask, ~mask)
-    with pytest.raises(EvaluationError, match="the index of a choice or a position outside the input"):
+    with pytest.raises(EvaluationError, match="the index of a missing choice or of a position outside the input"):
         model.loss(model(ids, mask), torch.tensor([[1, 2], [1, 2], [6, 8]]))

@@ -146,8 +146,8 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
     where = f"finetune.transfer.{task.name}"
     if task.transfer is None:
         raise ConfigError(
-            f"{where}: the task has no key `transfer`, expected the labels of the fine-tuned task that count as each "
-            "label of this task"
+            f"{where}: the task has no key `transfer`, expected this key, which lists for each label of this task the "
+            "labels of the fine-tuned task that count as this label"
         )
     if set(task.transfer.labels) != set(task.label_names):
         raise ConfigError(
@@ -256,7 +256,7 @@ def whole_batches(found: ScoredSet) -> ScoredSet:
     if n_whole == 0:
         raise EvaluationError(
             f"{found.task.name}: the set {found.name!r} has {n_rows} rows, expected at least {OFFICIAL_SCORED_BATCH} "
-            "with `official`, which drops the last incomplete batch"
+            "if `official` is true, because the last incomplete batch is dropped"
         )
     return replace(found, is_scored=found.is_scored & (np.arange(n_rows) < n_whole))
 

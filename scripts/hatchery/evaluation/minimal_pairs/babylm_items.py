@@ -85,7 +85,7 @@ def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
         label = record.value("label")
         if type(label) is not int or not 0 <= label < len(solutions):
             raise EvaluationError(
-                f"{record.where}: the field 'label' must be the number of a solution, 0 to {len(solutions) - 1}, got "
+                f"{record.where}: the field 'label' must be the index of a solution, 0 to {len(solutions) - 1}, got "
                 f"{shorten(label)}"
             )
         ordered = [solutions[label], *solutions[:label], *solutions[label + 1 :]]
@@ -101,7 +101,7 @@ def _wug(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
             raise EvaluationError(f"{record.where}: the field 'sentences' must be two texts with a tab between them")
         if type(ratio) not in (int, float) or not 0 <= ratio <= 1:
             raise EvaluationError(
-                f"{record.where}: the field 'ratio' must be a share from 0 to 1, got {shorten(ratio)}"
+                f"{record.where}: the field 'ratio' must be a fraction from 0 to 1, got {shorten(ratio)}"
             )
         yield Item(paradigm, paradigm, str(record.line), tuple(map(Candidate, texts)), preference=float(ratio))
 

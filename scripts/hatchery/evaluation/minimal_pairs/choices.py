@@ -67,7 +67,7 @@ def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
         return [checked_text(one, where) for one in choices]
     given = [column for column in columns if record.values.get(column) not in (None, "")]
     if len(given) < 2 or given != list(columns[: len(given)]):
-        expected = f"expected texts in {', '.join(columns)}, of which the last ones may be missing"
+        expected = f"expected one text in each of the fields {', '.join(columns)}; the last fields may be missing"
         raise EvaluationError(f"{record.where}: got choices in {', '.join(given) or 'no field'}; {expected}")
     return [record.text(column) for column in given]
 

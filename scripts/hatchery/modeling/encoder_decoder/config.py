@@ -17,7 +17,7 @@ class EncoderDecoderSizes(EncoderSizes):
     """Architecture of a translation model; the vocabulary size comes from the joint tokenizer."""
 
     num_decoder_layers: Count | None = None
-    """Number of decoder layers; null uses the number of encoder layers (`num_hidden_layers`)."""
+    """Number of decoder layers; if null, the number of encoder layers (`num_hidden_layers`)."""
 
     normalisation: Literal["pre_norm", "post_norm"] = "pre_norm"
     """Position of the norms. pre_norm: before every block and after the last layer. post_norm: after every residual
@@ -73,4 +73,4 @@ class EncoderDecoderFile(EncoderDecoderSizes):
     """Architecture of a translation model. The vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """Description for readers."""
+    """Description of the architecture for human readers."""

@@ -207,7 +207,7 @@ class Decoding:
     def decode(self, target_ids: Tensor, state: DecoderState, kept: DecoderProbabilities | None = None) -> Tensor:
         """Return the hidden states [B, T, D] of the next target tokens int64 [B, T], and append the tokens to `state`.
 
-        If `kept` is given, each layer appends its attention probabilities to it.
+        If `kept` is given, each layer appends its attention probabilities to `kept`.
         """
         length = target_ids.shape[1]
         hidden = self.encoder.embedded(target_ids, state.length)

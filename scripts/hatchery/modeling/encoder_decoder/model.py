@@ -1,9 +1,9 @@
 """The translation model, which predicts every token of the target from the source and the previous tokens of the
 target.
 
-Initial weights: matrices are drawn by Xavier's normal initialisation, embedding and output matrix from N(0, 1/D).
-Biases are 0, gains of norms 1. Source: "A Natural Bias for Language Generation Models", Section 4.1 (the output
-matrix); N(0, 1/D) is usual for embeddings that are scaled by sqrt(D).
+Initial weights: matrices are drawn by Xavier's normal initialisation, except that the embedding and the output matrix
+are drawn from N(0, 1/D). Biases are 0, and the gains of norms are 1. Source: "A Natural Bias for Language Generation
+Models", Section 4.1 (the output matrix); N(0, 1/D) is usual for embeddings that are scaled by sqrt(D).
 """
 
 import math
@@ -45,7 +45,7 @@ class TranslationModel(Decoding, LanguageModel):
         """Return the predictions at the labelled positions of `labels` int64 [B, T] (-100: not labelled).
 
         The source is `input_ids` int64 [B, S] with `attention_mask` bool [B, S]. The decoder reads `target_ids` int64
-        [B, T]: the start token, and all labels except the last. `labelled` is the result of
+        [B, T]: the start token, and all labels except the last label. `labelled` is the result of
         `labelled_positions(labels)`, if known.
         """
         labelled = labelled_positions(labels) if labelled is None else labelled

@@ -1,8 +1,8 @@
 """Configuration of GPT-BERT and its ablations.
 
 Source: GPT-BERT ("GPT or BERT: why not both?"), Table 2, after the published code (docs/papers/gpt-bert.md, "Model").
-Embedding, positions, feed-forward block and head are LTG-BERT's. Two parts are new, and can be switched off: the gate
-of the attention, and the weights between all blocks. This module does not import torch.
+Embedding, positions, feed-forward block and head are those of LTG-BERT. Two parts are new, and each can be disabled:
+the gate of the attention, and the weights between all blocks. This module does not import torch.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ class GptBertSizes(EncoderSizes):
 
     layer_weighting: LayerWeightingName = "unrestricted"
     """Combination of earlier blocks' outputs into the input of a block. unrestricted: GPT-BERT's learned weights. none:
-    the plain residual stream (GPT-BERT, Table 2, without layer weights)."""
+    the plain residual stream (the ablation without layer weights in GPT-BERT, Table 2).
+    """
 
     attention_gate: bool = True
     """Multiply the attention output by a gate: the GELU of a linear projection of the block's input (GPT-BERT, Table
@@ -28,8 +29,10 @@ class GptBertSizes(EncoderSizes):
     """Distance in tokens from which all positions share the last bucket; longer inputs are allowed."""
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32
-    """Number of position buckets per direction. Distances up to half of this number have a bucket each; larger
-    distances share buckets of logarithmically growing width. The relative embedding has 2 * size - 1 rows."""
+    """Number of position buckets per direction. Each distance up to half of this number has its own bucket; larger
+    distances share buckets of logarithmically growing width. The relative embedding has 2 * `position_bucket_size` - 1
+    rows.
+    """
 
     layer_norm_eps: Positive = 1e-5
     """Number added to the variance in every layer norm."""
@@ -37,7 +40,7 @@ class GptBertSizes(EncoderSizes):
     family: Literal["gpt_bert"] = "gpt_bert"
     """Family of the model."""
 
-    # Constants that LTG-BERT's modules read; LTG-BERT's ablations vary them, GPT-BERT does not.
+    # LTG-BERT's modules read these keys. They are constants here, because only LTG-BERT's ablations vary them.
     position_embedding: ClassVar[str] = "relative"
     position_head_layout: ClassVar[str] = "babylm"
     position_to_content_index: ClassVar[str] = "query_minus_key"
@@ -66,4 +69,4 @@ class GptBertFile(GptBertSizes):
     """Architecture of GPT-BERT and its ablations. The vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """Description for readers."""
+    """Description of the architecture for human readers."""

@@ -1,4 +1,4 @@
-"""Conversion between our parameter names and the names in the published GPT-BERT code.
+"""Conversion between Hatchery's parameter names and the names in the published GPT-BERT code.
 
 Three published versions have equal tensors under different names: the training code, the organisers' wrapper for
 `transformers`, and another wrapper, which uses the names of the training code (docs/papers/gpt-bert.md, "Names of
@@ -39,7 +39,9 @@ _NUMBERED = {
 OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
 """Published name of the output matrix, a copy of the word embedding."""
 POSITION_TABLE = "position_indices"
-"""Published name, in every layer, of the table of position buckets, which our models compute instead of storing."""
+"""Published name of the table of position buckets, which is stored in every layer. Hatchery's models compute this table
+instead of storing it.
+"""
 GATE = "in_proj_vg"
 """Published name of the joint projection to values and gates."""
 MIXING = "dwa_modules"
@@ -53,7 +55,7 @@ def in_training(name: str) -> str:
 
 
 def our_name(published_name: str) -> str | None:
-    """Return our name of a published tensor; None for a copy of another tensor or for the position table.
+    """Return Hatchery's name of a published tensor; None for a copy of another tensor and for the position table.
 
     Raises ModelError for an unknown name.
     """
@@ -68,13 +70,15 @@ def our_name(published_name: str) -> str | None:
         key = key.replace(f".{number[1]}", ".{}", 1)
     if not number or key not in _NUMBERED:
         raise ModelError(
-            f"{published_name}: expected the name of a tensor of the published GPT-BERT models that this model also has"
+            f"{published_name}: no tensor of Hatchery's model has this published name, expected the name of a tensor "
+            "in the published GPT-BERT code"
         )
     return _NUMBERED[key].format(number[1])
 
 
 def published_name(name: str, gated: bool = True) -> str:
-    """Return the training code's name of our tensor `name`; `gated` states whether the model has the attention gate.
+    """Return the name that the training code gives to Hatchery's tensor `name`; `gated` states whether the model has
+    the attention gate.
 
     Raises ModelError for a tensor that no published model has.
     """
@@ -83,7 +87,7 @@ def published_name(name: str, gated: bool = True) -> str:
     for theirs, ours in (*_WHOLE_MODEL.items(), *_NUMBERED.items()):
         if key == ours and (f"{GATE}." in theirs) <= gated:
             return f"transformer.{theirs.format(number[1])}" if number else theirs
-    raise ModelError(f"{name}: the published code has no tensor for this tensor")
+    raise ModelError(f"{name}: no tensor of the published code corresponds to this tensor")
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

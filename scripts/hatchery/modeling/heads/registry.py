@@ -68,7 +68,7 @@ def build_task_model(
 def read_pooling(name: str, encoder: Encoder, options: Mapping[str, Any] | None = None) -> str | None:
     """Return the pooling that head `name` uses on `encoder`; None for a head without pooling.
 
-    The encoder may require another pooling than the options name (`_as_loaded`).
+    The encoder may require a pooling that differs from the pooling in the options (`_as_loaded`).
     """
     typed: Any = build(HEADS[name].options, options or {}, f"head.{name}")
     return _as_loaded(encoder, typed).pooling if isinstance(typed, SequenceOptions) else None
@@ -77,11 +77,11 @@ def read_pooling(name: str, encoder: Encoder, options: Mapping[str, Any] | None 
 def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
     """Return the options after adapting transform and pooling to the encoder.
 
-    With `loader` "reduced_vocabulary", transform and pooling are those of the reduced-vocabulary study's script
+    If `loader` is "reduced_vocabulary", transform and pooling are those of the reduced-vocabulary study's script
     (docs/papers/reduced-vocabulary.md, "Heads"). The script loads RoBERTa's stock classifier if embeddings and hidden
     states have equal widths; an untied model then loses its projection without a warning. Other models get the study's
-    own head. Without `loader`, "first_token" becomes "last_token" for causal models. Raises ConfigError if `loader` is
-    set for a model that is not of the family roberta.
+    own head. For causal models with RoBERTa's stock classifier or without a `loader`, the pooling "first_token" becomes
+    "last_token". Raises ConfigError if `loader` is set for a model that is not of the family roberta.
     """
     if options.loader == "none":
         return _without_blind_token(encoder, options)
@@ -103,16 +103,16 @@ HEADS: dict[str, HeadDefinition] = {
     "sequence_classification": HeadDefinition(SequenceOptions, True, SequenceClassifier),
     # Predicts one number for each text or pair of texts: STS-B.
     "regression": HeadDefinition(RegressionOptions, False, SequenceRegressor),
-    # The index of the best input among several: COPA.
+    # Predicts the index of the best of several inputs: COPA.
     "multiple_choice": HeadDefinition(ChoiceOptions, False, MultipleChoice),
-    # One class for marked words in a text or pair: WiC.
+    # Predicts one class for the marked words in a text or pair of texts: WiC.
     "marked_words_classification": HeadDefinition(MarkedWordsOptions, True, MarkedWordsClassifier),
-    # One class per token.
+    # Predicts one class for each token.
     "token_classification": HeadDefinition(WordOptions, True, TokenClassifier),
-    # First and last token of an answer.
+    # Predicts the first token and the last token of an answer.
     "extractive_span": HeadDefinition(ExtractiveOptions, False, ExtractiveSpan),
-    # Labels of given spans or pairs of spans: edge probing (POS, NER, SRL, coreference, dependencies).
+    # Predicts the labels of given spans or pairs of spans: edge probing (POS, NER, SRL, coreference, dependencies).
     "span_classification": HeadDefinition(ProbeOptions, True, SpanClassifier),
-    # One class per given word: parts of speech.
+    # Predicts one class for each given word: parts of speech.
     "word_classification": HeadDefinition(GivenWordsOptions, True, WordClassifier),
 }

@@ -1,6 +1,6 @@
 """Models with one output per sequence: classification of a text or a pair of texts, regression, multiple choice.
 
-A pair of texts is one input with separators, so it needs no head of its own. The default head was published with
+A pair of texts is one input with separators, so a pair needs no separate head. The default head was published with
 LTG-BERT's checkpoints (norm, linear, GELU, norm, dropout, linear, on the first token); ELC-BERT also uses it for GLUE.
 The heads of other papers are other values of `pooling` and `transform`. A pooling computes one vector per sequence and
 requests from the encoder only the states that it needs, because single positions are cheaper than all positions.
@@ -84,8 +84,8 @@ class PositionLinear(nn.Module):
 
     Source: the reduced-vocabulary study's own models (docs/papers/reduced-vocabulary.md, "Heads"). Every input is
     padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As in the study's code, the
-    encoder gets no mask, so tokens attend to padding. With `attend_padding` False, tokens do not attend to padding, but
-    the sum still includes padded positions.
+    encoder gets no mask, so tokens attend to padding. If `attend_padding` is False, tokens do not attend to padding,
+    but the sum still includes padded positions.
     """
 
     def __init__(self, n_positions: int, pad_id: int, attend_padding: bool = True) -> None:
@@ -133,16 +133,17 @@ class SequenceOptions(EncoderOptions):
 
     transform: TransformName = "ltg_wrapper"
     pooling: PoolingName = "first_token"
-    # Number of positions to which position_linear pads inputs, and its maximum input length.
+    # For position_linear: number of positions to which inputs are padded; longer inputs are refused.
     n_positions: int = 128
-    # For position_linear: whether tokens attend to the padding up to `n_positions`, as in the study's code.
+    # For position_linear: True if tokens attend to the padding up to `n_positions`, as in the study's code.
     attend_padding: bool = True
-    # reduced_vocabulary: the rules of the reduced-vocabulary study's script choose transform, pooling and loss
+    # reduced_vocabulary: transform, pooling and loss follow the rules of the reduced-vocabulary study's script
     # (`registry`).
     loader: Literal["none", "reduced_vocabulary"] = "none"
     # Epsilon of the transform's layer norms; None: the encoder's epsilon.
     layer_norm_eps: float | None = None
-    # ltg: LTG-BERT's truncated normal. pytorch: PyTorch's default, as in BabyLM's pipelines since 2025.
+    # Initialisation of the head. ltg: LTG-BERT's truncated normal distribution. pytorch: PyTorch's default, as in
+    # BabyLM's pipelines since 2025.
     initialisation: Initialisation = "ltg"
 
 
@@ -160,7 +161,7 @@ class RegressionOptions(SequenceOptions):
 class ChoiceOptions(SequenceOptions):
     """Options of the head `multiple_choice`."""
 
-    # True: a binary cross-entropy per choice, as in LTG-BERT's code for COPA. False: a softmax over the choices.
+    # True: each choice has a binary cross-entropy, as in LTG-BERT's code for COPA. False: the choices share a softmax.
     independent_choices: bool = False
 
 

@@ -99,8 +99,8 @@ def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerRead
 
 
 class LayerMix(nn.Module):
-    """Learned softmax weights over layers, initially equal. If `scaled`, a learned factor, initially 1, multiplies the
-    weights.
+    """Learned softmax weights over layers, initially equal. If `scaled` is true, a learned factor, initially 1,
+    multiplies the weights.
     """
 
     def __init__(self, n_layers: int, scaled: bool = False) -> None:
@@ -124,15 +124,17 @@ class ProbeOptions(EncoderOptions):
     """Options of the head `span_classification`."""
 
     encoder_mode: EncoderMode = "frozen"
-    # Spans per target: 1 for POS and NER; 2 for SRL, coreference and dependencies.
+    # Number of spans per target: 1 for POS and NER; 2 for SRL, coreference and dependencies.
     n_spans: int = 1
-    # True: a sigmoid per label. False: one softmax over the labels.
+    # True: each label has a sigmoid. False: the labels share a softmax.
     multi_label: bool = True
-    # Vectors of a layer: its contribution (the paper), its difference to the previous layer, or its output (the code).
+    # Vector that the probe reads from a layer: the layer's contribution (the paper), its difference from the previous
+    # layer, or its output (the code).
     layer_reading: LayerReading = "contributions"
     probe_size: int = 256
     pooling_heads: int = 4
-    # Separate projections of the two spans, and a learned factor on the layer weights, as in Tenney et al. 2019.
+    # As in Tenney et al. 2019: `separate_projections` projects the two spans separately, and `scaled_mix` multiplies
+    # the layer weights by a learned factor.
     separate_projections: bool = False
     scaled_mix: bool = False
 
@@ -140,9 +142,9 @@ class ProbeOptions(EncoderOptions):
 class SpanHead(nn.Module):
     """The trained part of the probe, which computes one score per label from the layers' vectors.
 
-    All spans of a target share one projection, unless `separate_projections` is set. The projection is applied to the
-    combination of layers and not to every layer, which is cheaper by the number of layers. The result is the same,
-    because the projection is linear and the layer weights sum to 1.
+    All spans of a target share one projection, unless `separate_projections` is set. One projection is applied to the
+    combination of layers, instead of one to each layer, which divides the cost by the number of layers. The result is
+    the same, because the projection is linear and the layer weights sum to 1.
     """
 
     def __init__(self, hidden_size: int, n_layers: int, n_labels: int, options: ProbeOptions) -> None:
@@ -172,9 +174,9 @@ class SpanHead(nn.Module):
 class SpanClassifier(TaskModel):
     """A probe on an encoder, which is frozen by default. Each target consists of one or two spans.
 
-    With `multi_label`, each label has a sigmoid: labels are 0 or 1 [N, n_labels], and predictions bool. Without
-    `multi_label`, labels and predictions are class ids int64 [N]. Raises ModelError for invalid sizes, and for a
-    `layer_reading` that does not fit the encoder.
+    If `multi_label` is true, each label has a sigmoid: labels are 0 or 1 [N, n_labels], and predictions bool. If
+    `multi_label` is false, labels and predictions are class ids int64 [N]. Raises ModelError for invalid sizes, and for
+    a `layer_reading` that does not fit the encoder.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ProbeOptions) -> None:
@@ -235,7 +237,7 @@ class SpanClassifier(TaskModel):
         return torch.stack([module.shares for module in self.head.modules() if isinstance(module, LayerMix)])
 
     def layer_contribution(self) -> Tensor:
-        """Return the weights [L] of the layers, averaged over the spans of a target (LTG-BERT's Table 5 has them in
-        percent).
+        """Return the weights [L] of the layers, averaged over the spans of a target (LTG-BERT's Table 5 has these
+        weights in percent).
         """
         return self.layer_weights().mean(dim=0)

@@ -3,7 +3,7 @@
 A loss is a sum over labelled units, returned together with the number of units, so that batches of different sizes can
 be accumulated exactly. Training minimises the mean. Scores are in full precision.
 
-The checks refuse masks of another shape than the inputs, labels that are no classes, and spans without tokens. Checks
+The checks refuse masks of another shape than the inputs, labels that are not classes, and spans without tokens. Checks
 of values only run on CPU tensors: on a GPU they would synchronise with the device, and under torch.compile they would
 break the graph. So data loaders call the checks before they move tensors to the device.
 """
@@ -24,9 +24,9 @@ class SummedLoss(NamedTuple):
     """A loss summed over labelled units, in nats (classification) or squared units of the labels (regression)."""
 
     loss_sum: Tensor
-    """Scalar, differentiable."""
+    """Sum of the losses: a scalar, differentiable."""
     n_labelled: Tensor
-    """Scalar int64: the number of labelled units. The target defines the unit."""
+    """Number of labelled units: a scalar int64. The target defines the unit."""
 
     @property
     def mean(self) -> Tensor:
@@ -35,8 +35,9 @@ class SummedLoss(NamedTuple):
 
 
 class Target(Protocol):
-    """Interface of prediction targets: functions that return the loss of scores against labels, and the labels that
-    scores predict."""
+    """Interface of prediction targets: functions that compute the loss of scores for given labels, and functions that
+    compute the labels that scores predict.
+    """
 
     link: ClassVar[Link | None]
     """Link function that converts a prior over the labels to an output bias (`output_bias.marginal_bias`), if there is
@@ -95,7 +96,7 @@ class IndependentLabels:
 class Number:
     """One number per unit, by squared error. Scores are [..., 1], labels float [...].
 
-    With `rectified_loss`, the loss compares max(0, score) with the label, so negative scores get no gradient;
+    If `rectified_loss` is true, the loss compares max(0, score) with the label, so negative scores get no gradient;
     predictions are not rectified. The published code of the reduced-vocabulary study trains STS-B in this way
     (docs/papers/reduced-vocabulary.md, "Heads").
     """
@@ -125,12 +126,13 @@ class Number:
 class RightChoice:
     """The index of the correct choice. Scores are [B, C] with IMPOSSIBLE_SCORE at missing choices, labels int64 [B].
 
-    By default, the choices of a question share a softmax. With `independent`, each choice is trained with a binary
-    cross-entropy, with target 1 for the correct choice, as in LTG-BERT's code for COPA (docs/papers/ltg-bert.md,
-    "Fine-tuning").
+    By default, the choices of a question share a softmax. If `independent` is true, each choice is trained with a
+    binary cross-entropy whose target is 1 for the correct choice, as in LTG-BERT's code for COPA
+    (docs/papers/ltg-bert.md, "Fine-tuning").
     """
 
-    # No link: the output bias is equal for all choices of a question, so a prior cannot change the prediction.
+    # This target has no link, because the output bias is equal for all choices of a question, so a prior cannot change
+    # the prediction.
     link: ClassVar[Link | None] = None
 
     independent: bool = False
@@ -203,7 +205,7 @@ def check_class_labels(scores: Tensor, labels: Tensor) -> None:
     given = labels != UNLABELLED
     chosen = scores[given].gather(-1, labels[given].unsqueeze(-1))
     if bool((chosen <= IMPOSSIBLE_SCORE).any()):
-        raise EvaluationError("labels: a label is the index of a choice or a position outside the input")
+        raise EvaluationError("labels: a label is the index of a missing choice or of a position outside the input")
 
 
 def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
@@ -218,7 +220,7 @@ def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
     if not can_read_values(spans, sentences, mask) or len(spans) == 0:
         return
     if bool(((sentences < 0) | (sentences >= len(mask))).any()):
-        raise EvaluationError(f"spans: a sentence number is not one of the {len(mask)} sentences of the batch")
+        raise EvaluationError(f"spans: a sentence index is outside the batch of {len(mask)} sentences")
     # tokens_before[b, t] is the number of tokens before position t, so a span contains tokens_before[end] -
     # tokens_before[start] tokens.
     tokens_before = torch.nn.functional.pad(mask.long().cumsum(1), (1, 0))

@@ -1,7 +1,7 @@
 """The base of all models for labelled tasks: an encoder, a freshly initialised head, and a target.
 
 The training loop is the same for all tasks: it calls the model with a batch, passes scores and labels to `loss`, and
-evaluates `predictions`. The initial weights of the head depend only on a seed and their names.
+evaluates `predictions`. The initial weights of the head depend only on a seed and on the names of the weights.
 
 `ScoreHead` applies a sequence of steps to a vector, and then the output layer. The published heads differ only in the
 order of a few steps, so `TRANSFORMS` defines each head as a tuple of steps. Layer norms have no parameters
@@ -30,13 +30,13 @@ ACTIVATIONS: dict[Step, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F
 
 
 TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
-    # The wrapper of LTG-BERT's released checkpoints; also used for ELC-BERT, which published no head.
+    # The head in the wrapper of LTG-BERT's released checkpoints; also used for ELC-BERT, which published no head.
     "ltg_wrapper": ("layer_norm", "linear", "gelu", "layer_norm", "dropout"),
-    # LTG-BERT's GLUE training code (docs/papers/ltg-bert.md, "Fine-tuning").
+    # The head in LTG-BERT's GLUE training code (docs/papers/ltg-bert.md, "Fine-tuning").
     "ltg_code": ("dropout", "linear", "relu", "layer_norm", "dropout"),
     # RoBERTa's stock sequence classifier, which the tied models of the reduced-vocabulary study use.
     "roberta": ("dropout", "linear", "tanh", "dropout"),
-    # Only the output layer, without dropout; the untied models of the reduced-vocabulary study have this head, after
+    # Only the output layer, without dropout. The untied models of the reduced-vocabulary study have this head, after
     # the pooling position_linear.
     "none": (),
     # Dropout and the output layer, for tagging parts of speech in BabyLM's multilingual track.

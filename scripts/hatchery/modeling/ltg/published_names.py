@@ -83,7 +83,7 @@ def published_name(name: str, n_layers: int) -> str:
     for theirs, ours in _ONE_LAYER.items():
         if layer and f"{layer[1]}{{}}{layer[3]}" == ours:
             return f"transformer.layers.{layer[2]}.{theirs}"
-    raise ModelError(f"{name}: the published code has no tensor for this tensor")
+    raise ModelError(f"{name}: no tensor of the published code corresponds to this tensor")
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
