@@ -124,7 +124,7 @@ def test_the_scales_of_the_matrix(untied, distribution) -> None:
     torch.testing.assert_close(weights["frobenius"] / weights["frobenius"].norm(), unit / unit.norm())
     scale_output_weight_(model.head, "unit", 6)
     assert not torch.equal(model.head.vocabulary_weight, unit)
-    with pytest.raises(ModelError, match="the bias has no norm"):
+    with pytest.raises(ModelError, match="because the norm of the bias is 0"):
         scale_output_weight_(model.head, "frobenius", 1)
     with pytest.raises(ModelError, match="above 0"):
         scale_output_weight_(model.head, -1.0, 1)

@@ -43,7 +43,9 @@ class LanguageModelOutput(NamedTuple):
 
     @property
     def loss_sum(self) -> Tensor:
-        """Return the sum of the cross-entropies (nats), fp32; without labels 0, with a gradient of 0."""
+        """Return the sum of the cross-entropies (nats), fp32. If there are no labels, the sum is 0 and its gradient is
+        0.
+        """
         return F.cross_entropy(self.logits, self.targets, reduction="sum")
 
     @property
@@ -58,7 +60,7 @@ class LanguageModelOutput(NamedTuple):
 
 
 class LanguageModel(nn.Module):
-    """Encoder and heads; call `initialise_` before training it."""
+    """Encoder and heads; call `initialise_` before training the model."""
 
     def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None, causal: bool = False) -> None:
         """Create a model; `causal` is the default attention of the encoder (`LayeredEncoder.causal`)."""
@@ -158,7 +160,7 @@ def empty_language_model(config: ModelConfig, causal: bool = False) -> LanguageM
 class _WithoutInitialisation(TorchFunctionMode):
     """Context in which functions of `torch.nn.init` are skipped.
 
-    On the meta device initialisation has no effect, but importing torch's compiler for it would take 1 s.
+    On the meta device these functions have no effect, but their call would import torch's compiler, which takes 1 s.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

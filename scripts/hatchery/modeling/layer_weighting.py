@@ -1,9 +1,9 @@
 """Layer weighting: the combination of earlier outputs that is the input of a layer, of a block or of the heads.
 
-Source: ELC-BERT, Sections 3 and 5.2 ("Not all layers are equally as important: Every Layer Counts BERT") and the four
-published model files; GPT-BERT for unrestricted weights (docs/papers/gpt-bert.md, "Layer mixing"). Each variant is an
-object of the class `LayerWeighting`. The same encoder classes work with every variant, including the plain residual
-transformer.
+Source: ELC-BERT, Sections 3 and 5.2 ("Not all layers are equally as important: Every Layer Counts BERT"), and the four
+published model files. The source of unrestricted weights is GPT-BERT (docs/papers/gpt-bert.md, "Layer mixing"). Each
+variant is an object of the class `LayerWeighting`. The same encoder classes work with every variant, including the
+plain residual transformer.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class LayerWeighting:
     """
 
     previous_layer_bias: float = 0.0
-    """Initial logit of the previous layer; the other logits start at 0."""
+    """Initial logit of the previous layer's weight; the logits of the other weights start at 0."""
 
     output_normalisation: Literal["none", "layer_norm", "unit_vector"] = "none"
     """Normalisation of every layer's output: none, a layer norm without parameters, or division by the output's L2
@@ -64,7 +64,8 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
     "biased": LayerWeighting("softmax", False, input_in_feed_forward=False, previous_layer_bias=1.0),
     # Winner of the STRICT-SMALL track, and the basis of all softmax variants below.
     "zero": LayerWeighting("softmax", False, input_in_feed_forward=True),
-    # The code normalises by a layer norm (length about sqrt(D)); the paper describes unit vectors.
+    # The next two variants differ in the normalisation: the published code has a layer norm (vectors of length about
+    # sqrt(D)), and the paper describes unit vectors.
     "normalized": LayerWeighting("softmax", False, input_in_feed_forward=True, output_normalisation="layer_norm"),
     "normalized_unit_vector": LayerWeighting("softmax", False, True, output_normalisation="unit_vector"),
     "weighted_output": LayerWeighting("softmax", False, input_in_feed_forward=True, output_mixture=True),
@@ -74,12 +75,13 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
 
 
 class LayerMixture(nn.Module):
-    """Combines the outputs of earlier layers into the inputs of the layers and, with `output_mixture`, of the heads.
+    """Combines the outputs of earlier layers into the inputs of the layers and, if `output_mixture` is true, into the
+    input of the heads.
 
     The consumers are the layers 1 to N, and the heads as consumer N + 1. `layer_weights[n - 1]` [n] are the logits of
     consumer n over its n producers: the embedding output and the layers 1 to n - 1. With unrestricted weights,
-    `layer_weights[n - 1]` [n + 1] are the weights themselves, of the embedding output and the sums of the blocks 1 to n
-    (two blocks per layer).
+    `layer_weights[n - 1]` [n + 1] are the weights themselves: one for the embedding output, and one for the sum of each
+    block 1 to n (two blocks per layer).
     """
 
     def __init__(self, weighting: LayerWeighting, n_layers: int) -> None:
@@ -119,22 +121,25 @@ class LayerMixture(nn.Module):
 
 
 class LayerWeightRow(NamedTuple):
-    """One cell of the triangle of layer weights (ELC-BERT, Figure 1)."""
+    """One cell of the triangle of layer weights (ELC-BERT, Figure 1): the weight of one layer's output in the input of
+    another layer.
+    """
 
     consuming_layer: int
-    """1 to N; N + 1 is the heads' input."""
+    """Index of the layer that reads the weighted outputs: 1 to N, or N + 1 for the heads."""
     producing_layer: int
-    """0 is the embedding output."""
+    """Index of the layer whose output is weighted; 0 is the embedding output."""
     weight: float
-    """alpha, the share of the producer; the shares of one consumer sum to 1."""
+    """alpha, the weight of the producing layer; the weights of one consuming layer sum to 1."""
     scaled_weight: float
-    """consuming_layer * alpha: 1 if a layer weights all its producers equally."""
+    """consuming_layer * alpha, which is 1 if the consuming layer weights all its producers equally."""
 
 
 def layer_weight_table(model: nn.Module) -> list[LayerWeightRow]:
     """Return the learned layer weights of `model`, sorted by consuming and then by producing layer.
 
-    Empty without layer weighting, and for unrestricted weights, which combine blocks and do not sum to 1.
+    The list is empty for models without layer weighting, and for unrestricted weights, because these weights combine
+    blocks and do not sum to 1.
     """
     rows = []
     for mixture in model.modules():

@@ -1,8 +1,8 @@
 """Modules that all families share: attention block, feed-forward block, layer, and heads of pretraining.
 
-Families differ in the arguments of these modules. Source: "Attention Is All You Need", Section 3.2; LTG-BERT, Section 4
-(GEGLU after Shazeer, NormFormer's inner norm), the ablations of its Table 2 and Appendix C (post-norm); ELC-BERT,
-Equations 2 and 5; the sentence-pair head is LTG-BERT's, Section 5.2. The published training code does not pass the
+Families differ in the arguments of these modules. Sources: "Attention Is All You Need", Section 3.2; LTG-BERT, Section
+4 (GEGLU after Shazeer, NormFormer's inner norm), the ablations in its Table 2, its Appendix C (post-norm) and its
+Section 5.2 (the sentence-pair head); ELC-BERT, Equations 2 and 5. The published training code does not pass the
 sentence-pair head to the optimiser (docs/papers/ltg-bert.md, "Sentence pairs"). Here the head is a part of the model,
 so it is trained, and gradient clipping includes its gradient.
 """
@@ -46,10 +46,10 @@ class FeedForward(nn.Module):
         pre_layer_norm: nn.Module | None = None,
         inner_layer_norm: LayerNorm | None = None,
     ) -> None:
-        """Create the block; its activation is the GELU, exact (error function) with `exact_gelu` and otherwise the tanh
-        form.
+        """Create the block. Its activation is the GELU: the exact form (error function) if `exact_gelu` is true, else
+        the tanh form.
 
-        `relu` replaces the GELU by the ReLU. In a gated block, `silu` replaces the GELU by the SiLU.
+        If `relu` is true, the ReLU replaces the GELU. In a gated block, if `silu` is true, the SiLU replaces the GELU.
         """
         super().__init__()
         self.silu = silu
@@ -77,7 +77,8 @@ class FeedForward(nn.Module):
         value, gate = projected.chunk(2, dim=-1)
         if self.silu:
             return value * F.silu(gate)
-        # On the CPU the GELU of a strided half takes twice as long as a copy and the GELU of the contiguous copy.
+        # Copy the gate, because on the CPU the GELU of a strided gate takes twice as long as a copy and the GELU of the
+        # contiguous copy.
         return value * F.gelu(gate.contiguous(), approximate=self.approximate)
 
 
@@ -91,7 +92,8 @@ class MultiHeadAttention(nn.Module):
     def __init__(
         self, config: EncoderSizes, pre_layer_norm: LayerNorm | None = None, *, queries_first: bool = False
     ) -> None:
-        """Create the block; `queries_first` computes the queries before the keys and values, not after them.
+        """Create the block. If `queries_first` is true, the queries are computed before the keys and values, else after
+        them.
 
         The order of computation determines the order in which gradients are summed, and so the last bits of learned
         weights.
@@ -111,7 +113,7 @@ class MultiHeadAttention(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Return the attention of every token of `hidden` [B, T, D] to the tokens that the mask allows, [B, T, D].
 
-        With a packing, input and result are [N, D]. With `inputs.query_rows`, the result is [B, D].
+        If a packing is given, input and result are [N, D]. If `inputs.query_rows` is given, the result is [B, D].
         """
         states, mask, rows = self.normalised(hidden), inputs.mask, inputs.query_rows
         asking = states if rows is None else states.flatten(0, 1).index_select(0, rows)[:, None]
@@ -158,10 +160,10 @@ class MultiHeadAttention(nn.Module):
 class EncoderLayer(nn.Module):
     """A transformer layer: an attention block and a feed-forward block, connected by residuals or by a layer weighting.
 
-    Without `attention_norm` and `feed_forward_norm`, residual sums are not normalised. With these norms (post-norm): `x
-    = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. If the layer weighting excludes the layer's input
-    from its output, the first norm normalises the attention output alone. With `residual_scaling`, the second sum is
-    `scale * x + feed_forward(x)`.
+    If `attention_norm` and `feed_forward_norm` are None, residual sums are not normalised. If these norms are given
+    (post-norm), the layer computes `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. If the layer
+    weighting excludes the layer's input from its output, the first norm normalises the attention output alone. If
+    `residual_scaling` is true, the second sum is `scale * x + feed_forward(x)`.
     """
 
     def __init__(
@@ -186,11 +188,11 @@ class EncoderLayer(nn.Module):
         self.output_layer_norm = LayerNorm(hidden_size, eps)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs, sums: BlockSums | None = None, index: int = 0) -> Tensor:
-        """Return the output of the layer for `hidden` [B, T, D], or [N, D] with a packing; [B, D] with
-        `inputs.query_rows`.
+        """Return the output of the layer for `hidden` [B, T, D], or for [N, D] if a packing is given. The output is [B,
+        D] if `inputs.query_rows` is given.
 
-        With weights between blocks, the layer adds its residual sums to `sums`; `index` is its position in the stack,
-        from 0.
+        If the layer weighting has weights between blocks, the layer adds its residual sums to `sums`; `index` is the
+        layer's position in the stack, from 0.
         """
         attention = self.attention(hidden, inputs)
         if inputs.query_rows is not None:
@@ -203,7 +205,7 @@ class EncoderLayer(nn.Module):
                 2 * index + 1, output if self.feed_forward_norm is None else self.feed_forward_norm(output)
             )
         weighting = self.weighting
-        # Compute the residual sum with and without the layer's input only if it is used.
+        # There are two residual sums, with and without the layer's input. Compute each sum only if it is used.
         with_input = without_input = None
         if weighting.input_in_feed_forward or weighting.input_in_output:
             with_input = self._normalised(hidden + attention)

@@ -1,8 +1,8 @@
 """Layer norm in full precision, and a fast dropout on the CPU.
 
-Under bf16 autocast, torch computes layer norms in fp32 on CUDA but not on the CPU; this layer norm is computed in fp32
-on both devices. On the CPU, torch's dropout takes as long as a matrix product of these small models. The dropout here
-is faster, because it draws only 16 random bits per element.
+Under bf16 autocast, torch computes layer norms in fp32 on CUDA but not on the CPU; `LayerNorm` computes in fp32 on both
+devices. On the CPU, torch's dropout takes as long as a matrix product of these small models. `Dropout` is faster,
+because it draws only 16 random bits per element.
 """
 
 import torch
@@ -20,8 +20,8 @@ def full_precision(tensor: Tensor) -> Tensor:
 class LayerNorm(nn.Module):
     """Layer norm over the last dimension, computed and returned in full precision.
 
-    Without `affine` there are no parameters. LTG-BERT uses this form everywhere except after attention and on the
-    relative embedding (docs/papers/ltg-bert.md, "Model").
+    If `affine` is false, the layer norm has no parameters. LTG-BERT uses layer norms without parameters everywhere
+    except after attention and on the relative embedding (docs/papers/ltg-bert.md, "Model").
     """
 
     def __init__(self, size: int, eps: float, affine: bool = False) -> None:

@@ -31,9 +31,9 @@ Link = Literal["softmax", "binary", "multi_label", "regression"]
 def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool = False) -> Tensor:
     """Return the bias of a softmax layer: fp32 [n_rows], the logarithm of `distribution` [V].
 
-    Rows from V on, which pad the vocabulary to a round size, get `SPARE_ROW_BIAS`. `centred` subtracts the mean over
-    the V types: probabilities do not change, but the norm of the bias becomes independent of an arbitrary constant.
-    Raises ModelError if there are fewer rows than types, or if a type has probability 0.
+    Rows from V on, which pad the vocabulary to a round size, get `SPARE_ROW_BIAS`. If `centred` is true, the mean over
+    the V types is subtracted: probabilities do not change, but the norm of the bias becomes independent of an arbitrary
+    constant. Raises ModelError if there are fewer rows than types, or if a type has probability 0.
     """
     if not np.all(distribution > 0):
         raise ModelError("distribution: a type has the probability 0, whose logarithm is not finite; use smoothing")
@@ -67,11 +67,13 @@ def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE
 def target_mean(targets: ArrayLike) -> Tensor:
     """Return the bias of a regression: the mean of `targets` [n] or [n, outputs], fp32 [1] or [outputs].
 
-    Raises ModelError without targets, or if a target is not finite.
+    Raises ModelError if there are no targets, or if a target is not finite.
     """
     values = np.asarray(targets, dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)):
-        raise ModelError("targets: expected at least one, and all finite, to take their mean")
+        raise ModelError(
+            "targets: expected at least one target, and only finite targets, because their mean is the bias"
+        )
     return torch.from_numpy(np.atleast_1d(values.mean(axis=0))).float()
 
 
@@ -131,7 +133,7 @@ def set_output_bias_(layer: OutputLayer, bias: Tensor) -> None:
 
 
 def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
-    """Raise ModelError unless the bias of `layer` equals `bias`; call it after the last change to the model."""
+    """Raise ModelError unless the bias of `layer` equals `bias`; to be called after the last change to the model."""
     parameter = output_bias(layer)
     if parameter is None or not torch.equal(parameter.detach().cpu(), bias.cpu()):
         raise ModelError(
@@ -141,7 +143,9 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
 
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
-    """Raise ModelError if `scale` is a number up to 0, or if it is not "own" for a layer with tied weights."""
+    """Raise ModelError if `scale` is a number that is not above 0, and if the weights of `layer` are tied but `scale`
+    is not "own".
+    """
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
             f"output_bias.weight_scale: got {scale!r}, expected own with tied embeddings, because the output matrix "
@@ -156,11 +160,14 @@ def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias
     """Draw the output matrix [V, d] of `layer` from N(0, 1/d) and multiply it by a factor; "own" keeps the initial
     matrix.
 
-    The factor is 1 for "unit", or the number `scale`. "unit_uniform" draws from a uniform distribution of the same
-    variance, with factor 1. For "centred", the Frobenius norm of the matrix becomes the norm of `bias` [outputs] minus
-    its mean; for "frobenius", the norm of `bias`. "frobenius" is the literal reading of the paper's rule: the standard
-    deviation of logits is 12, and the first loss is near 39 nats. The drawn matrix depends only on `seed`. `bias`
-    contains no spare rows. Raises ModelError as `check_weight_scale` does, and if the norm of `bias` is needed but 0.
+    - "unit": the factor is 1. A number is itself the factor.
+    - "unit_uniform": the matrix is drawn from a uniform distribution of the same variance, and the factor is 1.
+    - "frobenius": the Frobenius norm of the matrix becomes the norm of `bias` [outputs]. This is the literal reading of
+      the paper's rule: the standard deviation of logits is 12, and the first loss is near 39 nats.
+    - "centred": the Frobenius norm of the matrix becomes the norm of `bias` after its mean is subtracted.
+
+    The drawn matrix depends only on `seed`. `bias` contains no spare rows. Raises ModelError as `check_weight_scale`
+    does, and if the norm of `bias` is needed but 0.
     """
     check_weight_scale(layer, scale)
     weight = output_weight(layer)
@@ -176,16 +183,19 @@ def _factor(scale: WeightScale, unit_weight: Tensor, bias: Tensor | None) -> flo
         return 1.0
     if not isinstance(scale, str):
         return float(scale)
-    # A bias of 0 has no norm, so "centred" and "frobenius" would make the matrix zero.
+    # The norm of a zero bias is 0, so "centred" and "frobenius", which scale the matrix to this norm, would make the
+    # matrix zero.
     values = torch.zeros(1) if bias is None else bias.double()
     matched = _norm(values - values.mean() if scale == "centred" else values)
     if matched == 0:
-        raise ModelError(f"output_bias.weight_scale: got {scale!r}, expected unit or a number: the bias has no norm")
+        raise ModelError(
+            f"output_bias.weight_scale: got {scale!r}, expected unit or a number, because the norm of the bias is 0"
+        )
     return matched / _norm(unit_weight)
 
 
 def _norm(values: Tensor) -> float:
-    """Return the L2 norm, computed by numpy: torch's sums depend on the number of threads, but initial weights must
-    not.
+    """Return the L2 norm. It is computed by numpy, because torch's sums depend on the number of threads, and initial
+    weights must not depend on this number.
     """
     return float(np.sqrt(np.square(values.detach().cpu().double().numpy()).sum()))

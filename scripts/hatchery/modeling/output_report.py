@@ -1,6 +1,6 @@
 """Measures of an output layer before the first update: norms of its weights, and its divergence from the prior.
 
-Source: docs/papers/natural-bias.md, "Scale of the output matrix". The paper's scaling rule is ambiguous; these numbers
+Source: docs/papers/natural-bias.md, "Scale of the output matrix". The paper's scaling rule is ambiguous; these measures
 show which reading of the rule a run uses. All losses and divergences are in nats.
 """
 
@@ -16,7 +16,8 @@ from hatchery.modeling.count_distributions import entropy
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.norm_and_dropout import full_precision
 
-# Manifests must be equal on all machines, but further digits would differ.
+# Numbers of digits to which measures are rounded, because manifests must be equal on all machines, but further digits
+# would differ.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4
 
 
@@ -33,11 +34,12 @@ def output_measures(
 
     `weight` [V, d] and `bias` [V] are the parameters of the output layer. Norms ignore rows that no token id uses.
 
-    The prior `distribution` [n], n <= V, adds: `divergence_from_prior`, the mean of KL(prior || p) over the rows of
-    `features`; `predicted_divergence`, half the variance of the logits without bias, which approximates this mean for
-    small values; and `bias_divergence_from_prior`, KL(prior || softmax(bias)), which is 0 until training changes the
-    bias. The unsmoothed label counts `frequencies` [n] add the cross-entropy of the labels under the prior
-    (`prior_loss`) and under p (`expected_first_loss`). `targets` int64 [M] add `first_loss`.
+    If the prior `distribution` [n], n <= V, is given, three measures are added: `divergence_from_prior`, the mean of
+    KL(prior || p) over the rows of `features`; `predicted_divergence`, half the variance of the logits without bias,
+    which approximates this mean for small values; and `bias_divergence_from_prior`, KL(prior || softmax(bias)), which
+    is 0 until training changes the bias. If the unsmoothed label counts `frequencies` [n] are given, the cross-entropy
+    of the labels under the prior (`prior_loss`) and under p (`expected_first_loss`) is added. If the labels `targets`
+    int64 [M] are given, their cross-entropy under p (`first_loss`) is added.
     """
     if not len(features):
         raise ModelError("output_measures: got no position, expected at least one predicted position")

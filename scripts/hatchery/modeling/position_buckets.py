@@ -9,10 +9,10 @@ import math
 
 
 def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> int:
-    """Return the bucket (0 to bucket_size - 1) of two tokens at a `distance` >= 0.
+    """Return the bucket (0 to bucket_size - 1) of a pair of tokens whose `distance` is at least 0.
 
-    Distances of `max_positions` and more fall into the bucket of `max_positions - 1`. The result is clamped, because
-    the logarithm can round the largest distance up into a bucket that does not exist.
+    All distances from `max_positions` on have the bucket of `max_positions - 1`. The result is clamped, because the
+    logarithm can round the largest distance up into a bucket that does not exist.
     """
     middle = bucket_size // 2
     distance = min(distance, max_positions - 1)

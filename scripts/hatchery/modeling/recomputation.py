@@ -29,9 +29,10 @@ def _recomputed(layer: nn.Module, forward: Any, run: Callable[..., Any], *inputs
         return forward(*inputs)
 
     def once(*given: Any) -> Any:
-        # A decoder layer appends keys and values to its cache, and is called twice. So each call gets a copy of the
-        # cache.
+        # A decoder layer appends keys and values to its cache, and recomputation calls the layer twice. Therefore each
+        # call gets a copy of the cache.
         return forward(*(replace(one, own=replace(one.own)) if isinstance(one, LayerCache) else one for one in given))
 
-    # Reentrant checkpointing would return no gradients for tensors inside tuples.
+    # Use checkpointing that is not reentrant, because reentrant checkpointing would return no gradients for tensors
+    # inside tuples.
     return run(once, *inputs, use_reentrant=False)

@@ -93,7 +93,7 @@ def check_tensors(
 ) -> None:
     """Raise ModelError, naming `path`, unless `tensors` has the names, shapes and types of the model's parameters.
 
-    `name_in_file` maps our tensor names to the names in the file, for messages.
+    `name_in_file` maps Hatchery's tensor names to the names in the file, for messages.
     """
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):

@@ -87,8 +87,7 @@ class BaselineEncoder(Encoder):
 
     @property
     def layers_add_up(self) -> bool:
-        """False: an external model may have norms between its layers, so probes do not read differences between layers.
-        """
+        """False: an external model may have norms between its layers, so probes do not read the layers' differences."""
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:

@@ -91,8 +91,7 @@ class BestState:
 
     @torch.no_grad()
     def restore(self, last_step: int) -> TrainedModel:
-        """Load the best state into the model. If the model was never evaluated, it keeps its state after `last_step`.
-        """
+        """Load the best state into the model. A model that was never evaluated keeps its state after `last_step`."""
         if self.best is None:
             return TrainedModel(last_step, None)
         for name, parameter in self._trained.items():

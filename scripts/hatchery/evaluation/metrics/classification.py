@@ -47,8 +47,7 @@ def accuracy(scored: Scored) -> float:
 
 @metric
 def f1(scored: Scored) -> float:
-    """F1 of the class with index 1, 2TP / (2TP + FP + FN). As in BabyLM and ELC-BERT, this F1 is not a macro average.
-    """
+    """F1 of the class with index 1, 2TP / (2TP + FP + FN). As in BabyLM and ELC-BERT, it is not a macro average."""
     if independent(scored):
         if scored.labels.shape[1] <= POSITIVE_CLASS:
             raise EvaluationError("metric f1: got one independent label, expected two or more")

@@ -39,8 +39,7 @@ ITEMS_PER_TILE = 512
 
 
 def half_log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return the values of `log_normalisers`, computed with matrix products in bf16 and sums of exponentials in fp32.
-    """
+    """Return the values of `log_normalisers`, computed with products in bf16 and sums of exponentials in fp32."""
     rows, parts = features.bfloat16(), []
     biases = [None] * -(-len(weight) // ITEMS_PER_TILE) if bias is None else bias.split(ITEMS_PER_TILE)
     for items, its_bias in zip(weight.split(ITEMS_PER_TILE), biases, strict=True):

@@ -2,13 +2,14 @@
 
 - `TokenClassifier`: one of K classes per token; words are labelled at their first subword. Source: Devlin et al. 2019,
   with any transform. LTG-BERT itself evaluates words by edge probing.
-- `WordClassifier`: one of K classes per given word, from the mean of the last states of its subwords. Used for parts of
-  speech in BabyLM's multilingual track (docs/papers/babylm-2026.md, "The multilingual track").
+- `WordClassifier`: one of K classes per given word, from the mean of the last states of its subwords. This head tags
+  parts of speech in BabyLM's multilingual track (docs/papers/babylm-2026.md, "The multilingual track").
 - `MarkedWordsClassifier`: one class per sequence with marked words, such as whether a word has the same meaning in two
   sentences (WiC). Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which concatenates the vectors of [CLS]
   and of the marked words. A word's vector is the mean over its subwords. LTG-BERT reads only [CLS] (Appendix B.1).
-- `ExtractiveSpan`: first and last token of an answer. Source: Devlin et al. 2019, Section 4.2: two scores per token,
-  two cross-entropies; the prediction is the span with the highest sum of scores. Spans are half-open, [start, end).
+- `ExtractiveSpan`: first token and last token of an answer. Source: Devlin et al. 2019, Section 4.2: each token has two
+  scores, and there are two cross-entropies; the prediction is the span with the highest sum of scores. Spans are
+  half-open, [start, end).
 """
 
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class GivenWordsOptions(EncoderOptions):
     """Options of the head `word_classification`."""
 
     transform: TransformName = "dropout"
-    # Number of spans per target, which the reader of a task format compares with its data.
+    # Number of spans per target. The reader of a task format checks that the task's data has this number.
     n_spans: int = 1
 
 
@@ -75,7 +76,9 @@ class ExtractiveOptions(EncoderOptions):
 
 
 class TokenClassifier(TaskModel):
-    """One score per label and token. Labels and predictions are int64 [B, T]; tokens without a label are UNLABELLED."""
+    """Computes a score for each label and token. Labels and predictions are int64 [B, T]; the label of an unlabelled
+    token is UNLABELLED.
+    """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: WordOptions) -> None:
         head = score_head(encoder, context.n_outputs, options.transform)
@@ -127,7 +130,7 @@ def mean_of_pieces(states: Tensor, sentences: Tensor, spans: Tensor, widest: int
 
 
 class MarkedWordsClassifier(TaskModel):
-    """One score per label and sequence, from the concatenated vectors of [CLS] and of the marked words."""
+    """Computes a score for each label and sequence, from the concatenated vectors of [CLS] and of the marked words."""
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: MarkedWordsOptions) -> None:
         config = encoder.config
@@ -150,13 +153,15 @@ class MarkedWordsClassifier(TaskModel):
 
 @dataclass(frozen=True)
 class OneSpan:
-    """One span per sequence. Scores [B, T, 2] are of first and last tokens; labels int64 [B, 2] are [start, end).
+    """One span per sequence. Scores [B, T, 2] rate each token as the first token and as the last token of the
+    span; labels int64 [B, 2] are [start, end).
 
     Sequences with the label (UNLABELLED, UNLABELLED) are ignored. The label of a question without answer is [CLS], [0,
     1), if [CLS] is a candidate.
     """
 
-    # No link: the output bias is equal at all positions, so a prior cannot change the prediction.
+    # This target has no link, because the output bias is equal at all positions, so a prior cannot change the
+    # prediction.
     link: ClassVar[Link | None] = None
 
     max_span_length: int = 30
@@ -181,8 +186,8 @@ class OneSpan:
         return SummedLoss((firsts.loss_sum + lasts.loss_sum) / 2, firsts.n_labelled)
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """Return the spans int64 [B, 2], [start, end), with the highest sum of scores, of at most `max_span_length`
-        tokens.
+        """Return for each sequence the span [start, end) of at most `max_span_length` tokens whose first and last token
+        have the highest sum of scores: int64 [B, 2].
         """
         widths = min(self.max_span_length, scores.shape[1])
         lasts = F.pad(scores[..., 1], (0, widths - 1), value=IMPOSSIBLE_SCORE).unfold(1, widths, 1)

@@ -31,13 +31,14 @@ class Blocks(NamedTuple):
 FORWARD = QUERY_GRADIENT = KEY_GRADIENT = Blocks(64, 64, 4, 1)
 """The fastest of nine block sizes on an H200 GPU, for 128 and for 512 tokens (docs/gpu.md)."""
 FULL_PRECISION = Blocks(32, 32, 4, 1)
-"""Block sizes for fp32, in which larger blocks do not fit on the GPU."""
+"""Block sizes for fp32 tensors, because larger blocks of fp32 do not fit on the GPU."""
 
 
 def use_kernels_(model: nn.Module, device: torch.device) -> list[DisentangledSelfAttention]:
     """Replace the attention of all modules of `model` that the kernels support, if `device` is a Hopper GPU or newer.
+    Return these modules.
 
-    Returns these modules. The kernels were measured to be faster in half precision on Hopper GPUs.
+    The kernels were measured to be faster in half precision on Hopper GPUs.
     """
     if device.type != "cuda" or importlib.util.find_spec("triton") is None:
         return []
@@ -137,8 +138,8 @@ def _attention_backward(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of `query_key` and `value`, and of the products of queries with all rows of the key table,
-    and of keys with all rows of the query table, [B, H, T, R] each.
+    """Return four gradients: of `query_key`, of `value`, of the products of the queries with all rows of the key table,
+    and of the products of the keys with all rows of the query table. The last two are [B, H, T, R].
     """
     from hatchery.modeling.kernels.triton_attention import key_gradient_kernel, query_gradient_kernel
 

@@ -121,8 +121,8 @@ def forward_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Write the context [B, T, H * D] of a block of M queries of one head, and their softmax denominators (log to base
-    2).
+    """Write the context [B, T, H * D] of a block of M queries of one head, and the queries' softmax denominators (log
+    to base 2).
 
     `query_key` is [B, T, 2 * H * D], `value` [B, T, H * D], each position table [H, n_rows, D].
     """
@@ -201,11 +201,11 @@ def query_gradient_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Write the gradients of a block of M queries, and of their products with the table rows to `by_query_gradient` [B,
-    H, T, R].
+    """Write the gradients of a block of M queries to `query_key_gradient`, and the gradients of the queries' products
+    with the table rows to `by_query_gradient` [B, H, T, R].
 
     `first_distance` int32 [R] is the smallest distance of each row, and T for the rows from `n_rows` on; R > `n_rows`.
-    Also writes the dot product of gradient and context of each query to `deltas`.
+    This kernel also writes the dot product of gradient and context of each query to `deltas`.
     """
     n_blocks = tl.cdiv(length, M)
     bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks

@@ -56,8 +56,8 @@ class DisentangledSelfAttention(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Return the attention of every token of `hidden` [B, T, D] to the tokens of its sequence, [B, T, D].
 
-        With a packing, input and result are [N, D]. With `inputs.query_rows`, which requires evaluation mode, the
-        result is [B, D]. The output of a query that may attend to no key is finite but meaningless.
+        If a packing is given, input and result are [N, D]. If `inputs.query_rows` is given, which requires evaluation
+        mode, the result is [B, D]. The output of a query that may attend to no key is finite but meaningless.
         """
         if self.pre_layer_norm is not None:
             hidden = self.pre_layer_norm(hidden)
@@ -85,7 +85,7 @@ class DisentangledSelfAttention(nn.Module):
     def scores(self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices) -> Tensor:
         """Return scaled scores [B, H, T, T] of query i and key j before masking, for the normalised `hidden` [B, T, D].
 
-        `relative_embedding` is the normalised table [2 * bucket_size - 1, D].
+        `relative_embedding` is the relative embedding after its layer norm, [2 * bucket_size - 1, D].
         """
         query, key = self.query_key(hidden, AttentionInputs())
         position_scores = self._position_scores(query, key, relative_embedding, positions)
@@ -151,7 +151,7 @@ class DisentangledSelfAttention(nn.Module):
         """Return scaled position scores [B, H, T, S] of `query` [B, H, T, d] and `key` [B, H, S, d]."""
         batch, heads, length, width = query.shape
         position_query, position_key = self.position_vectors(self.dropout(positions.reached(relative_embedding)))
-        # Scale the factors, which are smaller than the T x T scores.
+        # Scale the factors of the product instead of the scores, because the factors are smaller than the T x T scores.
         shape = (batch, heads, width, positions.n_rows)
         by_query = torch.bmm(query.flatten(0, 1), (position_key * self.scale).expand(shape).flatten(0, 1))
         by_key = torch.bmm(key.flatten(0, 1), (position_query * self.scale).expand(shape).flatten(0, 1))
@@ -202,9 +202,9 @@ def context_at_one(
 ) -> Tensor:
     """Return the context [B, D] of one query per sequence, at the flat positions `query_rows` int64 [B] (b * T + t).
 
-    For the last layer, if only one prediction per sequence is requested. The result equals the result of
-    `DisentangledSelfAttention` up to rounding, but the products have another order: key and value projections are
-    applied to one vector per head and sequence, `q . (W x_j) = (W^T q) . x_j`, and not to every token.
+    The last layer uses this function if only one prediction per sequence is requested. The result equals the result of
+    `DisentangledSelfAttention` up to rounding, but the products are computed in another order: key and value
+    projections are applied to one vector per head and sequence, `q . (W x_j) = (W^T q) . x_j`, instead of every token.
 
     `hidden` [B, T, D] is already normalised. `mask` is bool [B, T] or [B, T, T] as in `attend`. `vectors` is None
     without relative positions. There is no dropout.

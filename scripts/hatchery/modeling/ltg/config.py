@@ -23,19 +23,24 @@ class LtgBertSizes(EncoderSizes):
     """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """Distance in tokens from which all positions share the last bucket; longer inputs are allowed. With absolute
-    positions, the maximum input length."""
+    """With relative positions: distance in tokens from which all positions share the last bucket; longer inputs are
+    allowed. With absolute positions: the maximum number of tokens in an input.
+    """
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32
-    """Number of position buckets per direction. Distances up to half of this number have a bucket each; larger
-    distances share buckets of logarithmically growing width. The relative embedding has 2 * size - 1 rows."""
+    """Number of position buckets per direction. Each distance up to half of this number has its own bucket; larger
+    distances share buckets of logarithmically growing width. The relative embedding has 2 * `position_bucket_size` - 1
+    rows.
+    """
 
     layer_norm_eps: Positive = 1e-7
     """Number added to the variance in every layer norm: 1e-7 in the published configurations, 1e-5 in LTG-BERT, Table
     9."""
 
     position_head_layout: PositionHeadLayout = "babylm"
-    """Order of heads in the projection of relative positions. bnc is only needed for the published BNC checkpoints."""
+    """Order of the heads in the projection of relative positions. The order bnc is only needed for the published BNC
+    checkpoints.
+    """
 
     position_embedding: Literal["relative", "absolute"] = "relative"
     """relative: log-bucketed relative positions in every layer. absolute: learned vectors added to the word embeddings
@@ -54,8 +59,9 @@ class LtgBertSizes(EncoderSizes):
     for pre_norm."""
 
     feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
-    """Activation of the feed-forward block: gated GELU (geglu) or plain GELU (gelu). With gelu, an `intermediate_size`
-    3/2 times as large gives the same number of parameters as with geglu (Table 2)."""
+    """Activation of the feed-forward block: gated GELU (geglu) or plain GELU (gelu). With gelu, the number of
+    parameters is the same as with geglu if `intermediate_size` is 3/2 times as large (Table 2).
+    """
 
     feed_forward_bias: bool = False
     """True if both projections of the feed-forward block have biases."""
@@ -81,7 +87,8 @@ class LtgBertSizes(EncoderSizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.normalisation == "normformer":
-            # NormFormer models have fixed norms. A value that has no effect would look like an ablation.
+            # Refuse a value for NormFormer models, because their norms are fixed: the value would have no effect, but
+            # the run would look like an ablation.
             expected = "null with normalisation normformer, which determines the parameters of the norms"
             require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
         if self.layer_weighting != "none":
@@ -99,8 +106,9 @@ class LtgBertSizes(EncoderSizes):
     def affine_block_norms(self) -> bool:
         """Return `block_norm_affine`, or its default if it is None.
 
-        In the final model, the norm after a block has parameters and the norm before a block has none. The paper does
-        not specify the ablations; here the ablations treat their norms in the same way.
+        In the final model, the norm after a block has parameters and the norm before a block has no parameters. The
+        paper does not specify the norms of the ablations. Here the default is the same: norms after blocks have
+        parameters.
         """
         return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
 
@@ -115,4 +123,4 @@ class LtgBertFile(LtgBertSizes):
     """Architecture of LTG-BERT, its ablations, and ELC-BERT. The vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """Description for readers."""
+    """Description of the architecture for human readers."""

@@ -44,8 +44,8 @@ def ltg_feed_forward(config: LtgBertConfig) -> FeedForward:
 class Embedding(nn.Module):
     """Word embedding with layer norm and dropout, and the position embedding.
 
-    Relative positions are a table that is normalised once and shared by all layers. Absolute positions are vectors that
-    are added to the word embeddings.
+    Relative positions are a table; the table is normalised once per forward pass, and all layers share it. Absolute
+    positions are vectors that are added to the word embeddings.
     """
 
     def __init__(self, config: LtgBertConfig) -> None:
@@ -64,9 +64,9 @@ class Embedding(nn.Module):
     def forward(self, input_ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Return embedded tokens [B, T, D] and the table of relative positions [2 * buckets - 1, D].
 
-        `input_ids` are ids or word vectors (`word_vectors`). With absolute positions, the table is None, and only the
-        tokens of `mask` bool [B, T] are counted, so padding on either side has no effect. Raises ModelError if a
-        sequence is longer than the position table.
+        `input_ids` are ids or word vectors (`word_vectors`). With absolute positions, the returned table is None, and
+        padding is skipped when positions are counted: only the tokens in `mask` bool [B, T] count, so padding on either
+        side has no effect. Raises ModelError if a sequence is longer than the position table.
         """
         words = word_vectors(self.word_embedding, input_ids)
         if self.is_relative:
@@ -80,7 +80,8 @@ class Embedding(nn.Module):
         positions = self.position_embedding.weight[:length]
         if mask is not None and mask.dim() == 2:
             places = torch.arange(length, device=mask.device).where(~mask, mask.cumsum(dim=1) - 1)
-            # An embedding lookup would sum the gradients of the sequences in another order than without padding.
+            # Select rows with `take_along_dim` instead of an embedding lookup. With padding, the backward pass of a
+            # lookup would sum the gradients of the sequences in a different order than without padding.
             positions = positions.expand(len(mask), -1, -1).take_along_dim(places[:, :, None], dim=1)
         return self.dropout(self.word_layer_norm(words + positions)), None
 
@@ -88,8 +89,8 @@ class Embedding(nn.Module):
 class LtgEncoder(LayeredEncoder):
     """The layers of LTG-BERT and ELC-BERT.
 
-    `weighting` replaces the layer weighting that `config.layer_weighting` names, for experiments with unnamed
-    weightings.
+    If `weighting` is given, it replaces the layer weighting that `config.layer_weighting` names, for experiments with
+    layer weightings that have no name.
     """
 
     attention: type[DisentangledSelfAttention] = DisentangledSelfAttention

@@ -1,4 +1,4 @@
-"""Conversion between our parameter names and the names in the published LTG-BERT and ELC-BERT code.
+"""Conversion between Hatchery's parameter names and the names in the published LTG-BERT and ELC-BERT code.
 
 The names cover the BNC and BabyLM models and all four ELC-BERT variants. Two published names are inferred:
 `transformer.prev_layer_weights`, the output weights of the variant "weighted_output", and
@@ -48,11 +48,13 @@ OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
 OUTPUT_MIXTURE = "transformer.prev_layer_weights"
 """Published name of the weights that combine the heads' input in the variant "weighted_output"."""
 POSITION_TABLE = "attention.position_indices"
-"""Published name, in every layer, of the table of position buckets, which our models compute instead of storing."""
+"""Published name of the table of position buckets, which is stored in every layer. Hatchery's models compute this table
+instead of storing it.
+"""
 
 
 def our_name(published_name: str, n_layers: int | None = None) -> str | None:
-    """Return our name of a published tensor; None for a copy of another tensor or for the position table.
+    """Return Hatchery's name of a published tensor; None for a copy of another tensor and for the position table.
 
     `n_layers` is only needed for the tensor OUTPUT_MIXTURE. Raises ModelError for an unknown name.
     """
@@ -66,14 +68,16 @@ def our_name(published_name: str, n_layers: int | None = None) -> str | None:
     names, key = (_ONE_LAYER, layer[2]) if layer else (_WHOLE_MODEL, published_name)
     if key not in names:
         raise ModelError(
-            f"{published_name}: expected the name of a tensor of the published LTG-BERT or ELC-BERT models that this "
-            "model also has"
+            f"{published_name}: no tensor of Hatchery's model has this published name, expected the name of a tensor "
+            "in the published code of LTG-BERT or ELC-BERT"
         )
     return names[key].format(layer[1]) if layer else names[key]
 
 
 def published_name(name: str, n_layers: int) -> str:
-    """Return the published name of our tensor `name`. Raises ModelError for a tensor that no published model has."""
+    """Return the published name of Hatchery's tensor `name`. Raises ModelError for a tensor that no published model
+    has.
+    """
     if name == f"encoder.mixture.layer_weights.{n_layers}":
         return OUTPUT_MIXTURE
     for theirs, ours in _WHOLE_MODEL.items():
@@ -95,7 +99,7 @@ def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def to_published(state: Mapping[str, Tensor], position_table: Tensor) -> dict[str, Tensor]:
-    """Convert the state dict of our model to the published form, which includes copies of some tensors.
+    """Convert the state dict of a Hatchery model to the published form, which includes copies of some tensors.
 
     `position_table` int64 [P, P] is the table of position buckets for P positions. Raises ModelError for a tensor that
     no published model has, such as the output matrix of an untied model.
@@ -115,9 +119,10 @@ def count_layers(state: Mapping[str, Tensor]) -> int:
 
 
 def _pair_head(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Return our names of a sentence-pair head with unknown names, recognised by the four shapes of its parameters.
+    """Return Hatchery's names of a sentence-pair head whose names are unknown; the head is recognised by the four
+    shapes of its parameters.
 
-    Empty if there is no such head.
+    The mapping is empty if there is no sentence-pair head.
     """
     layers = re.compile(r"transformer\.layers\.\d+\.")
     known_names = {*_WHOLE_MODEL, OUTPUT_MATRIX, OUTPUT_MIXTURE}

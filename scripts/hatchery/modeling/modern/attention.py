@@ -66,7 +66,7 @@ class RotaryAttention(nn.Module):
     """Attention block without residual and without biases: norm, attention, output projection, dropout."""
 
     def __init__(self, config: ModernSizes, mixes_values: bool) -> None:
-        """Create the block. With `mixes_values`, its values are mixed with the values of the first layer."""
+        """Create the block. If `mixes_values` is true, its values are mixed with the values of the first layer."""
         super().__init__()
         size = config.hidden_size
         self.n_heads, self.scale = config.num_attention_heads, 1 / math.sqrt(config.head_size)
@@ -91,12 +91,12 @@ class RotaryAttention(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Return the attention of every token of `hidden` [B, T, D] to the tokens that the mask allows, [B, T, D].
 
-        With a packing, input and result are [N, D]. With `inputs.query_rows`, the result is [B, D].
+        If a packing is given, input and result are [N, D]. If `inputs.query_rows` is given, the result is [B, D].
         """
         packing, mask, rows = inputs.packing, inputs.mask, inputs.query_rows
         assert inputs.rotary is not None, "the encoder knows the positions"
         states = self.pre_layer_norm(hidden)
-        # With a cache, `hidden` contains only the last tokens of the text.
+        # If there is a cache, `hidden` contains only the last tokens of the text, so only the last rotations are used.
         rotary = inputs.rotary if packing is not None else inputs.rotary[:, -hidden.shape[1] :]
         asking, turned = states, rotary
         if rows is not None:

@@ -86,4 +86,4 @@ class ModernFile(ModernSizes):
     """Architecture of modern transformers; the vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """Description for readers."""
+    """Description of the architecture for human readers."""

@@ -76,7 +76,7 @@ class ModernEncoder(LayeredEncoder):
         return SkippedLayer(config.stochastic_depth * (number + 1) / config.num_hidden_layers, *parts)
 
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout, as fine-tuning protocols do, and switch off the skipping of layers."""
+        """Use `probability` at every dropout, as fine-tuning protocols do, and disable the skipping of layers."""
         super().set_dropout(probability)
         for layer in self.layers:
             if isinstance(layer, SkippedLayer):
@@ -134,13 +134,13 @@ class ModernEncoder(LayeredEncoder):
     def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
         if self.skip_residual_scales is None and inputs.first_values is None:
             return super()._run_for(embedded, inputs, rows)
-        # Skips and value residuals need whole sequences in every layer.
+        # Compute all positions, because skip connections and value residuals need whole sequences in every layer.
         return self._run(embedded, inputs)[-1].flatten(0, 1).index_select(0, rows)
 
 
 class ModernHead(VocabularyHead):
-    """Language-model head: norm and product with the output matrix; with `output_transform`, also a linear layer, an
-    exact GELU and a norm in between.
+    """Language-model head: norm and product with the output matrix. If `output_transform` is true, a linear layer, an
+    exact GELU and a second norm precede the product.
     """
 
     def __init__(self, config: ModernConfig) -> None:

@@ -39,7 +39,8 @@ class RobertaSizes(EncoderSizes):
 
     initialisation: ReadingName = "corrected"
     """Initial values of all linear biases, and of gain and bias of the norm after the projection. as_published: all
-    0.01. corrected: biases 0, gain 1."""
+    these values are 0.01. corrected: biases are 0, and the gain is 1.
+    """
 
     family: Literal["roberta"] = "roberta"
     """Family of the model."""
@@ -70,7 +71,8 @@ class RobertaConfig(RobertaSizes, ModelConfig):
     """Configuration of a model of the reduced-vocabulary study. Raises ConfigError for an invalid value."""
 
     pad_token_id: Natural = 1
-    """Id of the padding token of the tokenizer; padding gets no position, and its embedding no gradient."""
+    """Id of the padding token of the tokenizer. Padding has no position, and the embedding of padding gets no gradient.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,4 +90,4 @@ class RobertaFile(RobertaSizes):
     """Architecture of the reduced-vocabulary study's models. The vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """Description for readers."""
+    """Description of the architecture for human readers."""

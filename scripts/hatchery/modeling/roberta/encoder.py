@@ -1,9 +1,9 @@
 """The modules of the RoBERTa-like family, their initial weights, and the number of their parameters.
 
 The encoder sums the embeddings of words, positions and token types, optionally projects the sum, and has post-norm
-layers. Tied models use the word embedding as output matrix; in untied models the matrix is a parameter of the head.
-Word embedding and output matrix have additional rows beyond the vocabulary. The model applies every attention mask
-unchanged: the study's attention to padding is a setting of the objective.
+layers. In tied models the output matrix is the word embedding; in untied models the output matrix is a parameter of the
+head. Word embedding and output matrix have additional rows beyond the vocabulary. The model applies every attention
+mask unchanged: the study's attention to padding is a setting of the objective.
 
 Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models").
 """
@@ -43,8 +43,8 @@ def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = Non
 
     The first token has row 2, and padding has row 1. Padding is recognised by its id, as in the published code, because
     the models may attend to padding without a mask. If `input_ids` are word vectors [B, T, E], padding is recognised by
-    `mask` bool [B, T] (None: no padding). With `mask` [B, T, T] (several texts packed into one input), each text is
-    counted separately.
+    `mask` bool [B, T] (None: no padding). If `mask` is [B, T, T] (several texts packed into one input), the positions
+    of each text are counted separately.
     """
     is_token = input_ids != pad_token_id
     if input_ids.is_floating_point():
@@ -63,8 +63,8 @@ class RobertaEmbedding(nn.Module):
         super().__init__()
         width, self.pad_token_id = config.embedding_width, config.pad_token_id
         self.most_tokens = config.max_position_embeddings
-        # As in RoBERTa, the embedding of padding gets no gradient from the lookup. A tied output layer still gives it a
-        # gradient.
+        # As in RoBERTa, the embedding of padding gets no gradient from the lookup. In tied models, this embedding still
+        # gets a gradient from the output layer.
         self.word_embedding = nn.Embedding(config.vocabulary_rows, width, padding_idx=config.pad_token_id)
         self.position_embedding = nn.Embedding(config.position_rows, width, padding_idx=PADDING_POSITION)
         self.token_type_embedding = nn.Embedding(config.type_vocab_size, width)
@@ -90,16 +90,16 @@ class RobertaEmbedding(nn.Module):
 class RobertaEncoder(LayeredEncoder):
     """Embedding, optional projection with a norm (if the configuration has an `embedding_size`), and post-norm layers.
 
-    `weighting` replaces the layer weighting that `config.layer_weighting` names, for experiments with unnamed
-    weightings.
+    If `weighting` is given, it replaces the layer weighting that `config.layer_weighting` names, for experiments with
+    layer weightings that have no name.
     """
 
     def __init__(self, config: RobertaConfig, weighting: LayerWeighting | None = None) -> None:
         super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])
         self.config = config
         self.embedding = RobertaEmbedding(config)
-        # The projection is applied even if the embedding and the hidden states have equal widths. No dropout and no
-        # activation follows the projection.
+        # The projection is applied even if the embedding and the hidden states have equal widths. Neither dropout nor
+        # an activation follows the projection.
         self.projection: nn.Linear | None = None
         self.projection_layer_norm: LayerNorm | None = None
         if config.embedding_size is not None:

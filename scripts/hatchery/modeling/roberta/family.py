@@ -49,6 +49,6 @@ FAMILY = Family(
             "num_attention_heads": 12,
         },
     ),
-    # The id is needed because the absolute positions do not count padding.
+    # The model needs the id of the padding token, because its absolute positions do not count padding.
     token_ids=("pad",),
 )
