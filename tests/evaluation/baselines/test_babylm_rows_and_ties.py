@@ -80,7 +80,7 @@ HOSTILE = [
         "a.jsonl:2: got the 'example_id' '1' a second time",
     ),
     ("wug", '{"sentences": "a b", "ratio": 0.5}\n', "a.jsonl:1: the field 'sentences' must be two texts with a tab"),
-    ("wug", '{"sentences": "a\\tb", "ratio": 2}\n', "a.jsonl:1: the field 'ratio' must be a share"),
+    ("wug", '{"sentences": "a\\tb", "ratio": 2}\n', "a.jsonl:1: the field 'ratio' must be a fraction"),
 ]
 
 
