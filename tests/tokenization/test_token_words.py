@@ -191,7 +191,7 @@ def test_a_source_without_a_premium_is_named(small: SimpleNamespace, tmp_path: P
 
 def test_another_jieba_and_a_missing_one_are_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_words, "JIEBA_VERSION", "0.41")
-    with pytest.raises(ConfigError, match=r"counts words of jieba 0\.41, found version 0\.42\.1"):
+    with pytest.raises(ConfigError, match=r"counts words with jieba 0\.41, found version 0\.42\.1"):
         token_words.load_jieba()
     monkeypatch.setitem(__import__("sys").modules, "jieba", None)
     with pytest.raises(ConfigError, match="word_count: jieba needs the package jieba"):

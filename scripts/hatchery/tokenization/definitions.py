@@ -2,17 +2,17 @@
 
 Sources: docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers";
 docs/papers/reduced-vocabulary.md, "Tokenizers". No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the
-post-processors here do. Two pre-tokenisers differ between the values `as_published` and `corrected` of the setting
-`reading`:
+post-processors here add them. The setting `reading` (`as_published` or `corrected`) changes two pre-tokenisers:
 
 - `ltg_bnc`: `as_published` splits the upper-case possessive (`SHE'S` becomes `SHE` `'` `S`), because the pattern in
   LTG-BERT's BNC code contains sixteen stray spaces. `corrected` does not split any contraction.
-- `byte_level`: `as_published` searches for digits among the symbols of bytes, as the BabyLM tokenizers of LTG-BERT and
-  ELC-BERT do, although some of these symbols are digits (`¼` is a half of `ü`). Words are split as in GPT-2: at every
-  vowel sign, accent or joiner that is a separate character, and at an apostrophe within a word (Uzbek `o'tdi`);
-  WordPiece replaces words of more than 100 bytes by the unknown token. `corrected` searches for digits and words in the
-  text, and splits long words between characters. For text of ASCII letters without apostrophes within words and without
-  long words, the two readings give the same tokens.
+- `byte_level`: `as_published` searches for digits after each byte of the text has been replaced by a symbol, as the
+  BabyLM tokenizers of LTG-BERT and ELC-BERT do. Some of these symbols are digits (the second byte of `ü` is written
+  `¼`), so some letters are treated as digits. Words are split as in GPT-2: at every vowel sign, accent or joiner that
+  is a separate character, and at an apostrophe within a word (Uzbek `o'tdi`). WordPiece replaces words of more than 100
+  bytes by the unknown token. `corrected` searches for digits and words in the text, and splits long words between
+  characters. For text of ASCII letters without apostrophes within words and without long words, the two readings give
+  the same tokens.
 
 In the corrected reading, `ltg_bnc`, `metaspace` and `bert` also split words of more than 1,000 characters.
 """
@@ -35,8 +35,8 @@ WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?
 LONGEST_WORD = 1000
 """Maximum number of characters of a word. A text without spaces is one word, and the training time is quadratic in this
 length."""
-# GPT-BERT's pattern: words (upper-case letters before lower-case letters), single digits, other characters, line ends,
-# white space.
+# GPT-BERT's pattern matches words (in which upper-case letters precede lower-case letters), single digits, sequences of
+# other characters, line ends, and white space.
 GPT_BERT_WORDS = "|".join(
     (
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
@@ -131,7 +131,7 @@ def pre_tokenizer(
 
 def _cut_between_characters(longest: int) -> str:
     """Return a regular expression for up to `longest` byte symbols, which ends between two characters if possible."""
-    # The second bytes of U+0080 to U+00BF in UTF-8 are all continuation bytes.
+    # In UTF-8, the characters U+0080 to U+00BF have 64 different second bytes: these are all the continuation bytes.
     going_on = "".join(BYTES.pre_tokenize_str(chr(byte))[0][0][1] for byte in range(0x80, 0xC0))
     return f".{{1,{longest}}}(?![{going_on}])|.{{1,{longest}}}"
 
@@ -140,7 +140,8 @@ def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
     """Return the regular expressions for the second and the third pass of the BNC pre-tokeniser
     (docs/papers/ltg-bert.md, "Tokenizer").
 
-    The third pass contains the contractions of the second pass, so that it does not split off their apostrophe.
+    The third pass splits off punctuation. Its pattern also contains the contractions of the second pass, so that it
+    does not split off the apostrophe of a contraction.
     """
     upper = [contraction.upper() for contraction in CONTRACTIONS]
     second = "|".join([r"\[UNK\]", r"\[unk\]", *CONTRACTIONS, *upper])
@@ -172,9 +173,9 @@ def post_processor(
     """Return the post-processor, which adds the special tokens to a text or a pair of texts.
 
     A text becomes `[CLS] A [SEP]`, and a pair `[CLS] A [SEP] B [SEP]`, where `B [SEP]` has type id 1. With the special
-    tokens of RoBERTa, the results are `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0; with those of
-    GPT-BERT, `<s> A` and `<s> A <s> B`. With `frame` "begun", a text that a causal model continues becomes `[CLS] A`;
-    with "ended", a text to be translated becomes `A [SEP]`.
+    tokens of RoBERTa, the results are `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0. With the special
+    tokens of GPT-BERT, the results are `<s> A` and `<s> A <s> B`. If `frame` is "begun", a text that a causal model
+    continues becomes `[CLS] A`. If `frame` is "ended", a text to be translated becomes `A [SEP]`.
     """
     cls, sep = special.cls, special.sep
     templates = {

@@ -1,9 +1,10 @@
-"""The shards that a manifest lists, `{split}-{i}-of-{n}.parquet` or `.arrow`, and the documents of a corpus's shards.
+"""The shards that a manifest lists (`{split}-{i}-of-{n}.parquet` or `.arrow`), and the documents in the shards of a
+corpus.
 
-Documents are read in batches, of which one is in memory at a time, and divided into sentences or into training lines
-for a tokenizer. In a document, a newline separates sentences, and a blank line separates paragraphs. As in ELC-BERT's
-code (docs/papers/elc-bert.md, "Tokenizers"), empty training lines are skipped, and each `[TAB]` is removed with the
-space after it.
+Documents are read in batches; only one batch is in memory at a time. A document is divided into sentences, or into
+training lines for a tokenizer. In a document, a newline separates sentences, and a blank line separates paragraphs. As
+in ELC-BERT's code (docs/papers/elc-bert.md, "Tokenizers"), empty training lines are skipped, and each `[TAB]` is
+removed with the space after it.
 """
 
 import re
@@ -29,9 +30,10 @@ SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})
 
 
 def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]]:
-    """Return the shards that a manifest lists, by split (sorted) and in the order of their numbers; no shard is read.
+    """Return the shards that a manifest lists, by split (sorted) and in the order of their indices; no shard is read.
 
-    Raises CorpusError if there are no shards, or if a split lacks a shard or mixes shards of different numbers n.
+    Raises CorpusError if there are no shards, if a split lacks a shard, or if the file names of a split's shards
+    contain different total numbers of shards.
     """
     shards: dict[str, dict[int, OutputFile]] = {}
     totals: dict[str, set[int]] = {}
@@ -44,7 +46,9 @@ def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]
         raise CorpusError(f"{manifest.path}: lists no shard with a name such as train-00000-of-00001{suffix}")
     for split, files in shards.items():
         if totals[split] != {len(files)} or sorted(files) != list(range(len(files))):
-            raise CorpusError(f"{manifest.path}: the shards of split {split!r} are not complete: found {sorted(files)}")
+            raise CorpusError(
+                f"{manifest.path}: the shards of split {split!r} are not complete: found the indices {sorted(files)}"
+            )
     return {split: [shards[split][index] for index in sorted(shards[split])] for split in sorted(shards)}
 
 
@@ -63,7 +67,8 @@ def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
 
 
 def watch_shards(manifest: Path) -> Callable[[], None]:
-    """Return a function that raises TokenizationError if the size or modification time of a token shard has changed.
+    """Return a function that raises TokenizationError if the size or modification time of a token shard has changed
+    since `watch_shards` was called.
 
     Because shards are mapped into memory, writing to a shard would change the data during a run. A deleted shard stays
     mapped.
@@ -113,7 +118,9 @@ def count_documents(shards: list[Path]) -> int:
 
 
 def read_batches(path: Path, documents_per_batch: int = DOCUMENTS_PER_BATCH) -> Iterator[DocumentBatch]:
-    """Read a shard in batches. Raises CorpusError, naming the file, if it is damaged or lacks a column."""
+    """Yield the documents of a shard in batches. Raises CorpusError, naming the file, if the file is damaged or lacks a
+    column.
+    """
     with _open(path) as file:
         missing = [column for column in COLUMNS if column not in file.schema_arrow.names]
         if missing:
@@ -174,8 +181,8 @@ ANY_SPECIAL_TOKEN = re.compile(
 def training_lines(text: str) -> Iterator[str]:
     """Yield the lines of a document for the training of a tokenizer: stripped, not empty, without special tokens.
 
-    A line is split at every special token of any set, as in encoding. Otherwise the trainer would learn the letters of
-    `[UNK]` as a word.
+    A line is split at the special tokens of every known set, as in encoding. Otherwise the trainer would learn the
+    letters of `[UNK]` as a word.
     """
     for line in text.split("\n"):
         for piece in ANY_SPECIAL_TOKEN.split(line.strip().replace(f"{TAB} ", "")):
@@ -184,11 +191,11 @@ def training_lines(text: str) -> Iterator[str]:
 
 
 class LineStream:
-    """Lists of training lines, one list for each document; `documents` and `lines` are the counts of the last
-    iteration.
+    """Training lines of a tokenizer, yielded as one list for each document. `documents` and `lines` are the numbers of
+    documents and lines in the last iteration.
 
-    Documents of sources that are not in `sources` are left out. `keep` is (number of lines to keep, number of all
-    lines); the lines to keep are evenly spaced.
+    Documents whose source is not in `sources` are left out. `keep` is (number of lines to keep, number of all lines);
+    the lines to keep are evenly spaced.
     """
 
     def __init__(

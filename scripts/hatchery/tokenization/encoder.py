@@ -40,7 +40,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_
 from hatchery.tokenization.trainer_settings import EncodedUnit
 from hatchery.tokenization.word_starts import SENTENCES_PER_CALL, WordStarts, text_word_starts
 
-# Share of unknown tokens among all subwords above which their number is reported.
+# If the share of unknown tokens among all subwords exceeds this value, the share is shown to the user.
 UNKNOWN_TOLD = 0.001
 
 
@@ -50,16 +50,19 @@ class DocumentEncoder:
     def __init__(
         self, tokenizer: Tokenizer, units: EncodedUnit = "sentences", counter: WordCounter | None = None
     ) -> None:
-        """`counter` counts words; None for words between white space."""
+        """`counter` counts words by a rule other than white space; if `counter` is None, words between white space are
+        counted.
+        """
         self.tokenizer, self._units, self.counter = tokenizer, units, counter
         self._word_starts = WordStarts(tokenizer)
         self._dtype = id_dtype(tokenizer.vocabulary_size)
         self.token_bytes: Counter[str] = Counter()
-        """Number of bytes of text represented by all tokens so far: one sum for ordinary tokens, and one for each
-        special token."""
+        """Number of bytes of text that the encoded tokens represent: one sum for all ordinary tokens, and one sum for
+        each special token.
+        """
 
     def encode(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str] = ()) -> TokenTable:
-        """Encode documents; `sources` are needed only if the rule that counts words depends on them.
+        """Return the token table of documents; `sources` are needed only if the rule that counts words depends on them.
 
         A document without sentences gives a row without tokens.
         """
@@ -78,7 +81,8 @@ class DocumentEncoder:
         self.token_bytes += represented_bytes(self.tokenizer, sentences, bounds, ids)
         sentence_starts = bounds[:-1]
         document_starts = bounds[sentence_bounds]
-        # Words between white space are found separately, because these tokenizers also split text within such words.
+        # A tokenizer with a continuation prefix also splits within words between white space, so its word starts are
+        # starts of pre-tokens, and the starts of words between white space are a separate column.
         by_pre_tokens = self.tokenizer.word_mark.kind == "continuation"
         return TokenTable(
             doc_ids=list(doc_ids),
@@ -94,12 +98,14 @@ class DocumentEncoder:
         )
 
     def _encode_whole(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str]) -> TokenTable:
-        """Encode each document as one text; a sentence starts at the token that contains its first character."""
+        """Return the token table of documents that are each encoded as one text; a sentence starts at the token that
+        contains its first character.
+        """
         wholes, begins = zip(*map(whole_text, texts), strict=True) if texts else ((), ())
         encodings = self.tokenizer.backend.encode_batch(list(wholes), add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=self._dtype) for encoding in encodings]
         starts = [
-            # Two sentences may start at the same token.
+            # `np.unique` is needed, because two sentences may start in the same token.
             np.unique(np.searchsorted([end for _, end in encoding.offsets], begin, side="right"))
             for encoding, begin in zip(encodings, begins, strict=True)
         ]
@@ -140,8 +146,11 @@ class DocumentEncoder:
         sentence_bounds: np.ndarray,
         sizes: np.ndarray,
     ) -> np.ndarray | None:
-        """Return the number of words that begin in each token of `texts`, whose `sentences` have `sizes` tokens; None
-        without counter."""
+        """Return the number of words that begin in each token of `texts`; None without counter.
+
+        `sizes` contains the number of tokens of each sentence. Document d has the sentences `sentence_bounds[d]` to
+        `sentence_bounds[d + 1]` - 1.
+        """
         if self.counter is None:
             return None
         parts = range(0, len(sentences), SENTENCES_PER_CALL)
@@ -159,7 +168,7 @@ class DocumentEncoder:
     ) -> np.ndarray | None:
         """Return the number of words that begin in each token of `texts`; None if words are counted by white space.
 
-        `ends` are the indices of the character after each token, for each document.
+        For each document, `ends` contains the index of the first character after each token.
         """
         if self.counter is None:
             return None
@@ -168,8 +177,9 @@ class DocumentEncoder:
         return np.concatenate([np.zeros(0, np.uint16), *counts])
 
     def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the concatenated ids of all sentences, and the index of each sentence's first id, followed by the
-        number of ids."""
+        """Return the concatenated token ids of all sentences, and an array that contains the index of each sentence's
+        first id and, at its end, the total number of ids.
+        """
         flat = array("H" if self._dtype == np.uint16 else "I")
         bounds = np.zeros(len(sentences) + 1, dtype=np.int64)
         par_id = self.tokenizer.par_id
@@ -218,8 +228,9 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
 
 
 def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> tuple[TokenTable, list[str], int, int]:
-    """Encode a document shard; return its token table, the source of each row, the number of empty documents, and the
-    number of bytes (UTF-8) of all documents."""
+    """Encode a document shard. Return its token table, the source of the document in each row, the number of empty
+    documents, and the number of bytes (UTF-8) of all documents.
+    """
     tables: list[TokenTable] = []
     sources: list[str] = []
     empty = n_bytes = 0

@@ -5,11 +5,12 @@ External models need their own tokenizer for further training or evaluation. A `
 A SentencePiece model (`*.model`) becomes a tokenizer of the tokenizers library with the special tokens of RoBERTa. The
 file is a protocol buffer, from which this module reads pieces, scores and text normalisation;
 `sentencepiece_model.proto` defines the field numbers. Pieces and scores are unchanged, so a text is split as by
-SentencePiece. The ids change, because the special tokens come first; the model's own set lacks a padding token and a
-mask token.
+SentencePiece. The ids change, because the special tokens come first. RoBERTa's set of special tokens is used, because
+the special tokens of a SentencePiece model include neither a padding token nor a mask token.
 
-One limit: if the model has normalisation rules, the library may lose a combining mark after a character that a rule
-replaces (a macron below a superscript), and byte fallback represents combining marks in their canonical order.
+The result can differ from SentencePiece in one case: if the model has normalisation rules, the library may lose a
+combining mark after a character that a rule replaces (a macron below a superscript), and byte fallback represents
+combining marks in their canonical order.
 """
 
 import json
@@ -155,7 +156,7 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
         ends = Regex(rf"\A +|[ {METASPACE}]+\z")
         parts += [normalizers.Replace(ends, ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if _last(spec, 3, 1):
-        # The space is added here, because Metaspace adds none if a text begins with a space.
+        # The space before the text is added here, because Metaspace adds no space if a text begins with a space.
         parts.append(normalizers.Prepend(SPACE))
     return normalizers.Sequence(parts)
 

@@ -1,10 +1,10 @@
-"""A limit on training text without spaces, because a tokenizer's trainer needs memory for it.
+"""A limit on training text without spaces, because a tokenizer's trainer needs much memory for text without spaces.
 
 A trainer stores every distinct word with its pairs of symbols. In Chinese, Japanese or Thai, the trainer treats the
 text between two punctuation marks as one word. Nearly all of these words are distinct, so memory grows with the text:
-about 110 bytes per byte of text. Text with spaces repeats its words, and needs no limit. To limit the text, whole lines
-are left out; splitting lines into short pieces would lose pairs at the ends of the pieces, and gave longer encodings of
-other text (docs/babylm.md, "The multilingual track").
+about 110 bytes per byte of text. Text with spaces repeats its words, and needs no limit. To limit the text, complete
+lines are left out. Splitting lines into short pieces would lose the pairs of symbols at the ends of the pieces, and
+gave longer encodings of other text (docs/babylm.md, "The multilingual track").
 """
 
 import math
@@ -22,7 +22,8 @@ _SPACELESS = re.compile(
 
 
 def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes: int, most: float) -> float:
-    """Return the share of a text, at most 1, whose distinct words in scripts without spaces have `most` bytes.
+    """Return the share of a text, at most 1, to train on, so that the distinct words in scripts without spaces have
+    `most` bytes in total.
 
     The text has `total_bytes` bytes; `sample` contains evenly spaced lines of the text, which `backend` splits into
     words. The distinct words in half of the sample and in the complete sample give the exponent of Heaps' law, which

@@ -21,8 +21,8 @@ def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.nda
     """Return the number of bytes (UTF-8) that the tokens of `texts` represent: one sum for ordinary tokens, and one for
     each special token.
 
-    `ids` are the concatenated tokens of all texts; `bounds` int64 [texts + 1] are the index of each text's first token,
-    and the number of tokens. [PAR] is skipped: see `paragraph_bytes`.
+    `ids` are the concatenated tokens of all texts. `bounds`, int64 [texts + 1], contains the index of each text's first
+    token, and at its end the number of tokens. [PAR] is skipped: see `paragraph_bytes`.
     """
     structure = np.zeros(len(ids), dtype=bool) if tokenizer.par_id is None else ids == tokenizer.par_id
     tokens_before = np.concatenate([[0], np.cumsum(~structure)])

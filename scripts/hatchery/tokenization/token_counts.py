@@ -14,7 +14,7 @@ from hatchery.tokenization.token_shards import TokenTable
 
 @dataclass
 class Counts:
-    """Counts of some documents. Subwords are all tokens except special tokens; unknown tokens count as subwords.
+    """Counts for a group of documents. Subwords are all tokens except special tokens; unknown tokens count as subwords.
 
     `words` counts the True values of `word_starts`: words between white space, or pre-tokens if the tokenizer has a
     continuation prefix. `unknown` counts unknown tokens, including those that the text spells out.
@@ -44,7 +44,7 @@ class Counts:
 
 
 def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialTokens) -> dict[str, Counts]:
-    """Return the counts of a table's rows by source; `sources` has the source of each row."""
+    """Return the counts of a table's documents by source; `sources` contains the source of the document in each row."""
     unknown = table.ids == special.ids[special.unknown]
     structure = (table.ids < len(special.order)) & ~unknown
     per_document = np.stack(
@@ -65,7 +65,7 @@ def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialT
 
 
 def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
-    """Return the number of words that begin in the rows of a table, by the word-counting rule of the corpus.
+    """Return the number of words in a table of encoded documents, by the word-counting rule of the corpus.
 
     With the rule white_space, no word begins at a special token, except the unknown token.
     """
@@ -77,7 +77,7 @@ def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
 
 
 def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return the number of True values from each bound to the next."""
+    """Return the number of True values between each two adjacent bounds."""
     total = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
     return np.diff(total[bounds])
 

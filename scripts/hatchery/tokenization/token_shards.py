@@ -60,11 +60,12 @@ pre-tokens."""
 WORD_COUNTS = "word_counts"
 """Column of the number of words that begin in each token, if the word-counting rule is not white space."""
 COUNTED = (None, TEXT_WORDS, WORD_COUNTS)
-"""The optional columns of a shard, which exclude each other."""
+"""The values for the optional column of a shard, which has at most one of these columns; None for no optional column.
+"""
 
 
 def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:
-    """Return the columns of a shard for this vocabulary size; `counted` is a value of `COUNTED`."""
+    """Return the columns of a shard; `counted`, a value of `COUNTED`, names the optional column."""
     columns = {
         "doc_id": pa.string(),
         "ids": _list_of(pa.from_numpy_dtype(id_dtype(vocabulary_size))),
@@ -243,7 +244,7 @@ class TokenShards:
 
     @property
     def word_count(self) -> str:
-        """Name of the word-counting rule of `text_words`."""
+        """Name of the word-counting rule by which `text_words` was counted."""
         return word_count_of(self.manifest.measures)
 
     @property
@@ -265,7 +266,7 @@ class TokenShards:
 
     @property
     def words(self) -> int:
-        """Number of words of the split by the tokens' word starts."""
+        """Number of words of the split, counted by the tokens' word starts."""
         return int(self.manifest.measures["splits"][self.split]["words"])
 
     def __len__(self) -> int:
@@ -300,8 +301,9 @@ class TokenShards:
 
 
 def _offsets(path: Path, name: str, column: pa.ListArray) -> np.ndarray:
-    """Return the row offsets of a list column. Raises TokenizationError unless they rise from 0 to the number of
-    values."""
+    """Return the row offsets of a list column. Raises TokenizationError unless the offsets ascend from 0 to the number
+    of values.
+    """
     offsets = column.offsets.to_numpy(zero_copy_only=True)
     sound = column.null_count == 0 and offsets[0] == 0 and offsets[-1] == len(column.values)
     if not sound or np.any(offsets[1:] < offsets[:-1]):

@@ -1,12 +1,12 @@
 """The number of words that begin in each token, for the word-counting rules `adjusted` and `jieba`.
 
-An adjusted word begins every (5.43 x premium) bytes (UTF-8), where `premium` is the byte premium of the language. Bytes
-of a premium are counted through all documents of a split, so B bytes contain B / (5.43 x premium) words, rounded up
-once. A word of jieba begins in the token that contains its first character; segments of white space are no words
-(inferred: docs/babylm.md, "Words of every language").
+An adjusted word begins every (5.43 x premium) bytes (UTF-8), where `premium` is the byte premium of the language. For
+each premium, the count of bytes continues across the documents of a split, so B bytes contain B / (5.43 x premium)
+words, rounded up once. A word of jieba begins in the token that contains its first character; segments of white space
+do not count as words (inferred: docs/babylm.md, "Words of every language").
 
 A token represents the text from the end of the previous token to its own end, including line ends; the last token of a
-document represents also the rest of the document. So every word of a document begins in exactly one token.
+document also represents the rest of the document. So every word of a document begins in exactly one token.
 """
 
 import tempfile
@@ -59,7 +59,8 @@ class AdjustedWords:
         before = self._bytes.get(premium, 0)
         local = _byte_offsets(text)[ends]
         self._bytes[premium] = before + len(text.encode())
-        # Fractions are exact: word k begins at byte k * size, so ceil(b / size) words begin before byte b.
+        # The sums are fractions, so they have no rounding errors: word k begins at byte k * size, so ceil(b / size)
+        # words begin before byte b.
         _, rest = divmod(before * size.denominator, size.numerator)
         begun = -(-(rest + local * size.denominator) // size.numerator)
         return np.diff(begun, prepend=int(rest > 0))
@@ -83,7 +84,9 @@ class JiebaWords:
 
 
 def word_counter(counting: WordCounting) -> WordCounter | None:
-    """Return the counter of a word-counting rule; None for white_space, whose words `word_starts` finds."""
+    """Return the counter of a word-counting rule; None for white_space, because the column `word_starts` marks these
+    words.
+    """
     if counting.word_count == "white_space":
         return None
     return AdjustedWords(counting) if counting.word_count == "adjusted" else JiebaWords()
@@ -108,7 +111,9 @@ def load_jieba() -> "jieba.Tokenizer":
             f"word_count: jieba needs the package jieba {JIEBA_VERSION}; pip install jieba=={JIEBA_VERSION}"
         ) from error
     if jieba.__version__ != JIEBA_VERSION:
-        raise ConfigError(f"word_count: jieba counts words of jieba {JIEBA_VERSION}, found version {jieba.__version__}")
+        raise ConfigError(
+            f"word_count: jieba counts words with jieba {JIEBA_VERSION}, found version {jieba.__version__}"
+        )
     jieba.setLogLevel(logging.WARNING)
     segmenter = jieba.Tokenizer()
     # jieba's cache is written to a private folder, because all users share the default folder for temporary files.

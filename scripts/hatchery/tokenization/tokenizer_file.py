@@ -103,7 +103,7 @@ class Tokenizer:
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
     def unknown_texts(self, sentences: Sequence[str]) -> list[str]:
-        """Return the normalised text of each unknown token of the sentences, in order, including a space before it."""
+        """Return the normalised text of each unknown token of the sentences, in order, including a preceding space."""
         encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
         texts = [
             sentence[start:end]
@@ -114,7 +114,8 @@ class Tokenizer:
         normalizer = self.backend.normalizer
         if normalizer is None:
             return texts
-        # These texts are parts of a text, so the prefix that the normaliser adds to a text is removed.
+        # The normaliser adds a prefix to every text. An unknown token is only a part of a sentence, so the prefix is
+        # removed.
         begun = normalizer.normalize_str("x").removesuffix("x")
         return [normalizer.normalize_str(text).removeprefix(begun) for text in texts]
 
@@ -126,8 +127,8 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
     as in the papers' code); all other special tokens in a text are encoded as ordinary letters. All special tokens keep
     their ids. Names that the tokenizer lacks are ignored.
 
-    Raises TokenizationError, naming the file, if it is missing or damaged, has no known set of special tokens at their
-    ids, has gaps in its ids, or does not mark word starts.
+    Raises TokenizationError, naming the file, if the file is missing or damaged, has no known set of special tokens at
+    their ids, has gaps in its ids, or does not mark word starts.
     """
     path = Path(path)
     definition = _read(path)
@@ -175,8 +176,8 @@ def _read(path: Path) -> Definition:
     except (OSError, ValueError) as error:
         raise TokenizationError(f"{path}: the tokenizer cannot be read: {error}") from error
     try:
-        # Keys that this module reads are accessed here, so that a missing key is reported; the library checks all other
-        # keys.
+        # This check reads the same keys as the rest of this module, so that a missing key is reported; the library
+        # checks all other keys.
         definition["model"]["type"], definition["model"]["vocab"], _parts(definition["pre_tokenizer"])
         [(token["content"], token["id"]) for token in definition["added_tokens"]]
     except (KeyError, TypeError, AttributeError) as error:
@@ -187,7 +188,7 @@ def _read(path: Path) -> Definition:
 
 
 def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
-    """Return the pre-tokenisers in a nested sequence, in order."""
+    """Return a pre-tokeniser as a list without nesting: a sequence is replaced by its pre-tokenisers, in order."""
     if pre_tokenizer is None:
         return []
     nested = pre_tokenizer.get("pretokenizers")
@@ -196,7 +197,7 @@ def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
 
 def _special_tokens(path: Path, definition: Definition) -> SpecialTokens:
     added_ids = {token["content"]: token["id"] for token in definition["added_tokens"]}
-    # Choose the set of special tokens of which the file contains the most; in a tie, choose the smaller set.
+    # Choose the set with the largest number of special tokens that the file contains; in a tie, choose the smaller set.
     special = max(
         SPECIAL_SETS.values(), key=lambda known: (sum(n in added_ids for n in known.order), -len(known.order))
     )
@@ -294,14 +295,16 @@ def use_threads(threads: int | None) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
 
 
-# The value of transformers for a tokenizer without limit. The model has a limit, but the tokenizer must not truncate
-# text silently.
+# transformers uses this maximum length for a tokenizer without limit. The model has a limit, but the tokenizer must not
+# truncate text silently.
 UNLIMITED_LENGTH = int(1e30)
 TOKENIZER_CLASS = "PreTrainedTokenizerFast"
 
 
 def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
-    """Return the special tokens by role in transformers; `additional_special_tokens` are tokens without a role."""
+    """Return the special tokens by their role in transformers; `additional_special_tokens` lists the tokens without a
+    role.
+    """
     roles: dict[str, str | list[str]] = {
         "unk_token": special.unknown,
         "cls_token": special.cls,
@@ -316,7 +319,9 @@ def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
 
 
 def tokenizer_config(backend: Backend, special: SpecialTokens) -> dict[str, object]:
-    """Return the content of `tokenizer_config.json`, without `token_type_ids`, which our models do not read."""
+    """Return the content of `tokenizer_config.json`. The list of model inputs lacks `token_type_ids`, because
+    Hatchery's models do not read token types.
+    """
     added = {
         str(index): {
             "content": token.content,

@@ -9,9 +9,10 @@ library's Unigram trainer.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
 seeded hash table, and orders pairs of equal count by these ids: six runs gave six files. Therefore WordPiece with a
-prefix is trained in two passes. The first pass makes no merges and finds these characters; the second pass gets them as
-fixed entries, in the order of their code points. The vocabulary equals the library's except for the order of these
-characters. A test compares it with the result of a plain merge loop, which would be much slower.
+prefix is trained in two passes. The first pass makes no merges and finds these characters; the second pass receives
+these characters as fixed entries, in the order of their code points. The vocabulary equals the library's vocabulary
+except for the order of these characters. A test compares the vocabulary with the result of a plain merge loop, which
+would be much slower.
 """
 
 import sys
@@ -67,8 +68,8 @@ def train_wordpiece(
     if not prefix:
         return learn(special_tokens, vocabulary_size)
     unmerged = learn(special_tokens, len(special_tokens))
-    # Without merges, every entry is one character, with or without the prefix. The selected entries have the prefix, so
-    # their characters continue a word.
+    # Without merges, every entry is one character, with or without the prefix. Entries with the prefix are characters
+    # that continue a word.
     continuing = sorted(
         entry
         for entry in unmerged

@@ -1,8 +1,8 @@
-"""Settings that, with the corpus, determine a trained tokenizer; defaults of docs/papers/ltg-bert.md, "Tokenizers for
-BabyLM".
+"""Settings that, with the corpus, determine a trained tokenizer. The default values are those of
+docs/papers/ltg-bert.md, "Tokenizers for BabyLM".
 
-The folder `config/tokenizers/` has the settings of all published tokenizers. Values that exclude each other are
-refused, naming the key, before any file is read.
+The folder `config/tokenizers/` contains the settings of all published tokenizers. Settings that exclude each other
+raise an error, naming the key, before any file is read.
 """
 
 from dataclasses import dataclass
@@ -52,8 +52,9 @@ class TokenizerSettings(Settings):
     <mask> <special_0> to <special_10>, where <s> begins every text and no token ends a text."""
     normalizer: NormalizerName = "none"
     """Text normalisation. ltg_bnc removes accents and keeps case (LTG-BERT); nmt_nfkc is the normaliser of
-    SentencePiece, bert_uncased that of bert-base-uncased; gpt_bert adds a space before every line. ltg_bnc and
-    bert_uncased are designed for English: they change für to fur, and remove vowel signs of Hindi."""
+    SentencePiece; bert_uncased is the normaliser of bert-base-uncased; gpt_bert adds a space before every line. ltg_bnc
+    and bert_uncased are designed for English: these normalisers change für to fur, and remove vowel signs of Hindi.
+    """
     pre_tokenizer: PreTokenizerName = "byte_level"
     """Splitting into words. byte_level: words of bytes as in GPT-2. ltg_bnc: separates contractions, digits and
     punctuation (LTG-BERT). metaspace: splits only at white space (for bpe and unigram). bert: as in bert-base-uncased.
@@ -86,8 +87,9 @@ class TokenizerSettings(Settings):
     """Sources of the corpus on which the tokenizer is trained, such as the two languages of a pair; null uses all
     sources."""
     sentences_limit: Count | None = None
-    """Maximum number of training lines, evenly spaced over the corpus. null uses all lines; `spaceless_megabytes`
-    limits text without spaces."""
+    """Maximum number of training lines, evenly spaced over the corpus. null uses all lines, but `spaceless_megabytes`
+    still limits text without spaces.
+    """
     spaceless_megabytes: Annotated[float, Range(gt=0, le=60)] = omitted_at_default(8.0)
     """Maximum size of distinct training words in scripts without spaces (Chinese, Japanese, Thai and others), in
     megabytes of UTF-8; above this size, evenly spaced lines are left out. Each megabyte needs about 110 MB of

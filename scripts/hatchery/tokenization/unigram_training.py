@@ -1,7 +1,7 @@
 """Deterministic training of a Unigram vocabulary, as in SentencePiece (Kudo, 2018).
 
-The library's trainer is not deterministic, with any number of threads or order of the text: it adds up probabilities in
-the order of a randomly seeded hash table, so scores differ between runs by more than rounding errors, and pruning
+The library's trainer is not deterministic, even with one thread and a fixed order of the text: it adds up probabilities
+in the order of a randomly seeded hash table, so scores differ between runs by more than rounding errors, and pruning
 resolves ties at random. This module uses sorted distinct pre-tokens. Frequent substrings are the initial pieces; then
 rounds of expectation-maximisation alternate with pruning of the pieces whose removal lowers the likelihood least. Ties
 are resolved by the text of the pieces.
@@ -9,7 +9,7 @@ are resolved by the text of the pieces.
 The segmentations of a text of n characters are paths over the nodes 0 to n: a piece at the characters i to j is an edge
 from node i to node j, and the forward-backward algorithm computes sums over all paths. Nodes of all texts are numbered
 by level (distance from the start), so that one numpy operation advances all texts by one level. Sums are computed in a
-fixed order, so the same input gives the same numbers.
+fixed order, so the same input gives the same vocabulary.
 """
 
 from array import array
@@ -132,10 +132,12 @@ SEEDS_PER_ENTRY = 8
 """Number of seeds (initial pieces) per vocabulary entry; there are at least LEAST_SEEDS seeds. SentencePiece uses a
 million."""
 KEPT_PER_ROUND = 0.75
-"""Share of the pieces that each round of pruning keeps. SentencePiece's default, like the next two values."""
+"""Share of the pieces that each round of pruning keeps. Like ROUNDS_PER_PRUNING and BEFORE_LAST_CUT, this is
+SentencePiece's default.
+"""
 ROUNDS_PER_PRUNING = 2
 BEFORE_LAST_CUT = 1.1
-"""Pruning stops at this multiple of the vocabulary size; then the least probable pieces are removed."""
+"""Pruning stops at this multiple of the vocabulary size; then the least probable pieces are removed in one step."""
 LEAST_EXPECTED_COUNT = 0.5
 LONGEST_SEGMENT = 48
 """Maximum number of characters of a training segment; longer pre-tokens are divided."""
@@ -223,9 +225,9 @@ def _character_counts(texts: dict[str, int] | Counter[str]) -> Counter[str]:
 def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
     """Return the `most` substrings with the largest product of count and length, with their counts.
 
-    They have 2 to LONGEST_PIECE characters and occur at least twice. A substring that is always followed by the same
-    character is left out in favour of the longer substring. The search extends substrings by one character per step,
-    beginning with single characters; substrings that occur once are not extended.
+    Substrings have 2 to LONGEST_PIECE characters and occur at least twice. A substring that is always followed by the
+    same character is left out in favour of the longer substring. The search extends substrings by one character per
+    step, beginning with single characters; substrings that occur once are not extended.
     """
     texts = sorted(segments)
     lengths = np.array([len(text) for text in texts])
@@ -269,8 +271,9 @@ def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def _prune(losses: np.ndarray, alive: np.ndarray, required: np.ndarray, keep: int) -> np.ndarray:
-    """Return which pieces are kept, bool: all characters, and the other pieces with the largest `losses`, up to `keep`
-    pieces."""
+    """Return which pieces are kept, bool: all characters, and those other pieces with the largest `losses`, in total up
+    to `keep` pieces.
+    """
     order = sorted(np.flatnonzero(alive).tolist(), key=lambda index: (not required[index], -losses[index], index))
     kept = np.zeros_like(alive)
     kept[order[: max(keep, int(required.sum()))]] = True

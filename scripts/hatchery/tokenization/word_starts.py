@@ -24,7 +24,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer
 # Maximum number of sentences that the library encodes at a time, because a document may be a whole corpus (AO-CHILDES).
 SENTENCES_PER_CALL = 8192
 ASCII_SPACE = " \t\n\r\v\f"
-"""ASCII white space, of which each character is one symbol in a byte-level vocabulary."""
+"""ASCII white-space characters. Each character is one symbol in a byte-level vocabulary."""
 OTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 """All other white space at which `str.split()` splits."""
 _WORD = re.compile(r"\S+")
@@ -46,7 +46,7 @@ class WordStarts:
             self._begins = np.array([token[:1] in symbols for token in tokens], dtype=bool)
             self._only_space = np.array([not token.strip(symbols) for token in tokens], dtype=bool)
         else:
-            # A token that consists only of the prefix is a pre-token of the text, not the continuation of a word.
+            # A token that consists only of the prefix is a pre-token of the text, so this token begins a word.
             continues = [token.startswith(mark.symbol) and token != mark.symbol for token in tokens]
             self._begins = ~np.array(continues, dtype=bool)
             self._only_space = np.zeros(len(tokens), dtype=bool)
@@ -56,8 +56,8 @@ class WordStarts:
     def __call__(self, ids: np.ndarray, sentence_starts: np.ndarray, sentences: Sequence[str]) -> np.ndarray:
         """Return which of the concatenated tokens `ids` begin a word: bool, with the shape of `ids`.
 
-        `sentence_starts` are the indices in `ids` of the first token of each sentence; `sentences` are their texts,
-        which must not be empty.
+        `sentence_starts` are the indices in `ids` of the first token of each sentence; `sentences` are the texts of the
+        sentences, which must not be empty.
         """
         begins = self._begins[ids]
         if not self._white_space:
@@ -143,7 +143,8 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
     for index in np.flatnonzero(counts & ~special).tolist():
         space, target = spans[index - 1], index
         if index and texts[index - 1].isspace() and not texts[index][:1].isspace():
-            # The word begins at the first token of a white-space character that is several tokens, one for each byte.
+            # If a white-space character is split into several byte tokens, the word begins at the first of these
+            # tokens.
             while target and spans[target - 1] == space:
                 target -= 1
         counts[[target, index]] = counts[[index, target]]
@@ -153,7 +154,7 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
 
 def _spread(counts: np.ndarray, special: np.ndarray) -> None:
     """If several words start in a token, move all but one of these word starts to the nearest tokens without a word
-    start.
+    start, so that the number of word starts is the number of words.
 
     Only a token with white space inside has several word starts, for example U+00A0 if the tokenizer splits only at
     spaces.

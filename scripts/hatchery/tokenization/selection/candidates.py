@@ -67,8 +67,9 @@ class CountTask:
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """Measurement of the tokenizer file `tokenizer`, by the sample (JSON list of sequences), the words of ESMS, and
-    counts of pre-tokens."""
+    """Measurement of the tokenizer file `tokenizer`. Its inputs are the sample (a JSON list of sequences), the words
+    and morphemes of ESMS (exact sub-token matching score), and the counts of pre-tokens.
+    """
 
     tokenizer: Path
     sample: Path
@@ -169,11 +170,14 @@ def cut_down(definition: Definition, size: int, where: str) -> Definition:
     model = definition["model"]
     entries = vocabulary_size(definition)
     if size > entries:
-        raise TokenizationError(f"{where}: the size {size} is too large, the corpus supports only {entries} entries")
+        raise TokenizationError(
+            f"{where}: the vocabulary size {size} is too large, the corpus supports only {entries} entries"
+        )
     smallest = smallest_size(definition)
     if size < smallest:
         raise TokenizationError(
-            f"{where}: the size {size} is too small, special tokens and alphabet already make {smallest} entries"
+            f"{where}: the vocabulary size {size} is too small, "
+            f"special tokens and alphabet alone make {smallest} entries"
         )
     vocabulary = {token: index for token, index in model["vocab"].items() if index < size}
     cut = {**model, "vocab": vocabulary}
@@ -183,8 +187,10 @@ def cut_down(definition: Definition, size: int, where: str) -> Definition:
 
 
 def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
-    """Return the merges up to the merge that makes the entry with the id `size - 1`; some merges make an existing
-    entry."""
+    """Return the merges up to the merge that creates the entry with the id `size - 1`.
+
+    There may be more merges than entries, because some merges create an entry that already exists.
+    """
     prefix = model.get("continuing_subword_prefix") or ""
     last = smallest - 1
     kept: list[Any] = []
@@ -233,7 +239,8 @@ class Candidates:
         definition = self._trained[candidate.name, size]
         if vocabulary_size(definition) < size:
             raise TokenizationError(
-                f"{where}: the size {size} is too large, the corpus supports only {vocabulary_size(definition)} entries"
+                f"{where}: the vocabulary size {size} is too large, "
+                f"the corpus supports only {vocabulary_size(definition)} entries"
             )
         return definition
 

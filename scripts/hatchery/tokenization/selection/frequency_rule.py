@@ -25,8 +25,9 @@ _BATCH = 8192
 
 @dataclass(frozen=True)
 class Probe:
-    """A vocabulary size that the search has evaluated, and the frequency of the vocabulary's type at the rank of the
-    rule."""
+    """A vocabulary size that the search has evaluated, and the frequency of the type at rank floor(0.95 x number of
+    types) in this vocabulary.
+    """
 
     size: int
     frequency_at_95_percent: int
@@ -57,13 +58,13 @@ def count_pre_tokens(lines: Iterable[str], definition: Definition, where: str) -
 
 
 def pre_token_table(counts: Mapping[str, int]) -> pa.Table:
-    """Return the counts as a table, sorted by pre-token."""
+    """Return the counts of pre-tokens as a table, sorted by pre-token."""
     names = sorted(counts)
     return pa.table([pa.array(names, pa.string()), pa.array([counts[name] for name in names], pa.int64())], PRE_TOKENS)
 
 
 def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
-    """Return the counts in several tables of pre-tokens, added up."""
+    """Return the count of each pre-token, summed over several tables."""
     counts: Counter[str] = Counter()
     for path in paths:
         table = read_table(path)
@@ -87,21 +88,22 @@ def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where:
 
 
 def frequency_of_rule(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> int:
-    """Return the frequency of the type at rank floor(0.95 x number of types), for a tokenizer and counts of
-    pre-tokens."""
+    """Return the frequency of the type at rank floor(0.95 x number of types) if a tokenizer encodes the counted
+    pre-tokens.
+    """
     return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
 
 
 def sizes_between(lowest: int, highest: int, step: int) -> list[int]:
-    """Return the sizes from `lowest` below `highest` at the distance `step`, and `highest`."""
+    """Return the vocabulary sizes `lowest`, `lowest` + `step`, ... that are below `highest`, followed by `highest`."""
     return sorted({*range(lowest, highest, step), highest})
 
 
 def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least_frequency: int) -> SearchResult:
     """Return the largest of the ascending `sizes` whose frequency is at least `least_frequency`, or None, by bisection.
 
-    Assumes that a larger size has no higher frequency. If a larger size has a higher frequency, the result satisfies
-    the rule and the next larger size does not, but an even larger size may satisfy the rule.
+    The bisection assumes that the frequency never increases with the size. If the frequency increases somewhere, the
+    returned size satisfies the rule and the next larger size does not, but an even larger size may satisfy the rule.
     """
     seen: dict[int, int] = {}
 
@@ -111,7 +113,7 @@ def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least
 
     low, high = -1, len(sizes)
     while high - low > 1:
-        # The smallest and the largest size are evaluated first, because they may decide the search.
+        # Evaluate the smallest and the largest size first, because their results may already end the search.
         middle = 0 if low < 0 else len(sizes) - 1 if high == len(sizes) else (low + high) // 2
         if satisfies(sizes[middle]):
             low = middle

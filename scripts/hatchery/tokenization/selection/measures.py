@@ -57,8 +57,9 @@ _BATCH = 4096
 
 
 def read_definition(text: str, where: str) -> Definition:
-    """Return the content of a `tokenizer.json` from its text. Raises TokenizationError, naming `where`, for other
-    text."""
+    """Return the content of a `tokenizer.json` from its text. Raises TokenizationError, naming `where`, if the text
+    does not define a tokenizer.
+    """
     try:
         definition = json.loads(text)
         vocabulary, kind = definition["model"]["vocab"], definition["model"]["type"]
@@ -111,7 +112,7 @@ def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
     """Return the letters that each token represents, without continuation prefix and word marker; bytes become
     characters.
 
-    A token that consists only of the marker is left out.
+    A token that consists only of the word marker is left out.
     """
     prefix = definition["model"].get("continuing_subword_prefix") or ""
     part = definition.get("pre_tokenizer") or {}
@@ -224,7 +225,10 @@ def shipped_words(name: str) -> list[Word]:
 
 
 def source_words(manifest: str | Path) -> list[Word]:
-    """Return the words of a source that contains exactly one CSV file. Raises SourceError, naming file and line."""
+    """Return the words of a raw input (registered files) that contains exactly one CSV file.
+
+    Raises SourceError, naming file and line, if the file is not a valid list of words.
+    """
     source = open_source(manifest)
     name = source.one_name(MORPHEME_FILE)
     content = source.read_bytes(name)
@@ -289,7 +293,7 @@ def equals_morphemes(pieces: Sequence[str], word: Word) -> bool:
 def partial_credit(tokens: Sequence[str], word: Word) -> int:
     """Return the number of a word's tokens that are among its morphemes, as in the published code.
 
-    It is 0 for a word with one token or with one token per letter.
+    The number is 0 for a word with one token, and for a word with one token per letter.
     """
     if len(tokens) in (1, len(word.text)):
         return 0

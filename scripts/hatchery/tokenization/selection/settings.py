@@ -29,7 +29,9 @@ class CandidateKeys(Settings):
     sizes: Annotated[tuple[VocabularySize, ...], MinLen(1)]
     """Vocabulary sizes in ascending order, including special tokens and alphabet."""
     reference_ratio: Positive | None = None
-    """Word-split ratio of the reference tokenizer, if its file is not measured; null if the ratio is not set."""
+    """Word-split ratio of the reference tokenizer, if no tokenizer file is given from which the ratio can be measured;
+    null gives no ratio.
+    """
     published_as: str | None = None
     """Name of the type in the table of published values; null shows no published values."""
 
@@ -67,13 +69,15 @@ class FrequencySearch(Settings):
     """Search for the largest vocabulary in which 95 % of the types occur often enough (Gowda and May, 2020)."""
 
     type: str
-    """Name of the tokenizer type."""
+    """Name of the tokenizer type whose vocabulary size is searched."""
     lowest: VocabularySize
     """Smallest vocabulary size."""
     highest: VocabularySize
     """Largest vocabulary size, which the corpus must support; BPE and WordPiece are trained once, with this size."""
     step: Count = 64
-    """Distance between two sizes of the search, from `lowest` on; the last size is `highest`."""
+    """Difference between two adjacent vocabulary sizes of the search, which begins with `lowest` and ends with
+    `highest`.
+    """
     least_frequency: Count = 100
     """Minimum number of occurrences of the type at rank floor(0.95 x number of types)."""
 
@@ -91,7 +95,9 @@ class SweepKeys(Settings):
     sample_splits: Splits = ("train", "dev", "test")
     """Splits of the corpus from which the sample is drawn; missing splits are skipped."""
     sequence_unit: Literal["documents", "lines"] = "documents"
-    """Unit of a sequence. documents: for corpora whose documents are sequences. lines: for articles and books."""
+    """Unit of a sequence. documents: each document is a sequence. lines: each line is a sequence, for corpora of
+    articles and books.
+    """
     seed: Natural = 0
     """Random seed of the sample."""
     morphemes: Literal["own", "public_13"] | None = "own"

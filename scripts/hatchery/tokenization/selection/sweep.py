@@ -66,7 +66,9 @@ LISTS = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Results of a sweep: its tokenizers, the published values, and sizes of the sample and the list of morphemes."""
+    """Results of a sweep: its tokenizers, the published values, and the sizes of the sample and of the list of
+    morphemes.
+    """
 
     rows: Sequence[SelectionRow]
     facts: SweepFacts
@@ -77,7 +79,7 @@ class Sweep:
 
     @property
     def final(self) -> SelectionRow:
-        """Return the row of the tokenizer that the sweep selects."""
+        """Return the row of the tokenizer that the sweep chooses."""
         return next(row for row in self.rows if row.final_choice)
 
 
@@ -188,7 +190,7 @@ def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
 
 
 def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[list[str], Path]:
-    """Return the drawn sequences, and the path of the file in which measurements read them."""
+    """Return the drawn sequences, and the path of the file from which the measuring processes read these sequences."""
     texts = texts_of(shards_by_split(corpus), settings.sample_splits)
     sequences = draw(sequences_of(texts, settings.sequence_unit), settings.sample_sequences, settings.seed)
     path = folder / "sample.json"

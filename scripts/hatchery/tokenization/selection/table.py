@@ -3,13 +3,14 @@
 Published values are in columns next to our values, as printed; missing values are empty cells. Numbers are rounded so
 that the tables are equal on every machine. `selection.csv` corresponds to Table 6 of the reduced-vocabulary study.
 
-The file `config/published/tokenizer_selection.csv` contains the values of Table 6 and the frequency 166 of LTG-BERT;
-`size` is a number, or `pretrained` for the reference tokenizer of a type.
+The file `config/published/tokenizers/tokenizer_selection.csv` contains the values of Table 6, and LTG-BERT's frequency
+of the type at the 95 % rank (166). Its column `size` contains a number, or `pretrained` for the reference tokenizer of
+a type.
 
 The choice (reduced-vocabulary study, Section 3.3): for each type, the size whose word-split ratio is closest to the
 ratio of the reference tokenizer; then the type with the highest ESMS. Ratios are compared as printed. The paper does
-not describe ties, but of WordPiece 16,000 and 17,000, both printed as 1.17, it chooses the smaller size; this module
-does the same.
+not describe ties, but between the WordPiece sizes 16,000 and 17,000, whose ratios are both printed as 1.17, the paper
+chooses the smaller size; this module does the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,9 @@ PrintedRows = Mapping[tuple[str, str], dict[str, str]]
 
 
 def read_published_selection(path: str | Path) -> PrintedRows:
-    """Return the published values as printed, by (type, size). Raises EvaluationError, naming file and line."""
+    """Return the published values as printed, by (type, size). Raises EvaluationError, naming file and line, for a
+    malformed file.
+    """
     return {
         (texts["type"], texts["size"]): {column: texts[column] for column in VALUES}
         for _, texts in read_rows(path, PUBLISHED_COLUMNS, PUBLISHED_COLUMNS[:2])
@@ -41,7 +44,9 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of a tokenizer. A value that is not measured is None; of some references only the ratio is known."""
+    """Measures of a tokenizer. A value that is not measured is None; for some reference tokenizers, only the word-split
+    ratio is known.
+    """
 
     word_split_ratio: float
     esms_definition: float | None = None
@@ -73,7 +78,7 @@ class SelectionRow:
 
     @property
     def size_name(self) -> str:
-        """Size as written in tables."""
+        """Vocabulary size as written in tables; a reference tokenizer has a word instead of a number."""
         return PRETRAINED if self.size is None else str(self.size)
 
 
@@ -126,7 +131,7 @@ def search_csv(result: SearchResult, least_frequency: int) -> str:
 
 
 def printed_of(row: SelectionRow, published: PrintedRows) -> dict[str, str]:
-    """Return the published values of a tokenizer as printed, by column; empty if there are none."""
+    """Return the published values of a tokenizer as printed, by column; empty if there are no published values."""
     return {} if row.published_as is None else dict(published.get((row.published_as, row.size_name), {}))
 
 
@@ -174,7 +179,7 @@ def chosen_rows(
         ratios = {size: by_size[candidate.name, size].word_split_ratio for size in candidate.sizes}
         reference = by_reference.get(candidate.name)
         target = candidate.reference_ratio if reference is None else reference.word_split_ratio
-        # If a type has no target, it has only one size: this was checked before training.
+        # A type without the ratio of a reference tokenizer has only one size, as checked before the training.
         selected[candidate.name] = (
             candidate.sizes[0] if target is None else closest_size(ratios, target, settings.compared_decimals)
         )

@@ -22,7 +22,9 @@ class EncodingSettings(WordCounting):
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
-    """Return the encoded unit of the tokenizer and the word-counting rule of the corpus, without default values."""
+    """Return the unit of encoding of the tokenizer and the word-counting rule of the corpus, without keys that have
+    default values.
+    """
     units = project.tokenizer(tokenizer).encoded_units
     return keys_of(project.corpus(corpus).word_counting) | ({} if units == "sentences" else {"units": units})
 
@@ -45,11 +47,12 @@ def encode_corpus(
 
     Outputs are `{split}-{i}-of-{n}.arrow`, `statistics.csv` (by split and source) and `unigram.json` (count of each id
     in the train split). Measures: `vocabulary_size`, `id_type`, `splits` (counts, fertility and unknown rate of each
-    split), `special_tokens` (names in order and ids by role), `text_words` and `text_bytes` (number of words and size
-    of the text, by split), `word_count` with its byte premiums unless it is white_space, `token_bytes` (by split:
-    number of bytes that ordinary tokens and each special token represent), `empty_documents` (number of documents
-    without text), `train_frequency_at_95_percent`. `threads` is not part of the result. Raises ManifestError,
-    TokenizationError, and CorpusError, also for a corpus without text.
+    split), `special_tokens` (names in order and ids by role), `text_words` and `text_bytes` (number of words and number
+    of bytes of the text, by split), `word_count` (word-counting rule, with its byte premiums; absent if the rule is
+    white_space), `token_bytes` (by split: number of bytes that ordinary tokens and each special token represent),
+    `empty_documents` (number of documents without text), `train_frequency_at_95_percent` (see
+    `frequency_at_95_percent`). `threads` does not affect the result. Raises ManifestError, TokenizationError, and
+    CorpusError, also for a corpus without text.
     """
     from hatchery.tokenization.encoder import encode
 
