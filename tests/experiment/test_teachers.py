@@ -175,11 +175,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "another objective": (
         {"student": taught({"run": "ltg_bert"}, objective={"task": "causal"})},
-        "'ltg_bert' of demo is no causal model, expected one that learned as this run does: causal",
+        "'ltg_bert' of demo is no causal model, expected a model that was trained, like this run, as causal model",
     ),
     "hidden tokens elsewhere": (
         {"student": taught({"run": "ltg_bert"}, objective={"task": "hybrid", "causal_share": 0.0})},
-        "'ltg_bert' of demo predicts a hidden token at its position, this run at the position before it",
+        "'ltg_bert' of demo predicts a hidden token at the token's position, but this run predicts a hidden token at the "
+        "position before the token",
     ),
 }
 

@@ -88,7 +88,7 @@ def test_a_milestone_is_the_model_of_a_run_that_ended_there(make_command: Make) 
     text = refusal(make_command(steps=0, initialise_from={"step": 8}, initial=whole.output, **PLAIN))
     assert (
         "initialise_from.step: got 8" in text
-        and "trained for 10 steps, has no milestone of this step; expected an earlier milestone" in text
+        and "trained for 10 steps, has no milestone of this step; expected the step of a milestone" in text
     )
 
 
@@ -154,7 +154,7 @@ def test_a_model_whose_optimiser_was_not_kept_says_what_to_do(make_command: Make
 
 def test_as_many_steps_as_are_done_are_refused(make_command: Make, first: Any) -> None:
     text = refusal(make_command(steps=10, initialise_from={"take": "training"}, initial=first.output, **PLAIN))
-    assert "pretrain.steps: got 10, expected more than the 10 steps that the training state" in text
+    assert "pretrain.steps: got 10, expected more than 10, the number of finished steps in the training state" in text
 
 
 def test_a_run_that_goes_on_and_is_killed_ends_with_the_same_bits(make_command: Make, first: Any) -> None:

@@ -60,7 +60,7 @@ class StepBatch:
 
 
 class TrainingBatches:
-    """Batches of each step; `examples_of_length` returns the examples for a sequence length."""
+    """Batches of each training step for one process; `examples_of_length` returns examples by sequence length."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class TrainingBatches:
         examples_and_words = [_draw(examples, self.seed, piece, planned.mask_rate) for piece in pieces]
         drawn, words = [batch for batch, _ in examples_and_words], [words for _, words in examples_and_words]
         counts = [examples.counted(batch) for batch in drawn]
-        # The engine counts the rows of batches, of which a pair of texts has two.
+        # The engine counts rows of a batch, and a pair of texts is two rows.
         rows = self.plan.settings.objective.rows_of_sequence
         return StepBatch(
             drawn,
@@ -119,7 +119,7 @@ def _draw(
 
 
 def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool]) -> dict[str, Tensor]:
-    """Concatenate batches; each tensor is padded on the right to the longest tensor of the same name.
+    """Return the concatenation of batches; each tensor is padded on the right to the longest tensor of the same name.
 
     `fillers` maps tensor names to padding values. Masks [B, T, T] are padded in both dimensions T. Tensors [B] are not
     padded.
@@ -220,7 +220,8 @@ class BatchLoader:
                     raise drawn
                 yield drawn if isinstance(drawn, StepBatch) else drawn.step_batch()
         finally:
-            # Without this private method, torch would end workers before the last batch only by garbage collection.
+            # If training stops before the last batch, torch would end the workers only by garbage collection. Therefore
+            # this private method of torch is called.
             iterator._shutdown_workers()  # type: ignore[attr-defined]
 
 
@@ -273,7 +274,8 @@ class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
         try:
             return _FlatBatch.of(self.batches.at(step))
         except HatcheryError as error:
-            # The error is returned, because a raised error would get the traceback of the worker process.
+            # The error is returned instead of raised, because torch would add the traceback of the worker process to a
+            # raised error.
             return error
 
 

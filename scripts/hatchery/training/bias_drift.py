@@ -57,7 +57,7 @@ class BiasDrift:
         return {name: float(value) for name, value in zip(DRIFT, values, strict=True)}
 
     def _bias(self, model: nn.Module) -> Tensor:
-        assert isinstance(model, LanguageModel), "other models have no such bias"
+        assert isinstance(model, LanguageModel), "only a LanguageModel has this output layer"
         bias = model.output_layer[1]
-        assert bias is not None, "the settings refuse a drift without a bias"
+        assert bias is not None, "the settings refuse to measure the drift of a missing bias"
         return bias.detach()[: len(self._unigram)].cpu().double()

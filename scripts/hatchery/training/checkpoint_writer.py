@@ -32,7 +32,7 @@ class CheckpointWriter:
     def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
         """Write into `run_folder`; keep the newest `keep` checkpoints and the checkpoints of the steps in `milestones`.
 
-        With `background`, a thread writes the checkpoints while training continues.
+        If `background` is true, a thread writes the checkpoints while training continues.
         """
         self.run_folder, self.keep, self.milestones, self.background = run_folder, keep, milestones, background
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")

@@ -38,7 +38,7 @@ MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
 )
 CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
 FOLDER_NAME = re.compile(r"step_(\d{8,})")
-# Key of `STATE` with the name of the run's folder.
+# Key in the file `STATE` for the name of the run's folder.
 RUN = "run"
 # Separates the parameter's name from the state's name in the names of the optimiser's tensors.
 SEPARATOR = "::"
@@ -50,7 +50,9 @@ States = Mapping[Any, Mapping[str, Tensor]]
 
 @dataclass(frozen=True)
 class Position:
-    """The number of a run's finished steps, and the number of tokens (without padding) and words in these steps."""
+    """The number of a run's finished steps, the number of tokens (without padding) in these steps, and the number of
+    words in these steps.
+    """
 
     step: int
     tokens: int
@@ -85,7 +87,7 @@ def take_snapshot(
 ) -> Snapshot:
     """Return copies in main memory of a run's tensors; `extra` contains, for example, a loss scaler's state.
 
-    `states` are the optimiser's tensors. Without `copy`, the result shares memory with the model, and must be saved
+    `states` are the optimiser's tensors. If `copy` is false, the result shares memory with the model, and must be saved
     before the next step.
     """
 
@@ -104,8 +106,8 @@ def take_snapshot(
 def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
     """Write the checkpoint `step_<position.step>` under a temporary name and rename it; return its folder.
 
-    After a kill, the folder is either absent or complete. Raises CheckpointError if it cannot be written (full disk,
-    missing rights).
+    After a kill, the folder is either absent or complete. Raises CheckpointError if the checkpoint cannot be written
+    (full disk, missing rights).
     """
     target = checkpoint_folder(run_folder, position.step)
     partial = _partial(target)
@@ -144,7 +146,9 @@ def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] =
 
 
 def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
-    """Return the step nearest to each of `fractions` of a run of `steps` steps, sorted, without duplicates."""
+    """Return the milestone steps of a run of `steps` steps: the step nearest to each of the `fractions` of the run,
+    sorted, without duplicates.
+    """
     if steps == 0:
         return ()
     return tuple(sorted({max(1, math.floor(fraction * steps + 0.5)) for fraction in fractions}))
@@ -231,8 +235,9 @@ def _first_lost(
 def verify_checkpoint(folder: Path) -> bool:
     """Return True for a complete checkpoint, and False for a milestone without optimiser state.
 
-    Raises CheckpointError, naming the file, if a file is missing, differs from its checksum or contains another step
-    than the folder's name. Raises MisplacedError for a checkpoint in the folder of another run.
+    Raises CheckpointError, naming the file, if a file is missing, if a file differs from its checksum, or if the stored
+    step differs from the step in the folder's name. Raises MisplacedError for a checkpoint in the folder of another
+    run.
     """
     try:
         checksums = _read_checksums(folder)
@@ -262,8 +267,8 @@ def load_checkpoint(
 ) -> Loaded:
     """Load `model` and `optimizer` from a verified checkpoint; return its position, metrics and `extra` tensors.
 
-    The optimiser's state is put on the device of its parameters or, with `state_on_cpu`, stays on the CPU to be
-    sharded. Raises CheckpointError if the tensors do not match the model; the model is then unchanged.
+    The optimiser's state is put on the device of its parameters. If `state_on_cpu` is true, the state stays on the CPU,
+    to be sharded later. Raises CheckpointError if the tensors do not match the model; the model is then unchanged.
     """
     states, extra = _read_tensors(folder / OPTIMIZER), _read_tensors(folder / EXTRA)
     position, metrics = read_position(folder), _read_text(folder / METRICS)
@@ -288,15 +293,17 @@ def load_checkpoint(
 
 
 def _is_another_size(size: int, whole: int) -> bool:
-    """Return whether a state tensor's dimension has a `size` other than 1 and `whole`, the size in its parameter."""
+    """Return True if a dimension of an optimiser-state tensor has neither the size 1 nor `whole`, the size of this
+    dimension in the parameter.
+    """
     return size not in (1, whole)
 
 
 def load_model(folder: Path, model: nn.Module) -> None:
     """Load only `model` from a verified checkpoint, to export a milestone.
 
-    Raises CheckpointError if the names or shapes of the checkpoint's tensors differ from the model's; the model is then
-    unchanged.
+    Raises CheckpointError if the names or shapes of the checkpoint's tensors differ from those of the model's tensors;
+    the model is then unchanged.
     """
     tensors = _read_tensors(folder / MODEL)
     own = {name: tensor.detach() for name, tensor in model.state_dict().items()}
@@ -321,7 +328,7 @@ def _read_text(path: Path) -> str:
 
 
 def read_position(folder: Path) -> Position:
-    """Return the position stored in a checkpoint. Raises CheckpointError."""
+    """Return the position stored in a checkpoint. Raises CheckpointError if the position cannot be read."""
     state = _read_state(folder)
     try:
         return Position(**{key: value for key, value in state.items() if key != RUN})
@@ -354,7 +361,7 @@ def _remove(folder: Path) -> None:
 def _forget_optimizer(folder: Path) -> None:
     """Remove the optimiser state of a milestone; a kill leaves the checkpoint complete or detectably damaged.
 
-    A checkpoint with unreadable checksums stays unchanged: the export of its model reports the error.
+    A checkpoint with unreadable checksums stays unchanged: the export of the milestone reports the error.
     """
     try:
         checksums = _read_checksums(folder)

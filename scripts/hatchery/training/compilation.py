@@ -29,15 +29,16 @@ MOST_VARIANTS = 64
 
 
 def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bool) -> Compilation:
-    """Return the compilation for the setting `choice` on `device`; `pays` is True if the work is long enough for
-    compilation."""
+    """Return the kind of compilation for the setting `choice` on `device`; `pays` is True if the work is long enough
+    for compilation.
+    """
     if choice != "auto":
         return choice
     return "layers" if pays and device.type == "cuda" and _can_compile_for_gpu() else "off"
 
 
 def compilation_of_run(choice: CompilationChoice, device: torch.device, steps: int, zero_stage: int) -> Compilation:
-    """Return the compilation of a pretraining run.
+    """Return the kind of compilation of a pretraining run.
 
     At ZeRO stage 3, "auto" does not compile, because a layer's parameters are gathered only during its call.
     """
@@ -54,9 +55,9 @@ def compile_layers_(
 ) -> list[Any]:
     """Compile the forward functions of all layers and layer mixtures; return the changed modules.
 
-    Compiled code runs only in training mode or, with `evaluated`, only in evaluation mode. With `any_length`, batches
-    of all lengths share one compiled function, which is slower than a function for one shape. Modules that are already
-    compiled are skipped.
+    Compiled code runs only in training mode or, if `evaluated` is true, only in evaluation mode. If `any_length` is
+    true, batches of all lengths share one compiled function, which is slower than a function for one shape. Modules
+    that are already compiled are skipped.
     """
     torch._dynamo.config.recompile_limit = MOST_VARIANTS
     modules: list[Any] = []

@@ -28,9 +28,9 @@ from hatchery.training.settings import PretrainSettings
 from hatchery.training.start_settings import FREE_KEYS
 
 TOKENIZER_FILE = "tokenizer.json"
-# Folder, next to the exported model, of the last checkpoint, if `keep_training_state` is set.
+# Folder of the last checkpoint, next to the exported model, if `keep_training_state` is set.
 STATE_FOLDER = "training_state"
-# Folder of the last step's weights, if an average is exported and `keep_raw_weights` is set.
+# Folder of the weights after the last step, if averaged weights are exported and `keep_raw_weights` is set.
 RAW_WEIGHTS_FOLDER = "raw_weights"
 
 
@@ -51,22 +51,22 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     if chosen.step and not milestone_folder(initial.parent, step_name(chosen.step)).is_dir():
         raise ConfigError(
             f"pretrain.initialise_from.step: got {chosen.step}, but {initial.parent}, trained for "
-            f"{made.measures.get('steps')} steps, has no milestone of this step; expected an earlier milestone of "
-            "this model"
+            f"{made.measures.get('steps')} steps, has no milestone of this step; expected the step of "
+            "a milestone of this model"
         )
     if chosen.take == "training":
         done = initial_position(initial).step
         # Only `steps` is compared with `done`, because a budget counts its steps from `done` on.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
-                f"pretrain.steps: got {settings.steps}, expected more than the {done} steps that the training state of "
-                f"{initial} has: with `take: training`, `steps` counts from the beginning of that run"
+                f"pretrain.steps: got {settings.steps}, expected more than {done}, the number of finished steps "
+                f"in the training state of {initial}: with `take: training`, `steps` includes these steps"
             )
 
 
 def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> None:
     """Raise ConfigError, naming the first different key, unless the initial model has the run's configuration."""
-    # A description of a model that is not causal has no key `causal`.
+    # The description of a model that is not causal lacks the key `causal`, so False is added.
     theirs, ours = (
         {"causal": False, **described}
         for described in (description(*load_config(initial.parent)), description(config, causal))
@@ -83,20 +83,23 @@ def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> No
 def load_initial_(model: LanguageModel, initial: Path, step: int | None = None) -> None:
     """Load the weights of the initial model, or of its milestone after `step` steps, into `model` (on the CPU).
 
-    `initial` is the initial model's manifest. Raises ModelError.
+    `initial` is the initial model's manifest. Raises ModelError if the weights cannot be loaded.
     """
     folder = initial.parent if step is None else milestone_folder(initial.parent, step_name(step))
     model.load_state_dict(load_language_model(folder).state_dict())
 
 
 def milestone_folder(model: Path, name: str) -> Path:
-    """Return the folder of an intermediate checkpoint of `model`, the folder of a finished model."""
+    """Return the folder of the milestone (intermediate checkpoint) `name` of a model; `model` is the folder of the
+    finished model.
+    """
     return model / milestone_place(name)
 
 
 def initial_checkpoint(initial: Path) -> Path:
-    """Return the training state stored next to the manifest of a model. Raises ConfigError if there is no training
-    state."""
+    """Return the folder of the training state that is stored next to the manifest of a model. Raises ConfigError if
+    there is no training state.
+    """
     folders = checkpoint_folders(initial.parent / STATE_FOLDER)
     if not folders:
         raise ConfigError(
@@ -108,7 +111,10 @@ def initial_checkpoint(initial: Path) -> Path:
 
 
 def initial_position(initial: Path) -> Position:
-    """Return the position of the initial model's training state. Raises ConfigError, CheckpointError."""
+    """Return the position (finished steps, tokens and words) of the initial model's training state.
+
+    Raises ConfigError if there is no training state, and CheckpointError if the training state cannot be read.
+    """
     return read_position(initial_checkpoint(initial))
 
 
@@ -128,15 +134,16 @@ def keep_training_state(run_folder: Path, step: int, folder: Path) -> list[Path]
 def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any]:
     """Return the manifest's entry for the initial model's training; counts are null if this model was imported.
 
-    With `take: training` the run's own counts include the earlier steps and tokens; with `take: weights` they do not.
-    `left_out_steps` and `left_out_tokens` count earlier trainings, which the counts of the continued training exclude.
+    With `take: training`, the run's own counts include the earlier steps and tokens; with `take: weights`, the run's
+    own counts exclude them. `left_out_steps` and `left_out_tokens` count earlier trainings, which the counts of the
+    continued training exclude.
     """
     assert settings.initialise_from is not None
     take, manifest = settings.initialise_from.take, read_manifest(initial)
     measures = manifest.measures
     before = measures.get("initial_model") or {}
-    # Numbers of steps and tokens that precede the initial model's own training, and that the counts of the initial
-    # model exclude.
+    # Numbers of steps and tokens before the initial model's own training; the counts of the initial model exclude these
+    # steps and tokens.
     key = "earlier" if before.get("take") == "weights" else "left_out"
     left_out = {name: before.get(f"{key}_{name}", 0) for name in ("steps", "tokens")}
     if take == "training":
@@ -191,7 +198,7 @@ def check_vocabulary(model: Manifest, tokenizer: Manifest, role: str) -> None:
     if first != second:
         token = min(token for token in first.keys() | second.keys() if first.get(token) != second.get(token))
         raise ConfigError(
-            f"{model.path}: the {role} has another vocabulary than {tokenizer.path}: {token!r} is {_id(first, token)} "
+            f"{model.path}: the {role} has another vocabulary than {tokenizer.path}: {token!r} {_id(first, token)} "
             f"in the {role} and {_id(second, token)} in {tokenizer.path}; use the tokenizer of the {role}"
         )
 
@@ -204,7 +211,7 @@ def _ids(path: Path) -> dict[str, int]:
 
 
 def _id(ids: Mapping[str, int], token: str) -> str:
-    return f"number {ids[token]}" if token in ids else "missing"
+    return f"has id {ids[token]}" if token in ids else "is missing"
 
 
 def _shown(value: Any) -> str:

@@ -70,9 +70,9 @@ class Curriculum(DataOrder):
 
 @lru_cache(maxsize=2)
 def difficulties(examples: "PaddedExamples", by: str) -> np.ndarray:
-    """Return the difficulty of every sequence, float64 [len(examples)], for its text in epoch 0 with seed 0.
+    """Return the difficulty of every sequence, float64 [len(examples)]; `by` is "length" or "rarity".
 
-    `by` is "length" or "rarity".
+    The text of a sequence can depend on epoch and seed; difficulties are computed from the text in epoch 0 with seed 0.
     """
     texts = (examples.texts(0, 0, index) for index in range(len(examples)))
     if by == "length":
@@ -101,8 +101,8 @@ def order_of(
     examples_of_length: Callable[[int], Any],
     measure: Measure | None = None,
 ) -> Order:
-    """Return the data order that the objective defines; if it defines none, return the data order of the plan's
-    settings.
+    """Return the data order that the objective defines or, if the objective defines no data order, the data order of
+    the plan's settings.
 
     `measure` is passed to `Curriculum`.
     """

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EpochSlice:
-    """Sequences of one epoch, in training order; `indices` is int64."""
+    """Sequences of one epoch, in training order; `indices`, int64, are the indices of these sequences among all
+    sequences.
+    """
 
     epoch: int
     indices: np.ndarray
@@ -48,7 +50,8 @@ EpochOrder = Callable[[int], np.ndarray]
 def sequences_from(position: int, count: int, sequences: int, order: EpochOrder) -> list[EpochSlice]:
     """Return `count` sequences, beginning at index `position` in the concatenation of all epochs.
 
-    Each epoch has `sequences` sequences, in the `order` of its number. Raises TrainingError if `sequences` is 0.
+    Each epoch has `sequences` sequences; `order` returns the training order of an epoch. Raises TrainingError if
+    `sequences` is 0.
     """
     if sequences < 1:
         raise TrainingError("the training split holds no sequence; is the corpus empty or the sequence too long?")
@@ -87,10 +90,11 @@ class DataOrder:
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
         self.plan, self.seed, self._examples = plan, seed, examples_of_length
         self._sizes: dict[int, int] = {}
-        # For each (stretch of steps with one sequence length, kind of sequence): the index of the stretch's first
-        # sequence in the concatenated epochs.
+        # The index of a stretch's first sequence in the concatenated epochs, by (index of the stretch, kind of
+        # sequence). A stretch is a series of steps with one sequence length.
         self._begins: dict[tuple[int, int], int] = {}
-        # The epochs that read windows, as (number of the chain of stretches, kind of sequence, epoch).
+        # The epochs that read windows of the text, as (index of the chain, kind of sequence, epoch). A chain is a
+        # series of stretches in which each stretch continues the data of the previous stretch.
         self._windowed: set[tuple[int, int, int]] = set()
         self._window_order = lru_cache(maxsize=4)(self._ordered_by_windows)
         self._chain_of = np.cumsum([stretch.begins_anew for stretch in plan.stretches]).tolist()
@@ -123,8 +127,8 @@ class DataOrder:
         return epoch_permutation(self.seed, epoch, self._size(length))
 
     def _is_windowed(self, stretch: int, kind: int, epoch: int) -> bool:
-        # If an epoch reads windows, it reads windows from its beginning, so later changes of the sequence length in the
-        # chain are also checked.
+        # If the sequence length changes within an epoch, this epoch reads windows from its beginning. Therefore all
+        # later stretches of the chain are computed first.
         chain = self._chain_of[stretch]
         last = len(self._chain_of) - 1 - self._chain_of[::-1].index(chain)
         self._begin(last, kind)
@@ -163,8 +167,9 @@ class DataOrder:
         return int(((longer_keys < key) | ((longer_keys == key) & (longer_places < place))).sum())
 
     def _ordered_by_windows(self, length: int, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the sequences of an epoch sorted by the random number of their window, these numbers, and text
-        positions."""
+        """Return three arrays, sorted by the random number of each sequence's window: the sequences of an epoch, the
+        random numbers of their windows, and the positions of the sequences in the text.
+        """
         places = self._examples(length).places()
         windows = places // self._width
         # The generator's stream does not depend on the number of draws, so each window gets the same random number at
@@ -176,8 +181,9 @@ class DataOrder:
 
 
 def first_of_share(total: int, rank: int, world_size: int) -> int:
-    """Return the index, from 0, of the first of process `rank`'s sequences; for `rank` = `world_size`, return
-    `total`."""
+    """Return the index, from 0, of the first sequence of process `rank` in the global batch; for `rank` = `world_size`,
+    return `total`.
+    """
     return rank * total // world_size
 
 
@@ -234,5 +240,6 @@ def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> f
     """Return the number of times that a run reads each of `examples`, which have the run's first sequence length."""
     if isinstance(objective, OrdersItself):
         return objective.epochs(examples, plan)
-    # Tokens are counted, because the number of tokens per epoch does not depend on the sequence length.
+    # Tokens are counted instead of sequences, because the number of tokens per epoch does not depend on the sequence
+    # length.
     return plan.tokens() / objective.settings.texts_of_sequence / plan.lengths[0] / max(1, len(examples))

@@ -34,7 +34,8 @@ EVALUATION_SEED = 20_231_106
 
 
 def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
-    """Return the development examples, with the run's first sequence length at all steps; None if there are none.
+    """Return the development examples, with the run's first sequence length at all steps; None without development
+    examples.
 
     There are no examples if the corpus has no development split, if this split is empty, or if
     `settings.evaluation_sequences` is 0.
@@ -48,7 +49,7 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
 
 def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | None:
-    """Return the number of predictable development tokens per byte of the text that they represent.
+    """Return the number of development tokens that can be predicted, per byte of the text that these tokens represent.
 
     Return None without a development split, and for an objective whose bits per byte are undefined.
     """
@@ -78,7 +79,7 @@ def development_of(
     topology: Topology,
     tokenizer: "Callable[[], Tokenizer] | None" = None,
 ) -> "DevelopmentSet":
-    """Return the object that scores `sequences` development examples, with at most `share` of them in a forward pass.
+    """Return the object that scores `sequences` development examples, with at most `share` examples in a forward pass.
 
     `tokenizer` loads the run's tokenizer, for objectives that decode predictions.
     """
@@ -98,7 +99,7 @@ class DevelopmentSet:
         topology: Topology,
         terms: HeldOut = lambda output, batch: HeldOutTerms(output.loss_sum),
     ) -> None:
-        """Choose `sequences` of the examples, or all if there are fewer; there must be at least one example.
+        """Choose `sequences` of the examples, or all examples if there are fewer; there must be at least one example.
 
         `terms` computes the objective's terms from the model's output and its batch.
         """
@@ -114,10 +115,10 @@ class DevelopmentSet:
 
     def score(self, engine: "Engine") -> dict[str, float]:
         """Return the scores of the current model, without dropout, by column of the metrics; every process must call
-        this.
+        this method.
 
         The scores are the mean negative log-likelihood (nats) per predicted token, the perplexity and, for an objective
-        with sentence pairs, the share of correctly judged pairs.
+        with sentence pairs, the share of pairs whose label is predicted correctly.
         """
         parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)

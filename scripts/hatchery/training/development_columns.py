@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DevelopmentColumns(DevelopmentSet):
-    """A fixed set of development sequences that is scored by all columns of an objective."""
+    """A fixed set of development sequences, scored by all metric columns of an objective."""
 
     def __init__(
         self, objective: Objective, examples: Examples, sequences: int, micro_batch_size: int, topology: Topology
@@ -27,8 +27,9 @@ class DevelopmentColumns(DevelopmentSet):
         self._counts = [float(sum(counts)) for counts in zip(*map(examples.counted, self.batches), strict=True)]
 
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return the mean of each training column, as `development_<column>`, and the perplexity; every process must
-        call this."""
+        """Return the objective's training columns, averaged over the development sequences and named
+        `development_<column>`, and the perplexity. Every process must call this method.
+        """
         parts = []
         for batch in self.batches:
             there = engine.on_device(batch)

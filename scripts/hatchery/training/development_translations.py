@@ -1,4 +1,6 @@
-"""Scores of a translation run's development pairs: loss, and BLEU and chrF of their translations."""
+"""Scores of a translation run on its development pairs: the loss, and BLEU and chrF of translations of the source
+sentences.
+"""
 
 from typing import TYPE_CHECKING
 

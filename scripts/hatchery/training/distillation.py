@@ -1,12 +1,12 @@
 """Distillation: the loss of an objective, combined with the divergence from the predictions of teachers.
 
 Source: "Distilling the Knowledge in a Neural Network" (Hinton et al., 2015), Section 2. With the weight w and the
-temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q), where loss is the objective's loss, p the mean
-of the teachers' probabilities and q the model's probabilities. p and q are computed from logits divided by T.
+temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q), where loss is the objective's loss, p is the
+mean of the teachers' probabilities, and q are the model's probabilities. p and q are computed from logits divided by T.
 
-The divergence is computed at the labelled positions, with the weights of the labels in the loss. The reported loss is
-the objective's loss without the divergence, so that runs stay comparable. Teachers run without dropout and have no
-state, so a resumed run is exact.
+The divergence is computed at the labelled positions. A label has the same weight in the divergence as in the loss. The
+reported loss is the objective's loss without the divergence, so that runs stay comparable. Teachers run without dropout
+and have no state, so a resumed run is exact.
 """
 
 import math

@@ -44,7 +44,7 @@ class EarlyStopping(Watcher):
 
     @torch.no_grad()
     def scores(self, step: int, engine: "Engine") -> dict[str, float]:
-        """Return the development scores, and copy the weights if they are the best so far."""
+        """Return the development scores, and copy the weights if the score for early stopping is the best so far."""
         scores = self.development.scores(step, engine)
         # Step 0 does not count, because the initial weights are not exported.
         if step and self.note(step, scores) and self.settings.export == "best":
@@ -56,7 +56,7 @@ class EarlyStopping(Watcher):
         return scores
 
     def note(self, step: int, scores: Mapping[str, float]) -> bool:
-        """Record the scores after `step` updates; return True if they are the best so far."""
+        """Record the scores after `step` updates; return True if the score for early stopping is the best so far."""
         value = scores[self.criterion.column]
         improvement = value - self.best if self.criterion.higher_is_better else self.best - value
         self._waited = 0 if improvement > self.settings.minimum_improvement else self._waited + 1

@@ -1,10 +1,10 @@
 """The model inside DeepSpeed: Hatchery's own optimisers, fp32 parameters, half precision by autocast.
 
 ZeRO stages 1 to 3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, so LAMB's norm per tensor cannot be
-computed; stage 0 does not flatten parameters. AdamW updates each number independently, so it supports all stages
-(`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not averaged, because the training
-loop has already divided the loss. The engine waits for a GPU only in fp16, where the loss scale depends on the
-gradients.
+computed; stage 0 does not flatten parameters. AdamW updates each element of a parameter independently, so AdamW
+supports all stages (`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not averaged,
+because the training loop has already divided the loss. The engine waits for a GPU only in fp16, where the loss scale
+depends on the gradients.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,8 +34,8 @@ from hatchery.training.zero import Shards, zero_configuration
 def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, object]:
     """Return DeepSpeed's configuration of a run.
 
-    Gradient accumulation, precision and learning rate are Hatchery's. At stage 0, `Engine` clips gradients, because
-    DeepSpeed does not return their norm.
+    Hatchery, not DeepSpeed, controls gradient accumulation, precision and learning rate. At stage 0, `Engine` clips
+    gradients, because DeepSpeed does not return the norm of the gradients.
     """
     return {
         # DeepSpeed requires a batch size, but uses it only for its speed report, which is off.
@@ -98,7 +98,8 @@ class Engine:
         self.device, self.topology, self.precision = device, topology, precision
         self.max_gradient_norm = max_gradient_norm
         self._update = Update(torch.zeros((), device=device))
-        # The key (seed, step number), and the index in the global batch of the next micro-batch's first sequence.
+        # The key (seed, step number) of the dropout generator, and the index in the global batch of the next
+        # micro-batch's first sequence.
         self._step_key, self._next_sequence = (0, 0), 0
         # This context is open from the beginning of a step to its update, so that weights are cast once per step. At
         # ZeRO stage 3, weights are cast more often, because no process keeps all weights during a step.
@@ -169,15 +170,15 @@ class Engine:
         return self._update
 
     def whole_states(self) -> States:
-        """Return the complete state of the optimiser, by parameter; every process must call this.
+        """Return the complete state of the optimiser, by parameter; every process must call this method.
 
-        If the state is sharded, only the first process gets it, in its CPU memory.
+        If the state is sharded, only the first process receives the complete state, in its CPU memory.
         """
         return self.optimizer.state if self._shards is None else self._shards.whole()
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Gather the complete parameters in every process during the `with` block; every process must call this."""
+        """Gather the complete parameters in every process during the `with` block, which every process must enter."""
         if self._shards is None:
             yield
             return
@@ -232,7 +233,7 @@ class Engine:
         parameters = list(self.model.parameters())
         scale = None if self.precision.scaler is None else self.precision.scaler.scale
         taken = self.precision.unscale_(parameters)
-        # An update that is skipped has no gradients.
+        # If the update is skipped, the parameters have no gradients.
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         norm = nn.utils.get_total_norm(gradients, foreach=True).to(self.device)
         if taken and self.max_gradient_norm is not None:

@@ -1,5 +1,5 @@
-"""A run whose model is an ensemble: its folder contains copies of the member models, so it does not depend on the
-members' own folders.
+"""A run whose model is an ensemble: the run's folder contains copies of the member models, so the ensemble does not
+depend on the members' own folders.
 
 The first member's files are at the top of the folder, like the files of a single model; the other members are in
 `members/<number>`. The ensemble's words seen and training time are sums over its members.

@@ -26,15 +26,15 @@ class Examples(Protocol):
     def batch(self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None) -> dict[str, Tensor]:
         """Return a batch: `input_ids` and `labels` [B, T], and other tensors of the objective.
 
-        B is len(indices), T at most the sequence length; padding is on the right. `mask_rate` is the share of masked
-        tokens if this share changes during training; None uses the share in the settings.
+        B is len(indices), and T is at most the sequence length; padding is on the right. `mask_rate` is the share of
+        masked tokens if this share changes during training; None uses the share in the settings.
         """
         ...
 
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> tuple[dict[str, Tensor], int]:
-        """Return the batch of `batch`, and the number of words that begin in its text."""
+        """Return the result of `batch`, and the number of words that begin in the text of this batch."""
         ...
 
     @property

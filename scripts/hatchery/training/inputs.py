@@ -24,8 +24,8 @@ class Inputs:
     teachers: Sequence[Path] = ()
     # Member models, if the run's model is an ensemble.
     members: Sequence[Path] = ()
-    # Finished model, word list, or corpus with numbers of its documents, from which the curriculum computes
-    # difficulties.
+    # Input from which the curriculum computes difficulties: a finished model, a word list, or a corpus with a numeric
+    # column for its documents.
     order_model: Path | None = None
     order_words: Path | None = None
     order_corpus: Path | None = None

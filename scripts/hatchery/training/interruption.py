@@ -2,8 +2,8 @@
 
 The signals are SIGTERM (Slurm's time limit or preemption), SIGUSR1 (`sbatch --signal=USR1@300`) and Ctrl-C. The command
 then exits with status 75 (`EX_TEMPFAIL`), which Snakemake treats as a failure and repeats (`retries`); the same command
-continues from the checkpoint. A second Ctrl-C ends the process at once. A second SIGTERM does not, because Slurm may
-send several SIGTERM signals while the checkpoint is being written.
+continues from the checkpoint. A second Ctrl-C ends the process at once. A second SIGTERM does not end the process,
+because Slurm may send several SIGTERM signals while the checkpoint is being written.
 
 The time limit is the end of the Slurm job or the limit in the settings, whichever is earlier. A run that stops before
 the limit loses no steps; a run that Slurm kills loses the steps since its last checkpoint. The end of the Slurm job
@@ -31,8 +31,8 @@ from hatchery.units import seconds_of
 # Status EX_TEMPFAIL of sysexits.h: the run is not finished; the same command continues it.
 EXIT_STATUS_INTERRUPTED = 75
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-# Number of recent steps. The longest of them predicts the duration of the next step. 100 steps are enough to contain
-# slow steps, and soon exclude the first step, in which kernels are compiled.
+# Number of recent steps. The longest of these steps predicts the duration of the next step. 100 steps are enough to
+# contain slow steps, and soon exclude the first step, in which kernels are compiled.
 RECENT_STEPS = 100
 SLURM_END, SLURM_JOB = "SLURM_JOB_END_TIME", "SLURM_JOB_ID"
 # Maximum grace time, as a share of a Slurm job's remaining time, because otherwise a short job would stop after one
@@ -76,7 +76,7 @@ class Deadline:
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:
-            # A larger grace time is refused, because every attempt would stop after one step.
+            # If the grace time were not shorter than the time limit, every attempt would stop after one step.
             if grace_seconds >= 60 * time_limit_minutes:
                 raise ConfigError(
                     f"runtime.time_limit_minutes: got {time_limit_minutes!r}, expected more than the grace time "
@@ -185,7 +185,7 @@ class StopRequest:
 
     @property
     def is_made(self) -> bool:
-        """Return whether to stop after the current step. Call this once per step, before `step_finished`.
+        """True if the run must stop after the current step. Read this property once per step, before `step_finished`.
 
         A request cannot be withdrawn.
         """

@@ -42,8 +42,9 @@ class Lamb(PlainOptimizer):
         cautious: bool = False,
         peak_rate: float | None = None,
     ) -> None:
-        """With `trust_ratio` False, this is AdamW. `cautious` and `peak_rate` change the weight decay: see
-        `add_weight_decay`."""
+        """If `trust_ratio` is false, this optimiser is AdamW. `cautious` and `peak_rate` change the weight decay: see
+        `add_weight_decay`.
+        """
         defaults: dict[str, Any] = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, {**defaults, "trust_ratio": trust_ratio, "cautious": cautious, "peak_rate": peak_rate})
 
@@ -97,10 +98,11 @@ class Lamb(PlainOptimizer):
 def add_weight_decay(
     updates: tuple[Tensor, ...] | list[Tensor], parameters: list[Tensor], group: Mapping[str, Any]
 ) -> bool:
-    """Add weight decay to the `updates` of a group (before the learning rate); return False if its weight decay is 0.
+    """Add weight decay to the `updates` of a parameter group (before the learning rate); return False if the group's
+    weight decay is 0.
 
-    With `peak_rate`, the decay is multiplied by the current learning rate divided by `peak_rate`. Cautious decay omits
-    values that the update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
+    If `peak_rate` is set, the decay is multiplied by the current learning rate divided by `peak_rate`. Cautious decay
+    omits elements of a parameter that the update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
     """
     decay = group["weight_decay"]
     if decay <= 0:

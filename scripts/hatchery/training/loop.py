@@ -2,8 +2,8 @@
 
 The same loop serves one or several processes, on CPU or GPU, and new or resumed runs. Because a GPU would idle while
 the process reads a loss, the losses, norms and counts of many steps are read in one transfer: at intervals, and before
-each evaluation or checkpoint. So a diverged run stops before a checkpoint of it is written. On a CPU these values are
-read after every step. They are summed over processes when they are read.
+each evaluation or checkpoint. So a diverged run stops before it writes a checkpoint of the
+diverged state. On a CPU, the values are read after every step. When the values are read, they are also summed over processes.
 """
 
 import math
@@ -131,8 +131,8 @@ loss of the step."""
 def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device: torch.device) -> Divisors:
     """Return this process's divisors for a step, one for each loss term, without waiting for the device.
 
-    With `average` "tokens", the divisors are the counts of the global batch; with "processes", the counts of this
-    process's sequences times the number of processes.
+    If `average` is "tokens", the divisors are the counts of the global batch. If `average` is "processes", the divisors
+    are the counts of this process's sequences, multiplied by the number of processes.
     """
     size = topology.world_size
     if average == "processes":
@@ -146,7 +146,7 @@ def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device:
 
 
 def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
-    """Return a micro-batch's part of the step's loss."""
+    """Return a micro-batch's contribution to the step's loss."""
     sums = [term.minimised for term in terms]
     parts = [
         loss_sum / own if term.weight == 1 else term.weight * loss_sum / own
@@ -186,7 +186,7 @@ class Measured:
 
     @property
     def loss(self) -> float:
-        """Loss of the first term, per labelled token."""
+        """Mean loss per labelled token, of the first loss term."""
         return next(iter(self.terms[0].values()))
 
     @property
@@ -214,8 +214,9 @@ class StepMeasures:
         self._pending: list[_Pending] = []
 
     def add(self, step: int, batch: StepBatch, sums: Tensor, update: Update, stop: bool) -> None:
-        """Store this process's measures of step number `step` (from 0); `sums` are the sums over all its
-        micro-batches."""
+        """Store this process's measures of step number `step` (from 0); `sums` are the sums over all micro-batches of
+        this process.
+        """
         counts = [*map(float, batch.counted), float(batch.tokens), float(batch.words), float(stop)]
         if self.average == "processes":
             own = divisors(batch, self.average, self.topology, self.device)
@@ -225,7 +226,8 @@ class StepMeasures:
         self._pending.append(_Pending(step, sums, counts, update))
 
     def read(self) -> list[Measured]:
-        """Return the measures of all steps since the last call; every process must call this after the same step.
+        """Return the measures of all steps since the last call; every process must call this method after the same
+        step.
 
         Waits for the device. Raises TrainingError for a step without any labelled token.
         """
@@ -252,7 +254,7 @@ class StepMeasures:
             )
         terms, values = [], iter(sums)
         for count, (loss, *others) in zip(counted, self.columns, strict=False):
-            # With "processes", the loss sums were divided before the backward pass.
+            # If `average` is "processes", `add` has already divided the loss sums.
             count = max(1.0, count)
             own = {loss: next(values) / (count if self.average == "tokens" else 1.0)}
             terms.append(own | {name: next(values) / count for name in others})

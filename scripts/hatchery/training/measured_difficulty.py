@@ -70,7 +70,7 @@ class ModelLoss:
     folder: Path
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the mean loss of every sequence: float64 [len(examples)], 0 without labels."""
+        """Return the mean loss of every sequence, float64 [len(examples)]; 0 for a sequence without labels."""
         return _losses(examples, self.folder)
 
 
@@ -95,7 +95,8 @@ def _losses(examples: "PaddedExamples", folder: Path) -> np.ndarray:
 
 @dataclass(frozen=True)
 class WordValues:
-    """Difficulty by the mean value of a sequence's words in a user's table, such as their age of acquisition.
+    """Difficulty by the mean value of a sequence's words in a user's table, such as the age of acquisition of the
+    words.
 
     Words without a value do not count; a sequence without any word of the table gets the mean over the other sequences.
     """
@@ -138,8 +139,8 @@ def words_of(text: str) -> list[str]:
 def read_values(of: WordValues) -> dict[str, float]:
     """Return the table's values by lower-case word.
 
-    Rows without a number are left out; for a repeated word, the first row counts. Raises ConfigError for a missing
-    column and for a table without any number.
+    Rows whose value is not a number are left out; for a repeated word, the first row counts. Raises ConfigError for a
+    missing column, and for a table in which no row has a number.
     """
     source = open_source(of.source)
     name = source.one_name("*.csv", "*.tsv")
@@ -157,21 +158,24 @@ def read_values(of: WordValues) -> dict[str, float]:
             except ValueError:
                 continue
     if not values:
-        raise ConfigError(f"order.value_column: the column {of.value_column!r} of {name} has no number")
+        raise ConfigError(f"order.value_column: the column {of.value_column!r} of {name} contains no number")
     return values
 
 
 @dataclass(frozen=True)
 class DocumentValues:
-    """The mean value of a sequence's texts in a column of the corpus; a text has the value of its document."""
+    """Difficulty by a numeric column of the corpus: the mean over a sequence's texts, where a text has the value of its
+    document.
+    """
 
     corpus: Path
     tokens: Path
     column: str
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the mean value of every training sequence, float64 [len(examples)]. Raises the ConfigError of
-        `values_of_documents`."""
+        """Return the mean value of every training sequence, float64 [len(examples)]. Raises ConfigError like
+        `values_of_documents`.
+        """
         return _document_means(examples, self)
 
 

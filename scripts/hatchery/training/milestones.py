@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 MILESTONES_FOLDER = "milestones"
-"""Folder, next to the exported model, of intermediate checkpoints, which the settings `milestones`, `checkpoints_at` or
-`compute.milestones` select."""
+"""Folder of intermediate checkpoints, next to the exported model. The settings `milestones`, `checkpoints_at` or
+`compute.milestones` determine the checkpoints.
+"""
 MILESTONE_NAME = "(?:step_[0-9]{8}|chck_[0-9]+[KM]?)"
 """Pattern for the folder names of intermediate checkpoints, which contain a number of steps or of words."""
 BABYLM_MARKS = tuple(
     step * unit for unit, most in ((1_000_000, 9), (10_000_000, 9), (100_000_000, 10)) for step in range(1, most + 1)
 )
-"""Numbers of words after which the BabyLM challenge requires a checkpoint: 19 up to 100 million words, 28 up to 1,000
-million."""
+"""Numbers of words after which the BabyLM challenge requires a checkpoint: 19 checkpoints up to 100 million words, and
+28 checkpoints up to 1,000 million words.
+"""
 
 
 def step_name(step: int) -> str:

@@ -17,7 +17,9 @@ from torch import Tensor
 from hatchery.training.lamb import Lamb, add_weight_decay
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Coefficients of the polynomial of an iteration; after all iterations, singular values are between 0.7 and 1.2."""
+"""Coefficients of the polynomial of a Newton-Schulz iteration. After all iterations, singular values are between 0.7
+and 1.2.
+"""
 ITERATIONS = 5
 UPDATE_RMS = 0.2
 """Root mean square of an update before it is multiplied by the learning rate, as in Adam."""
@@ -27,7 +29,8 @@ EPSILON = 1e-7
 class Muon(Lamb):
     """Muon or NorMuon for groups with `matrices: True`; `Lamb` for all other groups.
 
-    State of a matrix: `momentum`, with the shape of the matrix and, for NorMuon, `row_squares` (rows, 1).
+    The optimiser state of a matrix contains `momentum`, with the shape of the matrix. For NorMuon, the state also
+    contains `row_squares`, with the shape (rows, 1).
     """
 
     def _update(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
@@ -67,7 +70,9 @@ class Muon(Lamb):
         return state["momentum"]
 
     def _row_scales(self, parameters: list[Tensor], updates: Tensor, decay: float) -> Tensor:
-        """Update the running means of each row's mean square; return their square roots (matrices, rows, 1)."""
+        """Update the running mean of each row's mean square; return the square roots of these running means (matrices,
+        rows, 1).
+        """
         squares = updates.square().mean(dim=2, keepdim=True)
         for parameter, square in zip(parameters, squares, strict=True):
             state = self.state[parameter]

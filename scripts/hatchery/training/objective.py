@@ -36,9 +36,9 @@ class ObjectiveKeys(Settings):
     """Uses of a finished model; the first use is the default."""
 
     perplexity_per: ClassVar[str]
-    """Unit of the perplexity, as text for readers: "per masked token"."""
+    """Unit of the perplexity in printed tables, such as "per masked token"."""
     asked_for: ClassVar[str]
-    """Description, for readers, of the held-out tokens that the model predicts."""
+    """Description of the held-out tokens that the model predicts, as shown in `summary.md`."""
 
     predicted_before: ClassVar[int] = 0
     """Number of positions from a prediction to the hidden token that it predicts."""
@@ -96,7 +96,9 @@ class ObjectiveKeys(Settings):
 
     @property
     def texts_of_sequence(self) -> int:
-        """Number of texts in a sequence: 1; 2 for a source sentence and its translation, and for a preference pair."""
+        """Number of texts in a sequence: 2 for a source sentence and its translation, 2 for a preference pair, and 1
+        for all other objectives.
+        """
         return 1
 
     @property
@@ -105,25 +107,28 @@ class ObjectiveKeys(Settings):
         return 1
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Return additional steps after which development text is scored, before the first `interval` ends; 0 is before
-        training."""
+        """Return the steps before step `interval` after which development text is also scored; step 0 is before
+        training.
+        """
         return ()
 
 
 def unable_teacher(student: ObjectiveKeys, teacher: ObjectiveKeys) -> str:
-    """Return the reason why a teacher's objective does not fit the student's labels; empty if it fits."""
+    """Return the reason why a teacher's objective does not fit the student's labels; empty if the objective fits."""
     missing = [kind for kind in student.learned if kind not in teacher.learned]
     if missing:
-        return f"is no {missing[0]} model, expected one that learned as this run does: {' and '.join(student.learned)}"
+        learned = " and ".join(student.learned)
+        return f"is no {missing[0]} model, expected a model that was trained, like this run, as {learned} model"
     if "masked" in student.learned and teacher.predicted_before != student.predicted_before:
         return (
-            f"predicts a hidden token {_place(teacher)}, this run {_place(student)}; expected the same `objective.task`"
+            f"predicts a hidden token {_place(teacher)}, but this run predicts a hidden token {_place(student)}; "
+            "expected the same `objective.task`"
         )
     return ""
 
 
 def _place(objective: ObjectiveKeys) -> str:
-    return "at the position before it" if objective.predicted_before else "at its position"
+    return "at the position before the token" if objective.predicted_before else "at the token's position"
 
 
 class Term(NamedTuple):
@@ -240,7 +245,7 @@ class Objective(ABC):
     def for_comparison(self, common: "Objective") -> "Objective":
         """Return the objective that measures a finished model in a comparison of models.
 
-        This objective has the masks of `common`, or the nearest equivalent.
+        The returned objective has the masks of `common`, the objective of the comparison, or the nearest equivalent.
         """
         return common
 
