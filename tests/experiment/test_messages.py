@@ -73,7 +73,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "a budget of less than a step": (
             "  steps: 700\n",
             "  budget: {words_seen: 31}\n",
-            "pretraining.budget.words_seen: got 31, expected at least 32 words, one for each sequence of a step",
+            "pretraining.budget.words_seen: got 31, expected at least 32 words, one word for each sequence of a step",
         ),
         "a no-break space before a key": (
             "  batch_size: 32",

@@ -179,8 +179,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "hidden tokens elsewhere": (
         {"student": taught({"run": "ltg_bert"}, objective={"task": "hybrid", "causal_share": 0.0})},
-        "'ltg_bert' of demo predicts a hidden token at the token's position, but this run predicts a hidden token at the "
-        "position before the token",
+        "'ltg_bert' of demo predicts a hidden token at the token's position, but this run predicts a hidden token at "
+        "the position before the token",
     ),
 }
 

@@ -336,7 +336,7 @@ def test_measuring_draws_no_dropout_and_leaves_the_model_in_training(make_engine
 
 @pytest.mark.parametrize("unigram", [np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.6])], ids=["zero", "sum"])
 def test_what_is_no_distribution_over_all_types_is_refused(unigram: np.ndarray) -> None:
-    with pytest.raises(TrainingError, match="above 0 that sums to 1"):
+    with pytest.raises(TrainingError, match="values above 0 that sum to 1"):
         DivergenceProbe([], unigram)
 
 

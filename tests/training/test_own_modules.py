@@ -163,7 +163,7 @@ def test_a_module_with_learned_positions_trains_on_inputs_that_it_can_hold(train
         train(model=Limited, steps=2, sequence_length=17)
     module = Limited(300)
     module.longest_input = "16"  # type: ignore[assignment]
-    with pytest.raises(ConfigError, match="Limited: longest_input: got '16', expected a count of tokens"):
+    with pytest.raises(ConfigError, match="Limited: longest_input: got '16', expected a number of tokens"):
         train(model=module, steps=2)
 
 

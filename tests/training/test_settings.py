@@ -37,7 +37,7 @@ def test_settings_are_understood_and_a_scale_may_be_a_name_or_a_number(pretrain_
         ({"output_bias__weight_scale": "frobenius"}, "got 'frobenius', expected own, unit or a number"),
         ({"output_bias__kind": "none", "bias_drift": True}, "bias_drift: got true, which cannot be combined with"),
         ({"schedule": {"warmup_steps": 4, "warmup_steps_limit": 9}}, "warmup_steps_limit: got 9, which cannot be"),
-        ({"milestones": [7]}, "milestones: got 7, expected steps before the last"),
+        ({"milestones": [7]}, "milestones: got 7, expected steps before the last step"),
         ({"batch_size": 30, "long": (0.9, 4)}, "multiple of long_sequence.factor"),
     ],
 )
@@ -76,9 +76,9 @@ def test_zero_shares_adamw_alone(runtime_slice: Factory, stage: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"objective": TranslationSettings()}, "whose beam search needs whole layers"),
-        ({"divergences": True}, "which read the whole output layer"),
-        ({"bias_drift": True}, "which read the whole output layer"),
+        ({"objective": TranslationSettings()}, "because beam search needs unsharded weights"),
+        ({"divergences": True}, "read the unsharded output layer"),
+        ({"bias_drift": True}, "read the unsharded output layer"),
     ],
 )
 def test_what_looks_at_whole_layers_is_refused_at_zero_stage_3(

@@ -2,8 +2,8 @@
 
 The same loop serves one or several processes, on CPU or GPU, and new or resumed runs. Because a GPU would idle while
 the process reads a loss, the losses, norms and counts of many steps are read in one transfer: at intervals, and before
-each evaluation or checkpoint. So a diverged run stops before it writes a checkpoint of the
-diverged state. On a CPU, the values are read after every step. When the values are read, they are also summed over processes.
+each evaluation or checkpoint. So a diverged run stops before it writes a checkpoint of the diverged state. On a CPU,
+the values are read after every step. When the values are read, they are also summed over processes.
 """
 
 import math

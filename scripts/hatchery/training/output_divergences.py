@@ -39,8 +39,9 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
     """Return the sums of `MEASURES` over N positions, followed by N: fp64 [6].
 
     `logits` are [N, rows], `targets` int64 [N], `unigram` fp64 [V] with values above 0 that sum to 1; V is at most
-    `rows`. Logits from V on belong to padding. omega and the uniform distribution u are 0 for padding; for KL(p ||
-    omega) and KL(p || u), p is restricted to the V token ids, because otherwise these divergences would be infinite.
+    `rows`. Logits from index V on belong to padding entries of the vocabulary. omega and the uniform distribution u are
+    0 for padding entries; for KL(p || omega) and KL(p || u), p is restricted to the V token ids, because otherwise
+    these divergences would be infinite.
     """
     n_types, positions = len(unigram), len(logits)
     log_unigram = unigram.log()
@@ -82,14 +83,16 @@ class DivergenceProbe:
         Raises TrainingError if `unigram` is not a distribution with all probabilities above 0.
         """
         if not np.all(unigram > 0) or not math.isclose(unigram.sum(), 1, abs_tol=1e-9):
-            raise TrainingError("divergences: expected a unigram distribution above 0 that sums to 1; use smoothing")
+            raise TrainingError(
+                "divergences: expected a unigram distribution with values above 0 that sum to 1; use smoothing"
+            )
         self._batches, self._unigram = list(batches), torch.from_numpy(unigram).double()
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
         """Return the means of `MEASURES` over the labelled positions of all processes, without dropout.
 
-        Every process must call this. Raises TrainingError if no position is labelled, and for a mean that is not
+        Every process must call this method. Raises TrainingError if no position is labelled, and for a mean that is not
         finite.
         """
         was_training = engine.model.training

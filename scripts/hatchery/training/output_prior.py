@@ -30,8 +30,8 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.examples import Examples
 from hatchery.training.start_settings import OutputBiasSettings
 
-# Number of examples for the reported divergence. They have enough positions for two digits, and their logits fit into
-# memory.
+# Number of examples for the reported divergence. These examples have enough positions for two digits, and their logits
+# fit into memory.
 _REPORTED_EXAMPLES = 32
 
 
@@ -91,8 +91,8 @@ def target_counts(
 def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) -> np.ndarray:
     """Return the counts of the training tokens of another corpus, with an end token for each sentence: int64 [V].
 
-    As in `next_token_counts`, unknown tokens count and start tokens do not. All paths are manifests. Raises ConfigError
-    for token shards of another tokenizer than the run's, and for a corpus without training text.
+    As in `next_token_counts`, unknown tokens count, but start tokens do not count. All paths are manifests. Raises
+    ConfigError for token shards of another tokenizer than the run's tokenizer, and for a corpus without training text.
     """
     tokens = read_manifest(counts)
     if tokens.inputs.get("tokenizer") != read_manifest(tokenizer).digest:

@@ -89,7 +89,9 @@ class OwnModel(nn.Module):
         """
         value = getattr(self.module, "longest_input", None)
         if value is not None and (not isinstance(value, int) or value < 1):
-            raise ConfigError(f"{type(self.module).__name__}: longest_input: got {value!r}, expected a count of tokens")
+            raise ConfigError(
+                f"{type(self.module).__name__}: longest_input: got {value!r}, expected a number of tokens"
+            )
         return value
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
@@ -162,7 +164,7 @@ def described(make: MakeModule | nn.Module) -> dict[str, object]:
     """Return a description of a user's module for the run's settings: its class, and a digest of its tensors' names and
     shapes.
 
-    The values of the tensors are not included, so an interrupted run is found again if the initial weights differ.
+    The values of the tensors are not included, so an interrupted run is found again even if the initial weights differ.
     """
     if not isinstance(make, nn.Module):
         return {"module": getattr(make, "__qualname__", type(make).__qualname__)}

@@ -2,8 +2,8 @@
 
 Loss scaling keeps small fp16 gradients above zero. Parameters and optimiser state are fp32 in all precisions (LTG-BERT
 and ELC-BERT used fp16 with dynamic loss scaling; docs/papers/ltg-bert.md, "Differences"). The scale depends only on
-gradients that are summed over processes, so it is equal in all processes. It is a power of two, so scaling rounds
-nothing. Its state is two numbers, which checkpoints store, so a resumed run is exact.
+gradients that are summed over processes, so the scale is equal in all processes. The scale is a power of two, so
+scaling rounds nothing. The state of the loss scaler is two numbers, which checkpoints store, so a resumed run is exact.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,9 +50,9 @@ class LossScaler:
         """Divide the gradients of `parameters` by the scale, adapt the scale, and return whether all gradients were
         finite.
 
-        Call this once per step, before clipping, on gradients that are summed over micro-batches and processes. If a
-        value is not finite, ALL gradients become None, so that `optimizer.step` changes neither parameters nor their
-        state. Raises TrainingError if the scale would become too small.
+        Call this method once per step, before clipping, on gradients that are summed over micro-batches and processes.
+        If a gradient is not finite, ALL gradients become None, so that `optimizer.step` changes neither the parameters
+        nor the optimiser state. Raises TrainingError if the scale would become too small.
         """
         with_gradient = [parameter for parameter in parameters if parameter.grad is not None]
         gradients: list[Tensor] = [parameter.grad for parameter in with_gradient]  # type: ignore[misc]
@@ -157,7 +157,7 @@ class InPrecision(nn.Module):
 def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.device) -> Precision:
     """Return the precision called `requested`; "auto" is bf16 on a CUDA device that supports it, otherwise fp32.
 
-    "auto" never selects fp16, because fp16 skips steps, and a user should choose this explicitly.
+    "auto" never selects fp16, because fp16 skips steps, and a user should choose fp16 explicitly.
     """
     if requested == "auto":
         return Precision("bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32")

@@ -1,8 +1,8 @@
 """Device, CPU threads and process group of one training process.
 
 A single process uses an in-memory store and no network port, so trainings on one machine do not compete for a port.
-Several processes connect at the topology's address. On CPUs they communicate by gloo. A process that loses its
-connection reports this with its rank; it waits for a dead process at most `COLLECTIVE_TIMEOUT`.
+Several processes connect at the topology's address. On CPUs, processes communicate by gloo. A process that loses its
+connection reports the lost connection with its rank. A process waits for a dead process at most `COLLECTIVE_TIMEOUT`.
 """
 
 import gc
@@ -32,8 +32,8 @@ COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 _LOST = re.compile(
     r"\b(gloo|nccl|TCPStore|socket|connection (closed|reset|refused)|broken pipe|timed out|wait timeout)\b", re.I
 )
-# Keys in the store: the first process's message whether there is anything to train, and the number of processes that
-# have received it.
+# Keys in the store: the message of the first process, which says whether there is anything to train, and the number of
+# processes that have received this message.
 _ANNOUNCEMENT, _RECEIVED = "hatchery/announcement", "hatchery/received"
 
 
@@ -63,8 +63,8 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
         if compiled:
             torch.use_deterministic_algorithms(True)
         else:
-            # The effect of torch.use_deterministic_algorithms(True), without importing the compiler, which takes a
-            # second.
+            # This call has the effect of torch.use_deterministic_algorithms(True), but does not import the compiler,
+            # because that import takes a second.
             torch.set_deterministic_debug_mode("error")
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         keep_freed_memory()
@@ -73,7 +73,7 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
 
 
 def import_deepspeed(device: torch.device) -> Any:
-    """Import DeepSpeed for `device`; it writes no output to stdout and compiles no extensions."""
+    """Import DeepSpeed for `device`; the import writes no output to stdout and compiles no extensions."""
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
     try:
@@ -117,9 +117,9 @@ def rendezvous(topology: Topology) -> torch.distributed.Store:
 
 
 def announce(store: torch.distributed.Store, word: str, topology: Topology) -> None:
-    """Send the message `word` to all other processes, and wait until they have received it.
+    """Send the message `word` to all other processes, and wait until they have received the message.
 
-    Only the first process calls this, once. Raises TrainingError if the other processes do not connect.
+    Only the first process calls this function, once. Raises TrainingError if the other processes do not connect.
     """
     if topology.world_size == 1:
         return

@@ -57,9 +57,9 @@ class RunRecord:
         self.position = self.resumed_from = FROM_THE_START
         # Number of updates that fp16 has skipped.
         self.skipped_steps = 0
-        # Lowest loss of this run's finished steps in nats, without steps of a run that it continues.
+        # Lowest loss of this run's finished steps in nats, without the steps of a run that this run continues.
         self.lowest_loss = math.inf
-        # Seconds of this attempt and of earlier attempts, evaluations and checkpoints included.
+        # Seconds of this attempt, and seconds of earlier attempts; evaluations and checkpoints are included.
         self._own_seconds = self._earlier_seconds = 0.0
         self._speed, self._open_telemetry = speed, open_telemetry
         self._log_interval, self._read_interval = log_interval_steps, read_interval_steps
@@ -82,7 +82,7 @@ class RunRecord:
     ) -> None:
         """Load model, optimiser, loss scaler and watchers from the run's newest sound checkpoint.
 
-        Without such a checkpoint, the run continues from `start`, a checkpoint of another run, if given.
+        Without such a checkpoint, the run continues from `start`, a checkpoint of another run, if `start` is given.
         """
         self._earlier_steps = checkpoint_step(start) if start else 0
         folder = self.checkpoints.newest(self._earlier_steps) or start
@@ -124,8 +124,8 @@ class RunRecord:
     def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
         """Add the FLOPs and tokens of a submitted step to the speed.
 
-        They are estimated as this process's numbers times the number of processes, because the shares of a batch are
-        similar.
+        The numbers of all processes are estimated: this process's FLOPs and tokens are multiplied by the number of
+        processes, because the processes have shares of similar size.
         """
         size = engine.topology.world_size
         flops = 0.0
@@ -189,7 +189,7 @@ class RunRecord:
     def training_seconds(self) -> float:
         """Return the seconds of training in all attempts; in the first process only.
 
-        Killed attempts count up to their last line in the speed file.
+        For a killed attempt, the time after its last line in the speed file is not included.
         """
         return self._earlier_seconds + self._own_seconds
 

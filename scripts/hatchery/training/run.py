@@ -67,7 +67,7 @@ class Trained:
 
     @property
     def raw_weights(self) -> Mapping[str, Tensor]:
-        """Weights of the last step, if an average is exported and `keep_raw_weights` is set; otherwise empty."""
+        """Weights of the last step, if averaged weights are exported and `keep_raw_weights` is set; otherwise empty."""
         return next((each.raw for each in self.watchers if isinstance(each, WeightAverage)), {})
 
 
@@ -132,10 +132,12 @@ def train_run(
 
 
 def _require_sharing(stage: int, precision: Precision) -> None:
-    """Raise ConfigError for fp16 above ZeRO stage 0. The precision "auto" is known only with the device."""
+    """Raise ConfigError for fp16 above ZeRO stage 0. This is checked late, because the device determines the precision
+    "auto".
+    """
     if stage > 0 and precision.scaler is not None:
         raise ConfigError(
-            f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale needs whole gradients; "
+            f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale needs unsharded gradients; "
             "expected precision bf16 or fp32"
         )
 
@@ -143,7 +145,7 @@ def _require_sharing(stage: int, precision: Precision) -> None:
 def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
     """Return the number of steps that spend the run's word budget, and the word milestones.
 
-    Raises ConfigError if words were not counted, or by different rules.
+    Raises ConfigError if words were not counted, or if the initial model and the text count words by different rules.
     """
     assert settings.budget is not None
     objective = objective_of(settings.objective)

@@ -56,8 +56,8 @@ class RunCheckpoints:
     def newest(self, after: int = 0) -> Path | None:
         """Return the newest sound checkpoint of the run, the same in every process; None without checkpoints.
 
-        If the run continues another run after step `after`, it has no checkpoints up to this step, and none are
-        required.
+        If the run continues another run after step `after`, the run has no checkpoints up to this step, and checkpoints
+        up to this step are not required.
         """
         newest = None
         if self.is_first:
@@ -67,7 +67,9 @@ class RunCheckpoints:
         return None if step < 0 else checkpoint_folder(self.folder, step)
 
     def load(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Loaded:
-        """Load model and optimiser from the checkpoint in `folder`. Raises CheckpointError."""
+        """Load model and optimiser from the checkpoint in `folder`. Raises CheckpointError if the checkpoint does not
+        match the model.
+        """
         return load_checkpoint(folder, model, optimizer, state_on_cpu=self.runtime.zero_stage > 0)
 
     def is_due(self, step: int) -> bool:
@@ -77,7 +79,7 @@ class RunCheckpoints:
     def save(
         self, position: Position, engine: Engine, tensors: Callable[[], dict[str, Tensor]], metrics: Callable[[], str]
     ) -> None:
-        """Save a checkpoint at `position`, and remove the oldest checkpoints; every process must call this.
+        """Save a checkpoint at `position`, and remove the oldest checkpoints; every process must call this method.
 
         In the first process, `tensors` returns all tensors except the tensors of model and optimiser, and `metrics`
         returns the metrics as text. Raises CheckpointError if the checkpoint cannot be written or another process owns

@@ -1,13 +1,13 @@
 """The folder of an unfinished run, which one process owns, and the owner's heartbeat.
 
 Two processes may want to write the same checkpoints: two experiments may contain the same run, or a cluster may restart
-a job while an earlier attempt still runs. The first process holds the lock of the folder. A second process waits; if it
-is another attempt of the same job, it requests that the owner stops after its current step.
+a job while an earlier attempt still runs. The first process holds the lock of the folder. A second process waits. If
+the second process is another attempt of the same job, it requests that the owner stops after its current step.
 
-A file lock ends with its process, but other machines may not see it (on usual mounts of Lustre and BeeGFS, and on NFS
-without its lock service). The owner therefore also writes a heartbeat, an increasing count. A waiting process watches
-this count, so clocks of different machines are not compared. An owner whose heartbeat stopped for too long loses the
-folder, and notices the new owner before its next checkpoint.
+A file lock ends with its process, but other machines may not see the lock (on usual mounts of Lustre and BeeGFS, and on
+NFS without its lock service). The owner therefore also writes a heartbeat, an increasing count. A waiting process
+watches this count, so clocks of different machines are not compared. An owner whose heartbeat stopped for too long
+loses the folder, and notices the new owner before its next checkpoint.
 """
 
 import fcntl
@@ -69,7 +69,7 @@ class Owner:
 
     @property
     def how_to_end(self) -> str:
-        """Command that ends the owner."""
+        """Command that ends the owner's process."""
         return f"scancel {self.job}" if self.job else f"kill {self.pid} on {self.host}"
 
 
@@ -99,7 +99,7 @@ class RunLease:
     """The right to write into a run folder; a thread writes heartbeats during the `with` block."""
 
     def __init__(self, lock: Path, owner: Owner, waited: bool) -> None:
-        """This process must hold `lock`; `waited` is True if another process held it before."""
+        """This process must hold `lock`; `waited` is True if another process held the lock before."""
         self.lock, self.owner, self.waited = lock, owner, waited
         self.claimed_by: str | None = None
         self._ended = threading.Event()
@@ -171,11 +171,11 @@ def _machine() -> str:
 def locked_run_folder(
     folder: Path, owner: Owner | None = None, patience_seconds: float | None = None
 ) -> Iterator[RunLease]:
-    """Create `folder` and own it during the `with` block; wait, with a message, while another process owns it.
+    """Create `folder` and own it during the `with` block; wait, with a message, while another process owns the folder.
 
     Ownership also ends if the process is killed: at once for processes on the same machine, and after 90 seconds
     without a heartbeat for processes on other machines. Raises CheckpointError if the folder cannot be created, and if
-    another process still owns it after `patience_seconds` (None waits without limit).
+    another process still owns the folder after `patience_seconds` (None waits without limit).
     """
     lock, owner = folder / "lock", owner or Owner.of_this_process()
     descriptor, waited = _acquire(folder, lock, owner, patience_seconds)
@@ -239,8 +239,9 @@ def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path
 
 
 def _clear(folder: Path) -> Path:
-    """Delete what a killed removal of `folder` has left; return the path to which `folder` is renamed for its
-    removal."""
+    """Delete the files that a killed removal of `folder` has left; return the path to which `folder` is renamed for its
+    removal.
+    """
     removed = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(removed, ignore_errors=True)
     return removed
@@ -254,7 +255,7 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
         descriptor = _open(folder, lock)
         is_free = _try_lock(descriptor)
         if is_free is not False and not _is_current(descriptor, lock):
-            # Meanwhile the former owner has finished and removed the folder.
+            # The former owner has finished and removed the folder since it was opened, so open the folder again.
             os.close(descriptor)
             continue
         sign = read_sign(lock)
@@ -312,7 +313,7 @@ def _try_lock(descriptor: int) -> bool | None:
 
 
 def _is_still_ours(lock: Path, owner: Owner) -> bool:
-    """Return whether the lock file names this process after a moment.
+    """Return whether the lock file still names this process after a short wait.
 
     Without file locks across machines, several processes may write the lock file; the last writer is the owner.
     """

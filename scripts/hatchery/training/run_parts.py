@@ -61,8 +61,9 @@ NOTHING_GIVEN = Given()
 
 
 class RunParts:
-    """Builds the objects of a training run from its settings and inputs: the model, the batches, the watchers and
-    others."""
+    """Builds the objects of a training run from its settings and inputs: model, batches, watchers, progress record, and
+    stop request.
+    """
 
     def __init__(
         self, settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology, name: str
@@ -93,8 +94,8 @@ class RunParts:
     def own_model(self, make: nn.Module | MakeModule) -> OwnModel:
         """Return the caller's module as a model.
 
-        Raises ConfigError for settings that a user's module does not support, and for sequences longer than its
-        `longest_input`.
+        Raises ConfigError for settings that a user's module does not support, and for sequences longer than the
+        module's `longest_input`.
         """
         check_own_model(self.settings)
         model = own_model(make, self.shards.vocabulary_size, self.settings.seed)
@@ -143,7 +144,7 @@ class RunParts:
         watch, required = watch_shards(self.inputs.tokens), {*settings.milestones, *kept_steps}
         milestones = milestone_steps(options.milestones, settings.steps)
         checkpoints = RunCheckpoints(folder, topology, options, milestones, required, lease, watch)
-        # Without known FLOPs of the caller's module, there is no MFU.
+        # The FLOPs of a caller's module are not known, so the MFU (model FLOPs utilisation) is not computed.
         peak = peak_flops_of(device, precision.name) if counts_flops else None
         speed = Speedometer(device, topology.world_size, peak)
         log = options.log_interval_steps
@@ -152,7 +153,7 @@ class RunParts:
         opened = partial(self._open_telemetry, folder, sinks_folder) if topology.is_first else None
         record = RunRecord(self.name, settings.steps, checkpoints, speed, opened, log, read)
         if self.shards.text_words is None:
-            # Token shards of earlier versions have no word counts.
+            # Token shards of earlier versions have no word counts, so the number of words is unknown.
             record.position = replace(record.position, words=None)
         return record
 
@@ -193,7 +194,9 @@ def build_model(settings: PretrainSettings, vocabulary_size: int, special: Speci
 
 
 def run_config(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> ModelConfig:
-    """Return the configuration of a run's model for this vocabulary size. Raises ConfigError and ModelError."""
+    """Return the configuration of a run's model for this vocabulary size. Raises ConfigError or ModelError for invalid
+    values.
+    """
     values = {**settings.model_values, "vocab_size": vocabulary_size}
     return model_config(with_token_ids(values, special), "pretrain.model")
 

@@ -43,7 +43,7 @@ def run_watchers(
     """Yield the watchers of a run that trains `model`, which is on the CPU with its initial weights.
 
     `unigram` returns the distribution of the run's targets, fp64 [V]. Development text is also scored after the steps
-    in `marks`. Raises ConfigError if a setting needs development text and there is none.
+    in `marks`. Raises ConfigError if a setting needs development text and the corpus has no development text.
     """
     if settings.weight_average:
         yield WeightAverage(settings.weight_average, settings.steps)
@@ -57,8 +57,8 @@ def run_watchers(
     if settings.early_stopping is not None:
         if development is None:
             raise ConfigError(
-                "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
-                f"{objective.criterion.name.removeprefix('development ')} decides when to stop; give the corpus a "
+                "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, because the "
+                f"{objective.criterion.name} decides when to stop; give the corpus a "
                 "development_fraction, or set early_stopping to null"
             )
         yield EarlyStopping(settings.early_stopping, development, objective.criterion, topology.is_first)
@@ -73,7 +73,7 @@ def run_watchers(
             )
         yield Probe(DivergenceProbe(probed.batches, unigram()).score, logged)
     if settings.bias_drift:
-        assert isinstance(model, LanguageModel), "settings of other models refuse a drift"
+        assert isinstance(model, LanguageModel), "the settings of other models refuse `bias_drift`"
         yield Probe(BiasDrift(model, unigram()).score, logged)
 
 
@@ -95,7 +95,9 @@ def _is_logged(settings: PretrainSettings, step: int) -> bool:
 def _development_sets(
     settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
 ) -> tuple[DevelopmentSet | None, DevelopmentSet | None]:
-    """Return the development set for the loss and the one for divergences; None without development text."""
+    """Return the development set for the loss, and the development set for the divergences; None for both without
+    development text.
+    """
     examples = development_examples(inputs.tokens, settings)
     if examples is None:
         return None, None
@@ -109,7 +111,7 @@ def _development_sets(
 
 
 def _tokenizer(inputs: Inputs) -> "Tokenizer":
-    # The import is inside the function, so that a run without a tokenizer starts sooner.
+    # The import is inside the function, so that a run that does not decode text starts sooner.
     from hatchery.tokenization.tokenizer_file import load_tokenizer
 
     return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))

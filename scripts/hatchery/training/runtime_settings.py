@@ -53,16 +53,19 @@ class TrainingRuntime(Settings):
     """Recompute activations in the backward pass instead of storing them. This saves memory and takes a third more
     time; the results are the same."""
     zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
-    """Stage of DeepSpeed's ZeRO, for AdamW on several processes: 1 shards the optimiser's state, 2 also the gradients,
-    3 also the parameters. All other optimisers require 0."""
+    """Stage of DeepSpeed's ZeRO, for AdamW on several processes: 1 shards the optimiser's state, 2 also shards the
+    gradients, and 3 also shards the parameters. All other optimisers require 0.
+    """
     time_limit_minutes: Positive | None = None
     """Maximum duration of the job in minutes; the job stops cleanly before this limit and before the end of its Slurm
-    job. null sets no limit except the Slurm job."""
+    job. null sets no limit except the end of the Slurm job.
+    """
     grace_seconds: NonNegative = 120
     """Seconds reserved for a clean stop: the last step, the checkpoint and the exit."""
     sinks: Annotated[tuple[Literal["tensorboard", "trackio", "wandb"], ...], Unique()] = ()
     """Trackers that receive training metrics in addition to the metrics files. Each tracker needs its own package.
-    `wandb` (Weights & Biases) writes files; with WANDB_MODE=online it uploads them."""
+    `wandb` (Weights & Biases) writes files, which are uploaded if the environment variable WANDB_MODE is `online`.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +105,16 @@ def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None
             f"{key}: got {stage}, expected 0 with cautious_decay or decay_follows_rate; set these two keys to false"
         )
     if stage == 3 and "translation" in training.objective.kinds:
-        raise ConfigError(f"{key}: got 3, expected at most 2 with translation, whose beam search needs whole layers")
+        raise ConfigError(
+            f"{key}: got 3, expected at most 2 with the objective translation, because beam search needs unsharded "
+            "weights"
+        )
     if stage == 3 and training.weight_average is not None:
         raise ConfigError(
             f"{key}: got 3, expected at most 2 with weight_average, because stage 3 divides the averaged parameters"
         )
     if stage == 3 and (training.divergences or training.bias_drift):
         raise ConfigError(
-            f"{key}: got 3, expected at most 2 with divergences or bias_drift, which read the whole output layer"
+            f"{key}: got 3, expected at most 2 with divergences or bias_drift, because both measurements "
+            "read the unsharded output layer"
         )

@@ -1,7 +1,7 @@
 """Settings of a pretraining run (`PretrainSettings`) that determine its weights and identify the run.
 
 Values that exclude each other are refused before any data is loaded. `runtime_settings` contains the settings that may
-change between two attempts of a run. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4.
+change between two attempts of a run. The defaults are those of LTG-BERT, Table 9, and ELC-BERT, Table 4.
 """
 
 import math
@@ -42,14 +42,15 @@ from hatchery.training.start_settings import (
 )
 from hatchery.typed import build, stage_body
 
-# Estimated number of tokens per word. For BabyLM's baselines of 2025 with 16,384 subwords, the numbers of steps and
-# batch sizes give 1.616 and 1.624.
+# Estimated number of tokens per word. The numbers of steps and batch sizes of BabyLM's baselines of 2025, which have
+# 16,384 subwords, imply 1.616 and 1.624 tokens per word.
 TOKENS_PER_WORD = 1.62
 # Estimated number of steps per minute, to plan a budget of minutes before the device is known.
 STEPS_PER_MINUTE = 60
 MOST_STEPS = 100_000_000
-"""Maximum number of steps, because a plan stores a number for each step; thousands of times the papers' numbers of
-steps."""
+"""Maximum number of steps, because a plan stores a number for each step. The papers' numbers of steps are thousands of
+times smaller.
+"""
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500
 """Default number of steps between two evaluations; a shorter training is evaluated only at its end."""
@@ -71,9 +72,10 @@ class ScheduleSettings(Settings):
     warmup_steps_limit: Count | None = None
     """Maximum number of warm-up steps; null sets no maximum."""
     warmup_steps: Count = ABSENT
-    """Number of warm-up steps, instead of warmup_fraction. Must not exceed the number of steps, unless the training
-    state is kept for another run. With this key, the learning rates of inverse_square_root and constant do not depend
-    on the number of steps."""
+    """Number of warm-up steps, instead of warmup_fraction. This number must not exceed the number of steps, unless the
+    training state is kept for another run. With this key, the learning rates of inverse_square_root and constant do not
+    depend on the number of steps.
+    """
 
     def __post_init__(self) -> None:
         if self.warmup_steps is ABSENT:
@@ -87,8 +89,9 @@ class ScheduleSettings(Settings):
 @dataclass(frozen=True)
 class LongSequenceSettings(Settings):
     """Sequences that are `factor` times longer, and batches that are `factor` times smaller, than at the beginning of
-    training. `long_sequence` begins at step `floor(from_fraction * steps)`, an entry of `length_schedule` with the step
-    that completes this share of the steps."""
+    training. `long_sequence` begins at step `floor(from_fraction * steps)`. An entry of `length_schedule` begins with
+    the step that completes this share of the steps.
+    """
 
     from_fraction: Share
     """Share of the steps before the sequence length changes."""
@@ -124,7 +127,7 @@ class TrainingSettings(Settings):
     order: CurriculumSettings | None = omitted_at_default(None)
     """Order of the sequences by difficulty; null shuffles the sequences in every epoch."""
     objective: ObjectiveSettings = field(default_factory=MaskedSettings)
-    """Training objective: it determines the examples made from the text, and the tokens to predict."""
+    """Training objective, which determines how examples are made from the text, and which tokens are predicted."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
     """Initial bias of the output layer."""
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -139,8 +142,9 @@ class TrainingSettings(Settings):
     """Stop training when the development loss (with translation, development BLEU) no longer improves; null trains for
     all steps."""
     keep_training_state: bool = False
-    """Keep the optimiser state with the model, so that another run can continue the training (`take: training`). Needs
-    three times the disk space of the model."""
+    """Keep the optimiser state with the model, so that another run can continue the training (`take: training`). The
+    optimiser state needs three times the disk space of the model.
+    """
     milestones: Annotated[tuple[Count, ...], Unique()] = ()
     """Step numbers whose models are kept in addition to the finished model, as initial models of other runs
     (`initialise_from.step`)."""
@@ -181,8 +185,8 @@ class TrainingSettings(Settings):
                 raise refused(
                     "milestones",
                     step,
-                    f"steps before the last ({self.steps}) at which the development loss is measured, every "
-                    f"{self.evaluation_interval_steps}",
+                    f"steps before the last step ({self.steps}) at which the development loss is measured (every "
+                    f"{self.evaluation_interval_steps} steps)",
                 )
         self._check_batches(translates)
         rows = self.objective.rows_of_sequence
@@ -197,7 +201,7 @@ class TrainingSettings(Settings):
 
     @property
     def learns_from_teachers(self) -> bool:
-        """True if steps depend on the predictions of teachers."""
+        """True if the predictions of teachers affect the training."""
         return self.distillation is not None and self.distillation.weight > 0 and self.steps != 0
 
     @property
@@ -233,7 +237,9 @@ class TrainingSettings(Settings):
         return max(1, round(budget.words * TOKENS_PER_WORD / tokens_per_step))
 
     def _check_budget(self) -> None:
-        """Refuse combinations of steps and budget, and word milestones that do not fit the budget."""
+        """Refuse combinations of steps and budget that exclude each other, and word milestones that do not fit the
+        budget.
+        """
         if self.steps is ABSENT and self.budget is None:
             raise RefusedError("steps", "the key is missing; expected `steps` or a `budget`")
         key = "steps" if self.budget is None else "budget"
@@ -253,10 +259,14 @@ class TrainingSettings(Settings):
                 round(self.batch_size * self.initial_batch_fraction), self.sequence_length
             )
             if most < least:
-                raise refused("budget.words_seen", most, f"at least {least:,} words, one for each sequence of a step")
+                raise refused(
+                    "budget.words_seen", most, f"at least {least:,} words, one word for each sequence of a step"
+                )
             first = BABYLM_MARKS[0]
             if self.checkpoints_at == "babylm" and most < first:
-                expected = f"numbers of words up to the budget of {most:,} words: the first of babylm is {first:,}"
+                expected = (
+                    f"numbers of words up to the budget of {most:,} words: the first number of babylm is {first:,}"
+                )
                 raise refused("checkpoints_at", self.checkpoints_at, expected)
         if most is not None and self.checkpoints_at != "babylm":
             for words in self.checkpoints_at:
@@ -309,7 +319,9 @@ class TrainingSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingSettings(TrainingSettings):
-    """Pretraining of an experiment's models. A run lists only the keys that differ from the experiment's."""
+    """Pretraining of an experiment's models. A run lists only the keys whose values differ from the experiment's
+    values.
+    """
 
     initialise_from: InitialModelChoice | None = None
     """Model from which training starts: a run of this or another experiment, or a folder with a manifest (`path`). null
@@ -346,7 +358,7 @@ class PretrainSettings(TrainingSettings):
     """
 
     batch_size: Count = 1
-    """Set for every run with at least one step."""
+    """Number of sequences per step over all devices; set for every run with at least one step."""
     model: dict[str, Any]
     """Keys of the model's configuration, except the vocabulary size, which comes from the token shards."""
     seed: Natural

@@ -3,10 +3,10 @@
 On a CUDA device, memory is torch's allocated memory. On a CPU, memory is the resident memory of the process, including
 libraries and data. Only this process is measured.
 
-By default the C library returns the memory of a freed large tensor to the kernel, so that every step uses 100,000 new
-pages, which the kernel fills with zeros: a seventh of a step's time in bf16. With glibc, this module makes the process
-keep freed memory for the next step. Because small objects and batches of different sizes fragment this memory, all of
-it is occasionally returned to the kernel.
+By default the C library returns the memory of a freed large tensor to the kernel, so every step uses 100,000 new pages.
+The kernel fills these pages with zeros, which takes a seventh of a step's time in bf16. With glibc, this module makes
+the process keep freed memory for the next step. Because small objects and batches of different sizes fragment this
+memory, all freed memory is occasionally returned to the kernel.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ class Memory(NamedTuple):
 
     current: float
     peak: float
-    """Peak since the start of the process."""
+    """Peak memory since the start of the process."""
 
 
 def memory_mib(device: "torch.device") -> Memory:
@@ -114,8 +114,8 @@ class Speedometer:
 
 
 _MMAP_MAX, _TRIM_THRESHOLD, _TOP_PAD = -4, -1, -2
-# Freed memory is returned if the process has grown by this factor since its first steps, but only at this interval of
-# steps, because the next step then takes half as much time again (3 % in total, measured).
+# Freed memory is returned if the process has grown by this factor since its first steps, but at most once in this
+# interval of steps, because the step after a return takes 1.5 times as long (3 % of the total time, measured).
 GROWTH, FIRST_STEPS, INTERVAL_STEPS = 1.5, 5, 20
 
 
@@ -151,8 +151,8 @@ _TERA = 1e12
 # V100 and L40S Tensor Core GPUs; AMD Instinct MI250X data sheet, halved, because torch sees each of its two dies as a
 # device (fp32 by matrix cores). The patterns match the drivers' device names, and the first match counts.
 _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
-    # A MIG partition has only a part of the GPU's speed, and its name does not determine its clock, so its peak is
-    # unknown.
+    # A MIG partition has only a part of the GPU's speed, and the partition's name does not determine its clock rate, so
+    # its peak speed is unknown.
     (r"\bMIG\b", {}),
     (r"\b(H200|H100) NVL\b", {"bf16": 835.5, "fp16": 835.5, "tf32": 417.5, "fp32": 60.0}),
     (r"\bH100 PCIe\b", {"bf16": 756.0, "fp16": 756.0, "tf32": 378.0, "fp32": 51.0}),

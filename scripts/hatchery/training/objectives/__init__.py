@@ -10,7 +10,7 @@ from hatchery.training.objective import Objective, ObjectiveKeys
 from hatchery.typed import build
 
 DEFAULT_TASK = "masked"
-"""Task of settings without `task`."""
+"""Task of an objective whose settings have no key `task`."""
 OBJECTIVES: dict[str, tuple[type[ObjectiveKeys], type[Objective]]] = {
     name: import_module(f"{__name__}.{name}").OBJECTIVE
     for name in sorted(names_in_folder(__file__), key=lambda name: (name != DEFAULT_TASK, name))

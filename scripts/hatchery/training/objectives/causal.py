@@ -57,9 +57,10 @@ class CausalObjective(Objective):
     settings: CausalSettings
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "PaddedExamples":
-        """Return examples without randomness in which every token of a split is predicted once.
+        """Return the examples of a split; every token is predicted once in each epoch.
 
-        With `segments: blocks`, randomly drawn pieces fill the training sequences.
+        With `segments: blocks`, randomly drawn pieces of documents also fill the training sequences, so that some
+        tokens are predicted several times.
         """
         from hatchery.objectives.examples import SEGMENTS, NextTokenExamples
         from hatchery.objectives.padded_examples import Padding
@@ -87,12 +88,14 @@ class CausalObjective(Objective):
         targets = (document.ids for document in shards if len(document.ids))
         counts = next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
         if self.settings.segments == "blocks":
-            # Sequences of `segments: blocks` have no end token.
+            # Sequences of `segments: blocks` have no end token, so the end token is never a target.
             counts[special.sep] = 0
         return counts
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Return the causal objective with the default settings, because a causal model has no masks."""
+        """Return a causal objective with default settings, except `segments: blocks`; a causal model has no masks, so
+        `common` is not used.
+        """
         return CausalObjective(CausalSettings(segments="blocks" if self.settings.segments == "blocks" else "packed"))
 
 

@@ -1,14 +1,14 @@
 """The hybrid objective: masked next-token prediction and causal language modelling in one run.
 
 Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A hidden token is predicted at the position before
-it, so masked and causal sequences use the same head; they differ in the attention mask and in hidden tokens. Masked
-sequences and causal sequences each pass through the whole training text, independently of each other. A fixed share of
-each batch consists of causal sequences. By default, the loss is the mean causal loss times this share plus the mean
-masked loss times the remaining share.
+it, so masked and causal sequences use the same head; masked and causal sequences differ in the attention mask and in
+hidden tokens. Masked sequences and causal sequences each pass through the whole training text, independently of each
+other. A fixed share of each batch consists of causal sequences. By default, the loss is the mean causal loss times this
+share plus the mean masked loss times the remaining share.
 
-Hatchery's own choices: documents are framed by `[CLS]` and `[SEP]`, as in all packed sequences; means are over the
-global batch, so they do not depend on the number of processes. `segments: blocks` with `kind: short_span` packs and
-masks text as in the authors' code (`objectives.blocks`).
+Hatchery's own choices: documents are framed by `[CLS]` and `[SEP]`, as in all packed sequences; mean losses are
+computed over the global batch, so the loss does not depend on the number of processes. `segments: blocks` with `kind:
+short_span` packs and masks text as in the authors' code (`objectives.blocks`).
 """
 
 from dataclasses import dataclass, fields
@@ -67,7 +67,12 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
         expected = "false with task hybrid, because no token precedes [CLS]"
         require(not self.special_tokens_maskable, "special_tokens_maskable", True, expected)
         weighed = self.causal_weight is None or not self.one_kind
-        require(weighed, "causal_weight", self.causal_weight, "null with causal_share 0 or 1, which has one loss")
+        require(
+            weighed,
+            "causal_weight",
+            self.causal_weight,
+            "null with causal_share 0 or 1, because there is only one loss",
+        )
 
     @property
     def asked_as(self) -> str:
@@ -77,7 +82,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """Trained uses; only one use if all sequences are masked or all are causal."""
+        """Uses for which the model was trained: only one use if all sequences are of one kind."""
         if not self.one_kind:
             return self.kinds
         return ("causal",) if self.causal_share else ("masked",)
@@ -110,7 +115,9 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
 
 class HybridObjective(Objective):
-    """Predict hidden tokens at the previous position, and next tokens."""
+    """The objective of hybrid training: hidden tokens are predicted at the previous position, and causal sequences
+    predict next tokens.
+    """
 
     columns: Columns = (("loss", "masked_accuracy"), ("next_token_loss", "next_token_accuracy"))
     settings: HybridSettings
@@ -123,8 +130,8 @@ class HybridObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
         """Return the masked and the causal sequences of a split, in this order.
 
-        Held-out text uses only the first half. If the objective has only causal sequences, the first half is also
-        causal.
+        Held-out text uses only the first half of this list. If the objective has only causal sequences, the first half
+        also contains causal sequences.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule
@@ -140,7 +147,7 @@ class HybridObjective(Objective):
         return TwoKinds(Shifted(self._hidden().examples(shards, sequence_length)), following, one_kind)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the term of masked tokens and the term of next tokens; only one if all sequences are of one kind."""
+        """Return the term of masked tokens and the term of next tokens; only one term if sequences are of one kind."""
         import torch.nn.functional as F
 
         kinds = self._kinds(output, batch)

@@ -25,17 +25,19 @@ if TYPE_CHECKING:
     from hatchery.tokenization.token_shards import TokenShards
 
 BOUND = "bound of masked diffusion"
-"""Name, for readers, of the held-out loss of models that are trained by masked diffusion."""
+"""Name, in tables and figures, of the held-out loss of models that are trained by masked diffusion."""
 
 
 @dataclass(frozen=True)
 class MaskedSettings(MaskingSettings, ObjectiveKeys):
-    """Masked language modelling: examples made from the text, hidden tokens and labels."""
+    """Settings of masked language modelling: how examples are made from the text, which tokens are hidden, and which
+    labels are predicted.
+    """
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked",)
     perplexity_per: ClassVar[str] = "per masked token"
     asked_for: ClassVar[str] = (
-        "Masks are fixed; common masks are the same for every model with the same tokenizer. Accuracy in percent of "
+        "Masks are fixed; common masks are the same for every model with the same tokenizer. Accuracy is in percent of "
         "masked tokens."
     )
 
@@ -47,14 +49,15 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     """Put two texts into a sequence, and train a head that predicts whether the texts belong together. none puts one
     text into a sequence."""
     padding_in_loss: bool = False
-    """Predict padding tokens, too, as the reduced-vocabulary study does by mistake."""
+    """Predict padding tokens in addition to hidden tokens, as the reduced-vocabulary study does by mistake."""
     padding_attended: bool = False
     """Attend to padding tokens, as the reduced-vocabulary study does by mistake."""
     task: Literal["masked"] = "masked"
     """Objective: masked predicts hidden tokens."""
     rates: MaskRates | None = omitted_at_default(None)
-    """Distribution from which each sequence draws its share of hidden tokens, and weights of labels, instead of
-    mask_probability. Masked diffusion is {weights: diffusion}. null uses mask_probability."""
+    """Distribution from which each sequence draws its share of hidden tokens, and weights of the labels. This setting
+    replaces mask_probability. Masked diffusion is {weights: diffusion}. null uses mask_probability.
+    """
     preference: TokenPreference | None = omitted_at_default(None)
     """Preference for hiding certain subwords in training; null hides all subwords with equal probability."""
     labelled_share: ShareAboveZero = omitted_at_default(1.0)
@@ -117,15 +120,16 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def hidden_share(self) -> str:
-        """Share of masked tokens, as text for readers."""
+        """Share of masked tokens, as text for tables and figures."""
         if self.rates is None:
             return super().hidden_share
         bound = f", {BOUND}" if self.is_bound else f", {self.rates.weights} weights"
         return f"{100 * self.rates.lowest:g} to {100 * self.rates.highest:g} %{bound},"
 
     def mask_rate(self, progress: float) -> float:
-        """Return the share of masked tokens at `progress`, the share (0 to 1) of finished steps; with `rates`, the mean
-        share."""
+        """Return the share of masked tokens at `progress`, the share (0 to 1) of finished steps; if `rates` is set,
+        return the mean share.
+        """
         return super().mask_rate(progress) if self.rates is None else self.rates.mean
 
     def labelled_share_at(self, mask_rate: float | None) -> float:
@@ -169,11 +173,11 @@ class MaskedObjective(Objective):
         rule: MaskingRule = masking_rule(
             replace(settings, rates=None), sequence_length, shards.vocabulary_size, special
         )
-        # In held-out text, the masks do not depend on the model.
+        # Preferences apply only to training text, so that the masks of held-out text do not depend on the model.
         trains = shards.split == TRAINING_SPLIT
         preference = settings.preference if trains else None
         if preference is not None:
-            assert isinstance(rule, SubwordMasking), "settings refuse a preference of other kinds"
+            assert isinstance(rule, SubwordMasking), "the settings refuse a preference without subword masking"
             known = None if preference.adapts else maskable_tokens(shards)
             equal = np.ones(shards.vocabulary_size)
             values = equal if known is None else frequency_preferences(known, preference.power)

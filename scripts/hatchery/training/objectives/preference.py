@@ -69,11 +69,11 @@ class PreferenceSettings(ObjectiveKeys):
     def __post_init__(self) -> None:
         for key in ("beta", "gamma") if self.loss == "simper" else ():
             if getattr(self, key) != getattr(type(self), key):
-                raise conflict(key, getattr(self, key), "`loss: simper`", "this loss has no such number")
+                raise conflict(key, getattr(self, key), "`loss: simper`", "this loss has no such hyperparameter")
 
     @property
     def kinds(self) -> tuple[ModelKind, ...]:  # type: ignore[override]
-        """Uses of a finished model: those of the initial model."""
+        """Uses of a finished model; these are the uses of the initial model."""
         return ("causal",) if self.initial_task == "causal" else ("masked", "causal")
 
     @property
@@ -136,7 +136,8 @@ class PreferenceObjective(Objective):
 
         rows, length = batch["labels"].shape
         log_probabilities = -F.cross_entropy(output.logits, output.targets, reduction="none")
-        # A table and not an addition by index, whose order on a GPU would be random.
+        # The log-probabilities are written to a table and then summed, because an addition by index would have a random
+        # order on a GPU.
         table = log_probabilities.new_zeros(rows * length).index_put((output.positions,), log_probabilities)
         sums = table.view(rows, length).sum(dim=1)
         means = sums / (batch["labels"] != UNLABELLED).sum(dim=1)
