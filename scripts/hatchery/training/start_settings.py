@@ -42,8 +42,9 @@ class InitialModelSettings(Settings):
     """weights: start at step 0 with a new optimiser and a complete schedule. training: continue the training of the
     initial model with its optimiser, its position in the data and its step number."""
     step: Count | None = None
-    """Number of a step in the initial model's `milestones`, whose weights are used; null uses the finished model. With
-    `steps: 0`, the run's model has these weights unchanged."""
+    """Number of a step in the initial model's `milestones`: training starts from the weights of this milestone. null
+    uses the finished model. With `steps: 0`, the run's model has these weights unchanged.
+    """
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class ModelChoice(Settings):
     experiment: str | None = None
     """Name of the run's experiment; null means this experiment."""
     seed: Natural | None = None
-    """Pretraining seed of the named run. null uses its only seed or, if it has several seeds, the seed of this run."""
+    """Pretraining seed of the named run. null uses the only seed of the named run or, if the named run has several
+    seeds, the seed of this run.
+    """
     path: NotEmpty = ABSENT
     """Folder that scripts/import_checkpoint.py or a pretraining has written, or the name of a `data` entry with such a
     folder as its path."""
@@ -92,15 +95,17 @@ class BudgetSettings(OneOfKeys):
     """Number of words that the model reads, such as 100M or 100000000, counted by the `word_count` of the corpus.
     Repetitions count, and so do the words that the initial model has read."""
     epochs: Positive | None = None
-    """Additional limit: maximum number of passes over the text, by number of words; null sets no limit."""
+    """Additional limit: maximum number of passes over the text, computed from the number of words; null sets no limit.
+    """
     corpus_words: WordCount | None = None
     """Maximum number of words in the corpus; a larger corpus is refused. null accepts any size."""
     corpus_bytes: Count | None = None
     """Maximum size of the corpus in bytes of UTF-8; a larger corpus is refused. null accepts any size."""
     minutes: Positive = ABSENT
     """Duration of the training in minutes, without evaluation. The number of steps is calculated from the duration of
-    some trial steps, so all results depend on the machine and its load; the manifest records the number as
-    `planned_steps`."""
+    some trial steps, so all results depend on the machine and its load; the manifest records the number of steps as
+    `planned_steps`.
+    """
 
     @property
     def words(self) -> int | None:
@@ -111,8 +116,9 @@ class BudgetSettings(OneOfKeys):
 @dataclass(frozen=True)
 class WeightAverageSettings(Settings):
     """Average of the weights. The default is an exponential average that starts with the initial weights and is updated
-    after every step. `{weights: equal, from_fraction: 0.8}` is stochastic weight averaging; with `every_steps`, the
-    average is taken over late checkpoints."""
+    after every step. `{weights: equal, from_fraction: 0.8}` is stochastic weight averaging; with `every_steps`, only
+    the weights at this interval of steps are averaged.
+    """
 
     decay: ShareBelowOne = 0.999
     """Weight of the previous average in an update of the exponential average; the weight of the current weights is 1
@@ -138,16 +144,18 @@ class WeightAverageSettings(Settings):
 
 @dataclass(frozen=True)
 class CurriculumSettings(Settings):
-    """Curriculum: the order of the sequences in an epoch, by difficulty or equal in all epochs."""
+    """Curriculum: the sequences of an epoch are ordered by difficulty, or all epochs have the same random order."""
 
     by: Literal["length", "rarity", "first_epoch", "loss", "words", "column"]
-    """Measure of difficulty. length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens by their
-    frequency. loss: mean loss of the finished model `model`. words: mean value of the words in the table `words`, such
-    as their age of acquisition. column: mean value of the sequence's documents in the column `column` of your table.
-    first_epoch: no measure; all epochs have the random order of the first epoch."""
+    """Measure of difficulty. length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens,
+    computed from token frequencies. loss: mean loss of the finished model `model`. words: mean value of the words in
+    the table `words`, such as the age of acquisition. column: mean value of the sequence's documents in the column
+    `column` of your table. first_epoch: no measure; all epochs have the random order of the first epoch.
+    """
     first: Literal["easy", "hard"] = "easy"
-    """Sequences at the beginning of an epoch. easy: short sentences or frequent tokens. hard: the most difficult
-    sequences."""
+    """Sequences at the beginning of an epoch. easy: the sequences with the lowest difficulty, such as short sentences
+    or frequent tokens. hard: the sequences with the highest difficulty.
+    """
     epochs: Count | None = None
     """Number of ordered epochs at the start; later epochs are shuffled. null orders all epochs."""
     spread: NonNegative = 0.1
@@ -172,7 +180,7 @@ class CurriculumSettings(Settings):
 
 @dataclass(frozen=True)
 class CurriculumChoice(CurriculumSettings):
-    """Curriculum: the order of the sequences in an epoch, by difficulty or equal in all epochs."""
+    """Curriculum: the sequences of an epoch are ordered by difficulty, or all epochs have the same random order."""
 
     model: ModelChoice | None = None
     """With by: loss: finished model with the tokenizer and the objective of the run."""
@@ -194,7 +202,8 @@ class OutputBiasSettings(Settings):
 
     kind: Literal["zero", "unigram", "none"] = "zero"
     """Initial bias. zero: zeros. unigram: logarithm of the label frequencies. none: a layer without bias. The initial
-    matrix is the same for all three."""
+    matrix is the same for all three kinds.
+    """
     smoothing: NonNegative = 1.0
     """Number added to the count of every token type."""
     label_smoothing: Share = 0.0
@@ -204,20 +213,26 @@ class OutputBiasSettings(Settings):
     """Source of the frequencies. labels: the labels of the run's own examples. corpus: all possible labels in the run's
     corpus. larger_corpus: the tokens of another, larger corpus."""
     larger_corpus: CorpusName = ABSENT
-    """Larger corpus for `counts: larger_corpus`, encoded with the run's tokenizer. An end token is counted for each of
-    its sentences, as for targets."""
+    """Larger corpus for `counts: larger_corpus`, encoded with the run's tokenizer. An end token is counted for each
+    sentence of the larger corpus, as for targets.
+    """
     # With 128 tokens per sequence, 100,000 examples have about 2 million labels, which are counted within a minute. If
     # a token is the label 100 times, its frequency has a standard error of 10 %.
     counted_examples: Count | None = 100_000
     """Maximum number of examples whose labels are counted; null uses all examples."""
     centred: bool = False
-    """Subtract the mean from the log frequencies; the predictions are the same, with a smaller norm of the bias."""
+    """Subtract the mean from the log frequencies. The predictions stay the same, and the norm of the bias becomes
+    smaller.
+    """
     weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"
-    """Initial output matrix, for untied embeddings only. own keeps the model's usual initialisation. unit draws from
-    N(0, 1/d), and a number s from s * N(0, 1/d). unit_uniform draws from a uniform distribution with the variance of
-    unit (Appendix A). frobenius is the paper's literal rule."""
+    """Initial output matrix [V, d], for untied embeddings only. own keeps the model's usual initialisation. unit draws
+    from N(0, 1/d); a number s multiplies this matrix by s. unit_uniform draws from a uniform distribution with the
+    variance of unit (Appendix A). centred gives the matrix the norm of the bias minus its mean; frobenius gives the
+    matrix the norm of the bias, as in the paper's literal rule.
+    """
     report: bool = False
-    """Report the output layer at the first step for kind zero and none, too, which requires counting labels."""
+    """Also report the output layer at the first step if the kind is zero or none; this report requires counting labels.
+    """
 
     def __post_init__(self) -> None:
         if self.smoothing + self.label_smoothing <= 0:
@@ -239,6 +254,6 @@ class OutputBiasSettings(Settings):
             raise refused(
                 "weight_scale",
                 self.weight_scale,
-                f"own, unit or a number, because {self.weight_scale} is the norm of a unigram bias, and the kind is "
+                f"own, unit or a number, because {self.weight_scale} needs a unigram bias, and the kind is "
                 f"{self.kind!r}",
             )

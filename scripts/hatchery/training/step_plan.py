@@ -56,10 +56,10 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Work:
-    """The amount of computation in some steps with one sequence length."""
+    """The amount of computation in a series of steps with one sequence length."""
 
     sequence_length: int
-    # Approximate number of sequences, as if all were full.
+    # Approximate number of sequences, as if all sequences were full.
     sequences: float
     # Mean share of positions with a label.
     labelled_share: float
@@ -134,8 +134,9 @@ class StepPlan:
         return learning_rate(self.settings.optimizer.learning_rate, self.settings.schedule, number, self.steps)
 
     def work(self, first: int = 0, end: int | None = None) -> list[Work]:
-        """Return the work of the steps from `first` to `end - 1` (None: to the last step), one entry for each
-        stretch."""
+        """Return the amount of computation in the steps from `first` to `end - 1` (None: to the last step), one entry
+        for each stretch.
+        """
         works = []
         for stretch in self.stretches:
             start, stop = max(first, stretch.first_step), min(self.steps if end is None else end, stretch.last_step)
@@ -148,7 +149,9 @@ class StepPlan:
         return works
 
     def sequences(self, first: int = 0, end: int | None = None) -> float:
-        """Return the approximate number of sequences, as if all were full, in the steps from `first` to `end - 1`."""
+        """Return the approximate number of sequences in the steps from `first` to `end - 1`, as if all sequences were
+        full.
+        """
         return plain_sum(work.sequences for work in self.work(first, end))
 
     def tokens(self, first: int = 0, end: int | None = None) -> int:

@@ -1,8 +1,8 @@
 """The number of steps for a budget of minutes, from the duration of trial steps before the training.
 
-Schedules depend on the number of steps, so it must be known before training. A short training with the same settings is
-timed and discarded. The number of steps is stored in the run folder, so a killed run keeps this number, even on another
-machine.
+Schedules depend on the number of steps, so this number must be known before training. A short training with the same
+settings is timed and discarded. The number of steps is stored in the run folder, so a killed run keeps this number,
+even on another machine.
 """
 
 import copy
@@ -23,8 +23,9 @@ from hatchery.training.topology import Topology
 from hatchery.training.word_budget import Spending
 
 TRIAL_STEPS, WARM_STEPS = 24, 4
-"""Number of trial steps, and number of first trial steps that are not timed because they are slow. Sequence lengths and
-batch sizes change within the trial as in the training."""
+"""Number of trial steps, and number of first trial steps that are not timed, because the first steps are slow. Sequence
+lengths and batch sizes change within the trial as in the training.
+"""
 
 
 def timed_budget(
@@ -56,7 +57,7 @@ def _seconds_per_step(
     with tempfile.TemporaryDirectory(prefix="hatchery-timed-") as folder:
         place = Path(folder)
         trial_output = place / "output"
-        # The trial trains a copy of the caller's module, because it changes the weights.
+        # The trial trains a copy of the caller's module, because training changes the weights.
         trial_of = Given(copy.deepcopy(given.model))
         store = rendezvous(topology)
         trained = train_run(trial, every_step, inputs, topology, store, place, trial_output, name, given=trial_of)

@@ -1,9 +1,9 @@
 """Difficulties of subwords during training, which determine the subwords that masking prefers (AMLM).
 
 Source: Edman & Fraser 2025, arXiv:2510.20475: every 200 batches, a subword's difficulty becomes a weighted mean of its
-previous and its recent value. Details that the paper does not specify (inferred): the recent value is the share of
-wrong predictions, with one correct and one wrong prediction added, or the mean loss; a subword without a label since
-the last update keeps its value.
+previous difficulty and its recent difficulty. Details that the paper does not specify (inferred): the recent difficulty
+is the share of wrong predictions, with one correct and one wrong prediction added, or the mean loss; a subword without
+a label since the last update keeps its difficulty.
 
 Losses are summed as integers, in millionths of a nat, so that the sums depend neither on the order of additions on a
 GPU nor on the number of processes. A checkpoint contains difficulties and sums, so a resumed run is bitwise equal.
@@ -26,11 +26,13 @@ from hatchery.training.watchers import Watcher
 VALUES, SUMS = "token_difficulty::values", "token_difficulty::sums"
 UNITS_PER_NAT = 1_000_000
 LEAST = 0.01
-"""Minimum difficulty of a subword; so that every subword can still be masked."""
+"""Minimum difficulty of a subword, so that every subword can still be masked."""
 
 
 class TokenDifficulty(Watcher):
-    """Difficulties of all subwords: training predictions update them, and masking uses them."""
+    """Difficulties of all subwords. Predictions during training update the difficulties, and masking uses the
+    difficulties.
+    """
 
     def __init__(self, settings: TokenPreference, vocabulary_size: int) -> None:
         self.settings = settings

@@ -17,7 +17,7 @@ from torch import Tensor
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import moved
 
-# Range of ports: below Linux's ephemeral ports, which outgoing connections use.
+# Range of ports for the connections between processes, below Linux's ephemeral ports, which outgoing connections use.
 FIRST_PORT, PORTS = 20_000, 10_000
 
 

@@ -84,13 +84,13 @@ def train_and_export(
         wanted = settings.output_bias.counts
         raise ConfigError(
             f"counts: got {inputs.counts} with pretrain.output_bias.counts {wanted}, expected token shards if and "
-            "only if it is larger_corpus"
+            "only if this setting is larger_corpus"
         )
     _check_inputs(inputs)
     check_ensembles(settings.ensemble, inputs)
     check_initial_model(settings, inputs.initial, inputs.tokenizer)
     if inputs.initial is not None:
-        # This check precedes the creation of the run folder.
+        # This check precedes the creation of the run folder, so that a mismatch leaves no folder.
         shards = objective_of(settings.objective).open(inputs.tokens, TRAINING_SPLIT)
         config = run_config(settings, shards.vocabulary_size, shards.special)
         check_initial_config(config, settings.objective.causal, inputs.initial)
@@ -150,7 +150,8 @@ def _pretrain_in_folder(
             )
             lease.verify()
             _export(run, planned, trained, inputs, output.parent, spending)
-            # Inputs are verified here, before the manifest is written; the stage runner verifies them only afterwards.
+            # Inputs are verified here, before the manifest is written, because the stage runner verifies inputs only
+            # after the manifest is written.
             verify_inputs(inputs.by_name.values())
         remove_run_folder(folder)
 

@@ -22,7 +22,7 @@ class Watcher:
         """Load this watcher's state from a checkpoint, before `begin`; not called at the start of a new run.
 
         `tensors` are the checkpoint's `extra` tensors, which may lack the tensors of this watcher. `rows` are the
-        metrics of this run's earlier steps, without steps of a run that it continues.
+        metrics of this run's earlier steps, without the steps of a run that this run continues.
         """
 
     def begin(self, model: nn.Module) -> None:
@@ -33,7 +33,7 @@ class Watcher:
         return batch
 
     def after_step(self, model: nn.Module) -> None:
-        """Called after each step, even if fp16 skipped the update."""
+        """Update this watcher after a step; called after each step, even if fp16 skipped the update of the weights."""
 
     @contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:

@@ -2,9 +2,9 @@
 
 Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"). This average
 starts as a copy of the initial weights and is updated after every step, without bias correction; buffers are not
-averaged. Equal weights from a given step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407)
-without its cyclic learning rates; with an interval of steps, late checkpoints are averaged. An average that begins late
-starts as a copy of the weights at its first step.
+averaged. Equal weights from a given step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407),
+but without the cyclic learning rates of that paper. If the settings contain an interval of steps, only the weights at
+this interval are averaged. An average that begins late starts as a copy of the weights at its first step.
 """
 
 import math
@@ -23,8 +23,9 @@ from hatchery.training.watchers import Watcher
 # Prefix of the averaged weights' names among the checkpoint's `extra` tensors.
 AVERAGE = "weight_average::"
 COUNTS = "counts_of_weight_average"
-"""Name of a checkpoint's tensor [number of finished steps, number of averaged weights], unless every step is
-averaged."""
+"""Name of a checkpoint's tensor [number of finished steps, number of averaged weights]. The checkpoint lacks this
+tensor if every step is averaged.
+"""
 
 
 class WeightAverage(Watcher):
@@ -55,7 +56,7 @@ class WeightAverage(Watcher):
     def after_step(self, model: nn.Module) -> None:
         """Set the average to kept * average + (1 - kept) * weights.
 
-        kept is `decay` for an exponential average, and (n - 1) / n for the n-th of equally weighted weights.
+        kept is `decay` for an exponential average. For equal weights, kept is (n - 1) / n at the n-th update.
         """
         self._done += 1
         kept = self.settings.decay
@@ -83,7 +84,7 @@ class WeightAverage(Watcher):
             self._exchange(model)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averaged weights by name and, unless every step is averaged, the counts."""
+        """Return the averaged weights by name and, unless every step is averaged, the tensor `COUNTS`."""
         averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
         if self.settings.averages_every_step:
             return averages
@@ -116,7 +117,7 @@ def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def load_evaluated_model(folder: Path, model: nn.Module) -> None:
     """Load into `model` the weights of a verified checkpoint for evaluation: the averaged weights, or else the weights.
 
-    Raises CheckpointError if names or shapes of the weights differ from the model's.
+    Raises CheckpointError if the names or shapes of the checkpoint's weights differ from those of the model's weights.
     """
     load_model(folder, model)
     parameters = dict(model.named_parameters())

@@ -26,7 +26,9 @@ from hatchery.training.start_settings import NEARLY, BudgetSettings
 from hatchery.training.step_plan import StepPlan
 
 BUDGET_FILE = "budget.json"
-"""File in the run folder, which the run's other processes and later attempts read."""
+"""File in the run folder with the number of steps and the word milestones, for the run's other processes and for later
+attempts.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,9 @@ class Mark:
     """A word milestone: the step after which a run has seen a number of words."""
 
     step: int
-    """Smallest number of finished steps that reaches the words; for a milestone that equals the budget, the last
-    step."""
+    """Smallest number of finished steps after which the run has seen the milestone's number of words; for a milestone
+    that equals the budget, the last step.
+    """
     words: int
     """Number of words seen after this step, including the words of the initial model."""
 
@@ -57,7 +60,7 @@ class Spending:
 
 
 class ShownWords:
-    """Counts the words of sequences of one length, each sequence when it is first needed."""
+    """Counts the words of sequences of one length. A sequence is counted when its number of words is first needed."""
 
     def __init__(self, examples: Examples, seed: int, kinds: int) -> None:
         """`kinds` is the number of kinds of sequences; the indices of causal sequences follow the indices of masked
@@ -95,7 +98,7 @@ def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None =
     most = min(budget.words_seen, int(budget.epochs * text_words))
     if most < NEARLY * budget.words_seen:
         raise ConfigError(
-            f"pretrain.budget.words_seen: got {budget.words_seen:,}, expected about {most:,} at most: "
+            f"pretrain.budget.words_seen: got {budget.words_seen:,}, expected at most about {most:,}: "
             f"{budget.epochs:g} times the {text_words:,} words of the text"
         )
     return most
@@ -110,7 +113,7 @@ def spend(
     first_step: int = 0,
     measure: Measure | None = None,
 ) -> Spending:
-    """Return the largest number of steps that shows at most `most` words, and the word milestones.
+    """Return the largest number of steps in which the model sees at most `most` words, and the word milestones.
 
     `measure` is the difficulty measure of a curriculum (see `order_of`). `words_before` is the number of words seen
     before step `first_step`. Raises ConfigError if the first step exceeds the budget.
@@ -120,8 +123,8 @@ def spend(
     kinds = len(settings.objective.sequences_of_kinds(settings.batch_size))
     shown = cache(lambda length: ShownWords(examples(length), settings.seed, kinds))
     guess = max(first_step + 1, settings.planned().steps)
-    # Bisection over the number of steps. Because sequence lengths, batch sizes and data order depend on this number,
-    # the words of each plan are counted again.
+    # Search the number of steps by bisection. Because sequence lengths, batch sizes and data order depend on the number
+    # of steps, the words of each plan are counted again.
     while high == 0 or high - low > 1:
         plan = StepPlan(settings.with_steps(guess))
         order = order_of(objective, plan, settings.seed, examples, measure)
@@ -136,7 +139,7 @@ def spend(
     if low == first_step:
         raise ConfigError(
             f"pretrain.budget.words_seen: got {most:,}, but the first step alone reads more than the "
-            f"{most - words_before:,} words that are left of this number"
+            f"{most - words_before:,} words that are left of this budget"
         )
     marks = {}
     for words in settings.marks:

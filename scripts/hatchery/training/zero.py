@@ -3,7 +3,7 @@
 DeepSpeed concatenates the tensors of a parameter group and divides the result into one shard for each process. This
 module joins shards to complete tensors for checkpoints, and divides tensors into shards. So checkpoints do not depend
 on the sharding, and a run may continue with another number of processes or at another stage. All processes must call
-these functions.
+the functions of this module.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ COUNT, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
 def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str, object]:
     """Return DeepSpeed's configuration of sharding.
 
-    Above stage 0, DeepSpeed clips gradients, because only DeepSpeed knows their global norm.
+    Above stage 0, DeepSpeed clips gradients, because only DeepSpeed knows the global norm of the sharded gradients.
     """
     if stage == 0:
         return {"zero_optimization": {"stage": 0}, "gradient_clipping": 0.0}
@@ -36,8 +36,9 @@ def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str,
 
 
 class Shards:
-    """The sharded state of an optimiser. It must be empty when DeepSpeed wraps the optimiser; `fill` then loads a
-    state."""
+    """The sharded state of an optimiser. The optimiser must have no state when DeepSpeed wraps the optimiser; `fill`
+    then loads a state.
+    """
 
     def __init__(self, stage: int, model: nn.Module, optimizer: torch.optim.Optimizer, zero: Any) -> None:
         self.stage, self.optimizer, self._zero = stage, optimizer, zero

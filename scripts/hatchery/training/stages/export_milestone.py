@@ -1,7 +1,7 @@
 """The stage `export_milestone`, which writes a manifest for an intermediate checkpoint.
 
-With this manifest, evaluations can read the checkpoint as a model. Its files are already in the folder of the finished
-model, so nothing is copied or computed.
+With this manifest, evaluations can read the checkpoint as a model. The checkpoint's files are already in the folder of
+the finished model, so nothing is copied or computed.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,8 @@ def export_milestone(
     initial_model: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Write the manifest: settings and inputs of the pretraining, its steps and, for a word milestone, the words seen.
+    """Write the manifest: settings and inputs of the pretraining, the number of steps and, for a word milestone, the
+    number of words seen.
 
     Raises ManifestError if the pretraining ended before this milestone.
     """

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 UNFINISHED = Path("results/checkpoints")
 """Folder of the run folders of unfinished runs."""
-# Keys that affect a model of 0 steps: the initial weights, and the training sequences whose labels are counted for the
-# output bias.
+# Settings that affect a model of 0 steps: the keys for the initial weights, and the keys for the training sequences
+# whose labels are counted for the output bias.
 UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", "initialise_from")
 
 
@@ -151,8 +151,8 @@ def pretrain(
 
     All inputs are manifests. `initial_model` replaces random initial weights. The output bias is counted in the token
     shards `counts`. The model learns from `teachers`, or is an ensemble of `members`. The loss of `order_model`, the
-    word list `order_words`, or the numbers of the documents of `order_corpus` determine the order of the text. Folders
-    of unfinished runs are in `checkpoints`. `name` is the run's name in progress lines and sinks.
+    word list `order_words`, or a numeric column of `order_corpus` determines the order of the text. The folder
+    `checkpoints` contains the folders of unfinished runs. `name` is the run's name in progress lines and sinks.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs
