@@ -76,7 +76,7 @@ class AskedModel:
 
     @property
     def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer, a Hatchery or an external one."""
+        """The model's tokenizer: a tokenizer of Hatchery or of `transformers`."""
         return self._model.tokenizer
 
     @property

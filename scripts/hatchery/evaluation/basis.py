@@ -20,7 +20,7 @@ ASKED, TOKENIZER, TEXT, WINDOW, SCORING, ITEMS, PRECISION, SELECTION, RULES = (
     *("asked", "tokenizer", "text", "window", "scoring", "items", "precision", "selection", "rules"),
 )
 _DIGITS = 12
-# Keys of an objective that do not change the predicted tokens of held-out text.
+# These keys of an objective do not change the predicted tokens of held-out text, so they are not part of the basis.
 _OF_TRAINING_ALONE = {
     *("task", "causal_share", "causal_weight", "z_loss", "unigram_penalty", "final_mask_probability"),
     *("preference", "labelled_share"),
@@ -94,6 +94,8 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
 
 
 def window_of(objective: "ObjectiveKeys", sequence_length: int) -> str:
-    """Return the number of tokens and the splitting method of a model's input sequences, in words."""
+    """Return in words the number of tokens of a model's input sequences, and the method that splits a text into
+    sequences.
+    """
     apart = "" if getattr(objective, "reset_attention", True) else ", behind other documents"
     return f"{sequence_length} tokens, {getattr(objective, 'segments', 'sentences')}{apart}"

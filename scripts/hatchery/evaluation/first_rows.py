@@ -28,7 +28,9 @@ MOST_ROWS = 500
 """Largest number of rows that are read from a large file that is not text, such as a Parquet file."""
 
 MOST_FILES = 20_000
-"""A folder with more files is skipped: listing the files would take longer than planning."""
+"""Largest number of files in a folder that is checked. A folder with more files is skipped, because listing these files
+would take longer than planning.
+"""
 
 
 class FirstLines(RawSource):

@@ -28,12 +28,13 @@ class Record:
         return sorted(self.values)
 
     def has(self, name: str) -> bool:
-        """Return whether the record has the field `name`; dots reach into nested objects."""
+        """Return whether the record has the field `name`; dots in `name` separate the names of nested objects."""
         return self._find(name) is not _MISSING
 
     def value(self, name: str) -> Any:
-        """Return the value of the field `name`; dots reach into nested objects. Raises EvaluationError for a missing
-        field."""
+        """Return the value of the field `name`; dots in `name` separate the names of nested objects. Raises
+        EvaluationError for a missing field.
+        """
         value = self.values.get(name, _MISSING)
         if value is _MISSING:
             value = self._find(name)

@@ -37,13 +37,15 @@ from hatchery.training.own_model import OwnModel
 Named = Architecture | Literal["hybrid"]
 """Architectures that a caller may pass; only a module that the caller wrote may be hybrid."""
 WRITTEN = ("masked", "causal", "hybrid")
-"""Architectures of modules that a user wrote, by the task of `hatchery.train`."""
+"""Architectures of modules that a user wrote; the names are those of the tasks of `hatchery.train`."""
 HYBRID = {"AutoModelForMaskedLM", "AutoModelForCausalLM"}
-"""Class names of an exported hybrid model: the first for its use as a masked model, the second for its use as a causal
-model.
+"""Class names in the configuration of an exported hybrid model: one class for its use as a masked model, and one class
+for its use as a causal model.
 """
 MOST_LISTED = 30
-"""Largest number of names that a message lists; an experiment may have 28 or more word milestones."""
+"""Largest number of names that a message lists completely. The number is above 28, because an experiment may have 28 or
+more word milestones.
+"""
 TOKENIZER_FILE = "tokenizer.json"
 HUB_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 """Patterns of the files that are downloaded from the hub for a model; OTHER_WEIGHTS are downloaded only if the model
@@ -240,7 +242,7 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
         return _ours(module, tokenizer, where)
     if not hasattr(module, "get_output_embeddings"):
         return _written_by_user(module, tokenizer, architecture)
-    # Copy the settings, because the next line changes them, and the caller's tokenizer must stay unchanged.
+    # Copy the tokenizer, because the next line changes its settings, and the caller's tokenizer must stay unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
@@ -288,7 +290,7 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
         raise ConfigError(
             f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}"
         )
-    # Copy the settings, because the next line changes them, and the caller's tokenizer must stay unchanged.
+    # Copy the tokenizer, because the next line changes its settings, and the caller's tokenizer must stay unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{name}: tokenizer")
     settings = BaselineSettings(

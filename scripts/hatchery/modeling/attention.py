@@ -92,10 +92,10 @@ class AttentionInputs(NamedTuple):
     packing: Packing | None = None
     """Positions that the layers compute. If a packing is given, hidden states are [N, D] instead of [B, T, D]."""
     query_rows: Tensor | None = None
-    """int64 [B]: the flat position b * T + t of one query per sequence. A layer then returns only the states of these
+    """Flat position b * T + t of one query per sequence, int64 [B]. A layer then returns only the states of these
     queries, [B, D].
 
-    None computes all queries. Only for evaluation mode and without a packing.
+    If None, the layers compute all queries. Query rows require evaluation mode and cannot be combined with a packing.
     """
     cache: TokenCache | None = None
     """Keys and values of the layer's earlier tokens. If a cache is given, hidden states are those of the new tokens,
@@ -202,9 +202,9 @@ def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dro
     """Return whether torch's fused kernel supports the inputs and was measured to be faster than separate operations.
 
     On the CPU, the fused kernel supports neither dropout nor gradients of the position scores: torch would fall back to
-    operations slower than ours. In fp32 the kernel takes 0.4 to 1.0 of the time of separate operations, but in bf16 up
-    to 5 times as long. On a GPU, the kernel supports dropout and these gradients, and is the only implementation that
-    stores no T x T probabilities. No times were measured on a GPU.
+    operations slower than `attend_written_out`. In fp32 the kernel takes 0.4 to 1.0 times as long as separate
+    operations, but in bf16 it takes up to 5 times as long. On a GPU, the kernel supports dropout and these gradients,
+    and is the only implementation that stores no T x T probabilities. No times were measured on a GPU.
     """
     if query.device.type != "cpu":
         return True

@@ -34,7 +34,7 @@ class BlockSums:
         """Store the residual sum `summed` of block `block`, and return the weighted combination that the next block
         reads.
 
-        May be called again for the same block, as activation checkpointing does.
+        This method may be called again for the same block, as activation checkpointing does.
         """
         result: Tensor = _Combination.apply(
             self._weights[block], summed, self._embedded if block == 0 else None, self, block

@@ -148,12 +148,12 @@ class LayeredEncoder(Encoder):
         `input_ids` are token ids int64 [B, T], or word vectors (`word_vectors`). `attention_mask` is bool [B, T], True
         at tokens, or bool [B, T, T], True where a query may attend to a key. None: all positions are tokens. Every
         sequence needs at least one token. `causal` is a flag for all sequences, or bool [B] with a flag for each
-        sequence; None uses the attribute `causal`. Tokens of causal sequences attend to no later token, under any mask.
-        Padding is computed like tokens, as in the published code.
+        sequence; if None, the attribute `causal` decides. Tokens of causal sequences attend to no later token, under
+        any mask. Padding is computed like tokens, as in the published code.
 
-        A state is the residual stream after a layer; with layer weighting, it is the output of the layer. The weighting
-        "weighted_output" appends the combination of all states. If a list `probabilities` is given, each layer appends
-        its attention probabilities [B, H, T, T], which is slower.
+        A state is the residual stream after a layer; with layer weighting, a state is the output of a layer. The
+        weighting "weighted_output" appends the combination of all states. If a list `probabilities` is given, each
+        layer appends its attention probabilities [B, H, T, T], which is slower.
         """
         embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), causal)
         return self._run(embedded, inputs._replace(probabilities=probabilities))

@@ -31,8 +31,8 @@ def family_of(config: ModelConfig) -> Family:
 
 
 def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig:
-    """Return the configuration with the given `values`, an object of the class of their family (key `family`, by
-    default DEFAULT_FAMILY).
+    """Return the configuration with the given `values`. The key `family` (by default DEFAULT_FAMILY) selects the
+    family, whose configuration class is used.
 
     Raises ConfigError for an unknown or missing key or an invalid value, and ModelError for an unknown family. `where`
     is the prefix of keys in messages.
@@ -44,7 +44,9 @@ def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig
 
 
 def with_token_ids(values: Mapping[str, Any], special: SpecialTokens) -> dict[str, Any]:
-    """Return `values` with the ids of the special tokens that are configuration keys of the model's family."""
+    """Return `values` with additional keys: the ids of the special tokens that the configuration of the model's family
+    contains.
+    """
     family = FAMILIES.get(values.get("family", DEFAULT_FAMILY))
     roles = () if family is None else family.token_ids
     return {**values, **{f"{role}_token_id": special.ids[getattr(special, role)] for role in roles}}

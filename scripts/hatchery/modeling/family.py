@@ -22,8 +22,7 @@ class Modules(NamedTuple):
     """The classes and functions of a family that need torch."""
 
     model: "type[LanguageModel]"
-    """Class of the model; its constructor receives a configuration. The training engine calls an object
-    with a batch.
+    """Class of the model; its constructor receives a configuration. The training engine calls the model with a batch.
     """
     encoder: "Callable[..., LayeredEncoder]"
     """Class of the encoder; its constructor receives a configuration and, optionally, a layer weighting."""
@@ -41,8 +40,8 @@ class Exported:
 
     module: str
     """Name, without suffix, of the modelling file in an exported folder, and of the module in `hatchery.export` from
-    which the file is made. `export/model_folder.py` writes the file of an encoder with a task head, without such a
-    module.
+    which the file is made. For an encoder with a task head there is no module; `export/model_folder.py` writes its
+    file.
     """
     classes: str
     """Prefix of the names of the family's classes."""
@@ -103,4 +102,4 @@ class Family:
     paper_formula: str = "6 N D"
     """Name of the formula of `paper_flops`."""
     token_ids: tuple[str, ...] = ()
-    """Special tokens whose ids are keys of the configuration: "pad" for the key `pad_token_id`."""
+    """Special tokens whose ids are keys of the configuration. For example, "pad" adds the key `pad_token_id`."""

@@ -119,7 +119,7 @@ class LanguageModel(nn.Module):
 
     @property
     def causal(self) -> bool:
-        """Return whether the model was trained with causal attention, which is its default attention."""
+        """Return whether the model was trained with causal attention, which is the default attention of its encoder."""
         return self.encoder.causal
 
     @property

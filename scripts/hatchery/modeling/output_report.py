@@ -50,8 +50,8 @@ def output_measures(
     deviation = logits[:, :n_types].std(dim=-1, correction=0).square().mean().sqrt()
     measures = {
         "weight_frobenius_norm": rows.norm(),
-        # Compute the largest singular value from a d x d matrix, because V x d would take minutes for a large
-        # vocabulary.
+        # Compute the largest singular value from a d x d matrix, because the V x d matrix would take minutes for a
+        # large vocabulary.
         "weight_spectral_norm": torch.linalg.eigvalsh(rows.T @ rows)[-1].clamp_min(0).sqrt(),
         "features_rms": features.square().mean().sqrt(),
         "logit_deviation": deviation,

@@ -155,7 +155,9 @@ def set_dropout_(network: nn.Module, probability: float) -> None:
 
 
 def start_of_decoder(network: Any, where: str) -> int:
-    """Return the id of the token with which a decoder begins. Raises ModelError if the configuration has no such id."""
+    """Return the id of the token with which a decoder begins. Raises ModelError if the configuration does not contain
+    this id.
+    """
     for settings in (network.config, network.generation_config):
         value = getattr(settings, "decoder_start_token_id", None)
         if value is not None:
@@ -212,8 +214,8 @@ class BaselineModel:
                 self.mask_id = tokenizer.found("mask_token_id")
                 self.frame = Frame(() if tokenizer.cls_id is None else (tokenizer.cls_id,), tuple(tokenizer.end_ids))
             case "causal":
-                # BabyLM 2023 puts EOS before a text, or BOS if the tokenizer has no EOS. Hatchery's models were trained
-                # with BOS.
+                # BabyLM 2023 puts EOS before a text, or BOS if the tokenizer has no EOS. Exported Hatchery models get
+                # BOS, because they were trained with BOS.
                 is_ours = exported_family({"model_type": network.config.model_type}) is not None
                 names = ("bos_token_id",) if is_ours else ("eos_token_id", "bos_token_id")
                 before = tokenizer.before if template else (tokenizer.found(*names),)
@@ -223,7 +225,8 @@ class BaselineModel:
                 self._end = (tokenizer.found("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
         self.unknown_id: int | None = tokenizer.unknown_id
-        # Exported Hatchery models compute logits with the word embedding and have no output layer.
+        # Exported Hatchery models compute logits with the word embedding and have no output layer, so the configuration
+        # gives the size of their vocabulary.
         output = network.get_output_embeddings()
         self.vocabulary_size = int(network.config.vocab_size if output is None else output.weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
@@ -342,6 +345,7 @@ class BaselineModel:
 
 
 def _cache_field(output: Any) -> str:
-    """Return the name of the key-value cache among outputs and arguments; the name is `cache` from version 5.24 of
-    `transformers` on."""
+    """Return the name under which the network returns and accepts its key-value cache: `cache` from version 5.24 of
+    `transformers` on, `past_key_values` in earlier versions.
+    """
     return "cache" if getattr(output, "cache", None) is not None else "past_key_values"

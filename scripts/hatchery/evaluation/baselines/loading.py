@@ -17,8 +17,8 @@ from hatchery.evaluation.ways_of_scoring import Architecture
 # Tokenizers without a length limit store an enormous number as `model_max_length`; a number from NO_LIMIT on is read as
 # no limit.
 NO_LIMIT = 1 << 30
-# These models count positions from the padding id + 1, so their position table has more rows than the maximum number of
-# tokens in an input.
+# Models of these types count positions from the padding id + 1, so their position table has more rows than the maximum
+# number of tokens in an input.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
 
 

@@ -135,7 +135,7 @@ class Pieces:
         return len(self._documents)
 
     def places(self) -> np.ndarray:
-        """Return the position in the split's token sequence of each piece's first token, int64 [len]."""
+        """Return the position of each piece's first token in the split's token sequence, int64 [len]."""
         return first_tokens(self._text)[self._documents] + self._firsts
 
     def __getitem__(self, index: int) -> Segment:

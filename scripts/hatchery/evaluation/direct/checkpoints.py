@@ -70,8 +70,8 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
         raise ConfigError(f"{path}: this training stored no checkpoints with a recorded number of words, {EXPECTED}")
 
     def opened(name: str) -> Pretrained:
-        # The run's manifest holds the training settings and the digests of all files, so a checkpoint is opened with
-        # this manifest in the checkpoint's folder.
+        # Use the run's manifest for the checkpoint's folder, because this manifest holds the training settings and the
+        # digests of all files.
         return open_trained(replace(made, path=made.folder / milestone_place(name) / MANIFEST))
 
     return Checkpoints(str(path), words, opened)
@@ -97,7 +97,7 @@ def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
     # may differ from the number in the name by up to a batch.
     words = {name: words_of_mark(name) for name in marks}
     metrics = made.folder / METRICS_FILE
-    # Skip a run that continues another, because its metrics file lacks the words that the earlier run read.
+    # Skip a run that continues an earlier run, because its metrics file lacks the words that the earlier run read.
     if not words and metrics.is_file() and "initial_model" not in made.measures:
         rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
         words = {step_name(row["step"]): row["words"] for row in rows if row.get("words") is not None}

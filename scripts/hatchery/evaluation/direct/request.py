@@ -40,7 +40,9 @@ class Request:
     @property
     def model(self) -> Pretrained:
         """The model to evaluate. Raises AssertionError if the request is about checkpoints."""
-        assert not isinstance(self.opened, Checkpoints), "a kind without `of_checkpoints`"
+        assert not isinstance(self.opened, Checkpoints), (
+            "a kind of evaluation without `of_checkpoints` evaluates one model"
+        )
         return self.opened
 
     @property

@@ -133,8 +133,8 @@ class RunStore:
 def runs_identity(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     """Return a digest of everything except seed and learning rate that determines a run: settings, model and raw data.
 
-    `inputs` are SHA-256 by name. The lists of seeds and learning rates, and the runtime settings, are not part of the
-    digest.
+    `inputs` maps the name of each input to its SHA-256. The lists of seeds and learning rates, and the runtime
+    settings, are not part of the digest.
     """
     varied = ("seeds", "learning_rates")
     protocol = {key: value for key, value in settings["protocol"].items() if key not in varied}

@@ -83,7 +83,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
     preference = margins(scored)
     values = []
     for rows in _groups(scored, name):
-        # Among entities with equal scores, use the first one in the file, so that the order of the groups does not
+        # Among entities with equal scores, use the first entity in the file, so that the order of the groups does not
         # matter.
         facts = scored.facts[rows[int(np.argmax(preference[rows]))]]
         try:

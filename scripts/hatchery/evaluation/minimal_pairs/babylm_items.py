@@ -93,7 +93,7 @@ def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
 
 
 def _wug(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: two sentences, and the share of people who prefer the first sentence."""
+    """Yield an item per row: two sentences, and the fraction of people who prefer the first sentence."""
     paradigm = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         texts, ratio = record.text("sentences").split("\t"), record.value("ratio")

@@ -38,7 +38,7 @@ def read_choices(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
     """Yield an item for each row. The candidates are the row's choices, each with a space before it and the prompt as
     context. The right choice is first.
 
-    Raises EvaluationError naming file and line for a wrong row.
+    Raises EvaluationError naming file and line for a malformed row.
     """
     columns, paradigm = suite.choices or MUBENCH, paradigm_of_file(name, suite)
     several = (columns.choices,) if isinstance(columns.choices, str) else columns.choices

@@ -51,8 +51,8 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
 
     Each accuracy is listed twice: with the suite's tie rule, and with ties counted as correct. `phenomenon_average`
     weights phenomena equally (the tables of BabyLM 2023), `paradigm_average` weights paradigms equally (the original
-    BLiMP, LTG-BERT, Table 8). On the same predictions these averages may differ by more than a percentage point. With
-    the setting `temperatures`, the accuracy at the best temperature is added.
+    BLiMP, LTG-BERT, Table 8). On the same predictions these averages may differ by more than a percentage point. If the
+    suite was scored with `temperatures`, the accuracy at the best temperature is added.
     """
     if evaluated.has(CORRELATION_FILE):
         return _correlations(evaluated)
@@ -85,7 +85,7 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
-    """Return the comparison basis of a suite's numbers: its items, the scoring method, the rules and the precision.
+    """Return the comparison basis of a suite's accuracies: its items, the scoring method, the rules and the precision.
 
     The pseudo-log-likelihood of a masked model and the log-likelihood of a causal model are comparable, as in papers. A
     scoring method that is not a model's default, such as `fused`, is comparable only with itself.

@@ -63,8 +63,8 @@ def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> 
     because ids repeat in these files. `SuiteSettings` describes the other formats. Names are sanitised by `plain_name`,
     because they appear in tables, terminals and pages.
 
-    Raises EvaluationError naming file and line for malformed records, if no file matches, and if two files with the
-    same stem would have the same names.
+    Raises EvaluationError for a malformed record (the message names file and line), if no file matches, and if two
+    files with the same stem would have the same names.
     """
     return [pair for name in pair_files(source, suite) for pair in read_pairs(source, suite, name)]
 
@@ -102,7 +102,7 @@ def _blimp(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]
 def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     columns, stem = suite.columns, paradigm_of_file(name, suite)
     if columns is None:
-        raise ConfigError("columns: got none, expected the columns of a pair with the format rows")
+        raise ConfigError("columns: got none, expected the columns of a pair, because the format is rows")
     named = (columns.paradigm, columns.phenomenon) if suite.unit == "paradigm" else (None, None)
     prefixes = () if columns.prefix is None else (columns.prefix,)
     wanted = {column for column in (columns.good, *columns.wrong, *prefixes, *named) if column is not None}

@@ -308,8 +308,8 @@ def candidate_scores(
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
-    # For causal models, the official code gives a text without scored tokens the score 0, which is higher than the
-    # score of every other text. It raises an error only if this text, framing included, is a single token.
+    # For causal models, the official code scores a text without scored tokens as 0, which is higher than the score of
+    # every other text. This does not apply to a text that is a single token, framing included.
     may_be_empty = official and model.architecture == "causal"
     for item in items:
         for candidate in item.candidates:

@@ -18,7 +18,8 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.own_model import OwnModel
 
-# Number of labelled positions whose logits are in memory together; the output layer has the model's largest outputs.
+# Number of labelled positions whose logits are in memory together. The number is limited, because logits are the
+# largest tensors of the model.
 ROWS_AT_ONCE = 2048
 
 

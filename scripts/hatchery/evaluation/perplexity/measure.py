@@ -74,7 +74,7 @@ def measure(
     trained = read_manifest(model)
     opened = open_trained(trained)
     device = prepare_device(runtime.device, runtime.threads)
-    # All splits are opened before the first is scored, so that a missing split is found early.
+    # Open all splits before the first split is scored, so that a missing split is found early.
     if tokens is not None:
         check_tokenizer(trained, read_manifest(tokens))
         asked = asked_for_perplexity(opened, settings, device)

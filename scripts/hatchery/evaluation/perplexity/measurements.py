@@ -1,6 +1,4 @@
-"""Rows of `measurements.parquet` for perplexity. Only accuracies are in percent; every other metric has the unit in its
-name.
-"""
+"""Rows of `measurements.parquet` for perplexity. Only accuracies are in percent; the other metrics have other units."""
 
 import math
 from collections.abc import Callable
@@ -67,8 +65,9 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 PER_TEXT = (BITS_PER_BYTE, *WordScore.metrics())
-"""Metrics that divide a loss by a length of the text in words or bytes; they compare models with different
-tokenizers."""
+"""Metrics that divide a loss by a length of the text in words or bytes, so that models with different tokenizers are
+comparable.
+"""
 TRAINED_ON = "trained on "
 """Beginning of the text in the column `settings` if the model was trained with other masks than those of the
 evaluation.

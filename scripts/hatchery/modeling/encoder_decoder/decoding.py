@@ -169,7 +169,7 @@ class DecoderState:
 
     layers: list[LayerCache]
     source_mask: Tensor | None
-    """bool [B, S], True at tokens."""
+    """Mask of the source: bool [B, S], True at tokens."""
     length: int = 0
 
     def rows(self, chosen: Tensor) -> "DecoderState":

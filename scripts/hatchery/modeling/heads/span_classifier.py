@@ -32,8 +32,8 @@ def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int |
     """Return the flat positions int64 [N, W] (b * length + t) of the spans' tokens, and bool [N, W], True at tokens.
 
     `spans` int64 [N, 2] are [start, end), in the sequences with indices `sentences` int64 [N] and `length` positions. W
-    is `widest`, the maximum length of a span. If `widest` is None, W is the longest span's length on the CPU, and
-    `length` elsewhere, because reading the spans would synchronise with the device.
+    is `widest`, the maximum length of a span. If `widest` is None, W is the longest span's length on the CPU, but
+    `length` on other devices, because reading the spans would synchronise with the device.
     """
     start, end = spans[:, 0:1], spans[:, 1:2]
     if widest is None:
@@ -85,7 +85,8 @@ def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerRead
 
     Raises ModelError for an unknown reading, and for "differences" if the encoder has no residual stream.
     """
-    # The layer weighting "weighted_output" appends a combination of all states, which is not a layer.
+    # Leave out the combination of all states that the layer weighting "weighted_output" appends, because it is not a
+    # layer.
     stacked = torch.stack(tuple(states[: encoder.n_layers + 1]))
     if reading == "contributions":
         reading = "differences" if encoder.layers_add_up else "outputs"

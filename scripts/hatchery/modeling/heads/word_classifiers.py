@@ -169,7 +169,7 @@ class OneSpan:
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
         """Return the mean of the cross-entropies of first and last token, summed over the labelled sequences.
 
-        Raises EvaluationError for a span that is empty, or that begins or ends at a token that is no candidate.
+        Raises EvaluationError for a span that is empty, or that begins or ends at a token that is not a candidate.
         """
         if labels.shape != (len(scores), 2):
             raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {(len(scores), 2)}")

@@ -37,8 +37,8 @@ def _random_keys(seed_pointer, of):
 
 @triton.jit
 def _kept(first, second, pair, threshold):
-    """Return True if dropout keeps the probability of the pair i * T + j: if its uint32 hash is at least
-    `threshold`.
+    """Return True if dropout keeps the probability of the pair i * T + j, that is, if the pair's uint32 hash is at
+    least `threshold`.
     """
     x = pair.to(tl.uint32) * 0x9E3779B1 + first
     x = (x ^ (x >> 16)) * 0x7FEB352D
@@ -69,7 +69,7 @@ def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
 
 @triton.jit
 def _up_to(sums, last, N: tl.constexpr):
-    """Return the prefix sums [A, N] at the columns `last` int32 [A, R].
+    """Return the values of the prefix sums `sums` [A, N] at the columns `last` int32 [A, R].
 
     The result is 0 before the first column, and the total after the last column.
     """

@@ -25,7 +25,7 @@ class RobertaSizes(EncoderSizes):
     `hidden_size` without a projection."""
 
     extra_vocabulary_rows: Natural = 0
-    """Number of rows added to the vocabulary matrices; the study has 10 (19,010 rows for 19,000 subwords)."""
+    """Number of rows added to the vocabulary matrices. The study adds 10 rows (19,010 rows for 19,000 subwords)."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 128
     """Maximum number of tokens in an input. The position table has two additional rows, as in RoBERTa (130 rows in the

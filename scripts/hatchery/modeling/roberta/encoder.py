@@ -173,11 +173,12 @@ def roberta_parameters(config: RobertaConfig) -> int:
     published size.
     """
     size, inner, rows = config.hidden_size, config.intermediate_size, config.vocabulary_rows
-    # Layers: attention, feed-forward block and two norms each. Head: linear layer, norm and output bias.
+    # Parameters of the layers (attention, feed-forward block and two norms each), and of the head (linear layer, norm
+    # and output bias).
     layer = 4 * size**2 + 2 * size * inner + 9 * size + inner
     total = embedding_parameters(config) + config.num_hidden_layers * layer + size**2 + 3 * size
     if config.embedding_size is not None:
-        # The projection with its bias, and the norm after the projection.
+        # Parameters of the projection (matrix and bias), and of the norm after the projection.
         total += config.embedding_size * size + 3 * size
     if not config.tie_word_embeddings:
         total += rows * size
