@@ -103,8 +103,8 @@ class AskedModel:
 
         If `scoring` is "auto", the score is the left-to-right log-likelihood for causal models, and the
         pseudo-log-likelihood for other models; docs/evaluation.md lists the other scoring methods. Raises
-        EvaluationError for a sentence without tokens and for a value that is not a text; the message names the
-        sentence's index. Raises ConfigError for a scoring method that does not fit the model.
+        EvaluationError for a sentence without tokens, and for a value that is not a text; for such a value, the message
+        gives its number, counted from 1. Raises ConfigError for a scoring method that does not fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring, padded=True)

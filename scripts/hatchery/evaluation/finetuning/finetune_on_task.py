@@ -182,8 +182,8 @@ def score(
 def with_frozen_layers(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, mib: int, device: torch.device
 ) -> EncodedTask:
-    """Replace the token ids of sentences with spans by the states of a frozen encoder, computed once for all runs.
-    `mib` limits the memory for these states, in MiB.
+    """Replace the token ids of sentences with spans by the states of a frozen encoder, which are computed once for all
+    runs. `mib` limits the memory for these states, in MiB; states that do not fit are computed in every batch.
 
     Return the task unchanged if the head trains its encoder, or if `mib` is 0.
     """
