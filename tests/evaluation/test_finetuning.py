@@ -163,7 +163,7 @@ def test_a_damaged_pretrained_model_is_one_clear_error(model):
     network = model()
     with torch.no_grad():
         next(network.encoder.parameters()).fill_(float("nan"))
-    with pytest.raises(EvaluationError, match="the pretrained model gives scores that are not finite before any"):
+    with pytest.raises(EvaluationError, match="the pretrained model returns scores that are not finite before any"):
         train(network, rows(20))
 
 

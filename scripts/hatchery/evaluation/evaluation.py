@@ -35,7 +35,7 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
     """Return a row of `measurements.parquet`; `more` holds values of further columns.
 
     `value` is in the unit of `metric`; None if the run has no value (for example, because the run diverged). `failed`
-    is empty, or names the reason for a missing value, or the collapse of a model that gives every row the same answer;
+    is empty, or names the reason for a missing value, or the collapse of a model that predicts one answer for all rows;
     a collapsed model's value is still stored. `settings` describe in words how the number was computed, if other
     settings give other numbers. `basis` is the comparison basis (`evaluation.basis`).
     """

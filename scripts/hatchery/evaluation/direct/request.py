@@ -65,7 +65,7 @@ class Request:
         return replace(self, data=frame, settings=settings)
 
     def built(self, cls: type[Built], **more: Any) -> Built:
-        """Return the settings as an instance of the class `cls`. Raises ConfigError with a line for each wrong key."""
+        """Return the settings as an instance of `cls`. Raises ConfigError with a line for each invalid key."""
         return build(cls, {**more, **self.settings}, self.name)
 
 

@@ -266,5 +266,5 @@ def _clip(optimizer: torch.optim.Optimizer, max_gradient_norm: float | None) -> 
 def _check_pretrained(scores: Tensor) -> None:
     if not bool(torch.isfinite(scores).all()):
         raise EvaluationError(
-            "the pretrained model gives scores that are not finite before any training step: its weights are damaged"
+            "the pretrained model returns scores that are not finite before any training step: its weights are damaged"
         )

@@ -80,7 +80,7 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     of a collapsed run are still listed; only a run that diverged ("nan") has no values. The first metric in a task's
     settings is the task's primary metric.
 
-    Raises EvaluationError naming file and line of a wrong table, EvaluationError for an impossible value among a
+    Raises EvaluationError naming file and line of a malformed table, EvaluationError for an impossible value among a
     manifest's `measures`, and ManifestError if the settings lack a key.
     """
     task, manifest = evaluated.name, evaluated.manifest

@@ -5,7 +5,7 @@ Scikit-learn is not used, because its import would take a second in every fine-t
 (docs/papers/babylm-evaluation.md, "Tasks").
 
 Classes are int64 [n]. For independent labels (bool [n, K], edge probing) only `accuracy`, `f1` and `micro_f1` are
-defined. All values are fractions (MCC from -1 to 1), and 0/0 is 0. The label -1 stands for a label that the model does
+defined. All values are fractions (MCC from -1 to 1), and 0/0 is 0. The label -1 represents a label that the model does
 not know; it equals no prediction.
 """
 

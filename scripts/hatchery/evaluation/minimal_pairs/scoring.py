@@ -105,7 +105,7 @@ def token_scores(
     distinct = distinct_sentences(sentences)
     values = scores(model, distinct, tokens_per_batch_for(model, tokens_per_batch), on_tokens, temperatures)
     if finite and not all(np.isfinite(value).all() for value in values):
-        raise EvaluationError("the model gives log-probabilities that are not finite: its weights are damaged")
+        raise EvaluationError("the model returns log-probabilities that are not finite: its weights are damaged")
     by_sentence = dict(zip(distinct, values, strict=True))
     return [by_sentence[sentence] for sentence in sentences]
 
