@@ -34,8 +34,10 @@ def runs_of(experiment: Any) -> tuple[SeededRun, ...]:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_the_documentation_lists_the_declared_columns(table: TidyTable, repository: Path) -> None:
     text = (repository / "docs/tables.md").read_text(encoding="utf-8")
-    section = text.partition(f"### {table.name}.parquet\n")[2].partition("\n#")[0]
-    listed = [line for line in section.splitlines() if line.startswith("| `")]
+    common, section = (
+        text.partition(f"### {name}\n")[2].partition("\n#")[0] for name in ("All four tables", f"{table.name}.parquet")
+    )
+    listed = [line for line in (common + section).splitlines() if line.startswith("| `")]
     assert listed == [f"| `{c.name}` | {c.kind} | {c.meaning} | {c.unit} |" for c in table.columns]
     assert table.rows in section
 

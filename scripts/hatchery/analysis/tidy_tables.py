@@ -62,16 +62,16 @@ class TidyTable:
 
 
 _RUN = (
-    Column("experiment", "text", "experiment, as in `config/experiments/`"),
-    Column("model", "text", "model: a run of the experiment, or a baseline"),
-    Column("run", "text", "model and pretraining seed, the folder in `pretraining/`; a baseline's name"),
+    Column("experiment", "text", "name of the experiment"),
+    Column("model", "text", "name of the model: a run of the experiment, or a baseline"),
+    Column("run", "text", "folder in `pretraining/`: model and pretraining seed; for a baseline, its name"),
     Column("seed", "integer", "pretraining seed; null for a baseline"),
 )
-_MANIFEST = Column("manifest", "text", "SHA-256 of the `manifest.json` that the row comes from")
+_MANIFEST = Column("manifest", "text", "SHA-256 of the row's `manifest.json`")
 
 MEASUREMENTS = TidyTable(
     "measurements",
-    "one number of one run",
+    "one score of one run",
     ("experiment", "run", "kind", "suite", "task", "level", "metric", "finetuning_seed", "learning_rate"),
     (
         *_RUN,
@@ -86,38 +86,36 @@ MEASUREMENTS = TidyTable(
             "level", "text", "`split`, `bin` of a split, `paradigm`, `phenomenon`, `suite`, `average`, `task` or `word`"
         ),
         Column("metric", "text", "metric, with its unit in the name"),
-        Column("value", "number", "the number; null if the run has none", "of the metric"),
+        Column("value", "number", "the score; null if the run has no score", "of the metric"),
         Column(
             "items",
             "integer",
-            "number of pairs, labelled tokens or rows that the number is computed from; null if not recorded",
+            "number of scored pairs, labelled tokens or rows; null if not recorded",
         ),
         Column(
             "sampling_deviation",
             "number",
-            "standard deviation due to the choice of the items, for a single run",
+            "standard deviation of a single run due to the choice of the items",
             "of the metric",
         ),
         Column(
             "failed",
             "text",
-            "kind of collapse of the training, or reason for a missing value; empty otherwise",
+            "kind of collapse of the training, or reason for a missing score; otherwise empty",
         ),
-        Column("primary", "truth", "whether averages use this metric of the task"),
-        Column("main", "truth", "whether the task's own rows were scored, not a further set or another task"),
-        Column("origin", "text", "task that the model was tuned on; empty without fine-tuning"),
-        Column(
-            "blind_guess", "number", "score of a guess that does not see the item, as in `summary.csv`", "of the metric"
-        ),
-        Column("settings", "text", "settings of the evaluation that influence the number: protocol, rules"),
-        Column("basis", "text", "conditions that comparable numbers of the metric share, as in `summary.csv`"),
+        Column("primary", "truth", "true if averages use this metric of the task"),
+        Column("main", "truth", "true if the scored rows are the task's own, not a further set or another task"),
+        Column("origin", "text", "task on which the model was fine-tuned; empty without fine-tuning"),
+        Column("blind_guess", "number", "score of a guess that does not read the item", "of the metric"),
+        Column("settings", "text", "protocol and rules of the evaluation that influence the score"),
+        Column("basis", "text", "comparison basis, as in `summary.csv`"),
         _MANIFEST,
     ),
 )
 
 RUNS = TidyTable(
     "runs",
-    "one pretraining, a milestone of a pretraining, or a baseline (only its sizes)",
+    "one pretraining, one milestone of a pretraining, or one baseline (names and sizes only)",
     ("experiment", "run"),
     (
         *_RUN,
@@ -129,15 +127,13 @@ RUNS = TidyTable(
         Column("intermediate_size", "integer", "width inside the feed-forward block"),
         Column("attention_heads", "integer", "number of attention heads of a layer"),
         Column("vocabulary_rows", "integer", "number of rows of the word embedding and of the output layer"),
-        Column("tied", "truth", "whether the output matrix is the word embedding"),
-        Column("sequence_length", "integer", "length of a training sequence; null if it changes", "tokens"),
-        Column("sequences", "integer", "number of training sequences in the steps done, with repetitions"),
+        Column("tied", "truth", "true if the output matrix is the word embedding"),
+        Column("sequence_length", "integer", "length of the training sequences; null if the length changes", "tokens"),
+        Column("sequences", "integer", "number of training sequences read, with repetitions"),
         Column("steps", "integer", "optimiser steps done", "steps"),
-        Column(
-            "planned_steps", "integer", "requested optimiser steps; more than `steps` if the run stopped early", "steps"
-        ),
+        Column("planned_steps", "integer", "requested steps; more than `steps` if the run stopped early", "steps"),
         Column("tokens", "integer", "tokens seen, without padding", "tokens"),
-        Column("words", "integer", "whitespace-separated words that the model has seen, with repetitions", "words"),
+        Column("words", "integer", "words seen, with repetitions, by the corpus's `word_count`", "words"),
         Column("training_flops", "number", "FLOPs of the steps done: matrix products, padding included", "FLOPs"),
         Column("loss", "number", "last training loss", "nats per labelled token"),
         Column("development_loss", "number", "last development loss", "nats per labelled token"),
@@ -151,22 +147,30 @@ RUNS = TidyTable(
             "nats per labelled token",
         ),
         Column(
-            "initial", "text", "start of the training: empty (random weights), `weights` or `training` of another model"
+            "initial",
+            "text",
+            "initial state: empty (random weights), another model's `weights`, or its `training` (with optimiser)",
         ),
         Column(
             "earlier_steps",
             "integer",
-            "steps of the model from which the run started; null if unknown or random",
+            "steps of the initial model; null if unknown or if weights were random",
             "steps",
         ),
         Column(
             "earlier_tokens",
             "integer",
-            "tokens of the model from which the run started; null if unknown or random",
+            "tokens seen by the initial model; null if unknown or if weights were random",
             "tokens",
         ),
-        Column("seconds", "number", "training time of all attempts; changes when trained anew", "s", True),
-        Column("day", "text", "day on which the last attempt began (UTC); changes when trained anew", "", True),
+        Column("seconds", "number", "training time of all attempts; differs if the training is repeated", "s", True),
+        Column(
+            "day",
+            "text",
+            "day (UTC) on which the last attempt began; differs if the training is repeated",
+            "",
+            True,
+        ),
         _MANIFEST,
     ),
 )
@@ -198,25 +202,35 @@ CURVES = TidyTable(
         *_RUN,
         Column("step", "integer", "optimiser steps done", "steps"),
         Column("tokens", "integer", "tokens seen, without padding", "tokens"),
-        Column("words", "integer", "whitespace-separated words that the model has seen, with repetitions", "words"),
+        Column("words", "integer", "words seen, with repetitions, by the corpus's `word_count`", "words"),
         Column("flops", "number", "FLOPs so far, counted like `training_flops`", "FLOPs"),
         Column("loss", "number", "training loss of the step", "nats per labelled token"),
         Column("masked_accuracy", "number", "share of the labelled tokens that were predicted correctly", "fraction"),
-        Column("development_loss", "number", "development loss, where it was measured", "nats per labelled token"),
-        Column("development_perplexity", "number", "development perplexity, where it was measured"),
-        Column("development_bits_per_byte", "number", "the development loss per byte of text", "bits per byte"),
+        Column(
+            "development_loss",
+            "number",
+            "development loss; null at steps without a measurement",
+            "nats per labelled token",
+        ),
+        Column("development_perplexity", "number", "development perplexity"),
+        Column("development_bits_per_byte", "number", "development loss per byte of text", "bits per byte"),
         Column("learning_rate", "number", "learning rate of the step"),
         Column("gradient_norm", "number", "L2 norm of the gradient before clipping"),
         Column("pair_loss", "number", "loss of sentence pairs", "nats per pair"),
-        Column("pair_accuracy", "number", "share of the sentence pairs that were judged right", "fraction"),
+        Column("pair_accuracy", "number", "share of the sentence pairs that were classified correctly", "fraction"),
         Column(
             "development_pair_accuracy",
             "number",
-            "share of the development sentence pairs that were judged right",
+            "share of the development sentence pairs that were classified correctly",
             "fraction",
         ),
-        Column("loss_scale", "number", "scale of the loss in fp16"),
-        Column("skipped_steps", "integer", "steps so far that were skipped because of infinite gradients", "steps"),
+        Column("loss_scale", "number", "factor by which the loss is multiplied in fp16"),
+        Column(
+            "skipped_steps",
+            "integer",
+            "steps skipped so far because of infinite gradients",
+            "steps",
+        ),
         *(
             Column(name, "number", f"{meaning} on the development split", "nats")
             for name, meaning in DIVERGENCES.items()
@@ -240,7 +254,11 @@ LAYERS = TidyTable(
     ("experiment", "run", "quantity", "task", "finetuning_seed", "learning_rate", "span", "consumer", "layer"),
     (
         *_RUN,
-        Column("quantity", "text", "`layer_weight` (n x alpha), `unit_weight` (no layer weighting) or `probe_share`"),
+        Column(
+            "quantity",
+            "text",
+            "`layer_weight` (ELC-BERT's alpha x number of inputs), `unit_weight` (no weighting) or `probe_share`",
+        ),
         Column("depth", "integer", "number of layers of the model"),
         Column("task", "text", "probed task; empty for the model's own weights"),
         Column("finetuning_seed", "integer", "seed of the probe; null for the model's own weights"),
@@ -249,10 +267,10 @@ LAYERS = TidyTable(
         Column(
             "consumer",
             "integer",
-            "layer whose input is weighted, counted from 1; depth + 1 is the output; null in a probe",
+            "layer that reads the weighted sum, counted from 1; depth + 1 is the output; null in a probe",
         ),
-        Column("layer", "integer", "layer that is read; 0 is the embedding"),
-        Column("value", "number", "the weight; shares of a probe sum to 1 over its layers", "fraction"),
+        Column("layer", "integer", "layer whose output is weighted; 0 is the embedding"),
+        Column("value", "number", "the weight; the shares of a probe sum to 1", "fraction"),
     ),
 )
 
