@@ -209,16 +209,16 @@ def verdict(rows: list[PublishedCount]) -> str:
         return "not published"
     lines = []
     if equal := [row for row in rows if not row.size_of and agrees(counted(row), row)]:
-        lines.append("yes" if len(equal) == len(rows) else f"{sources(equal)}: yes")
+        lines.append("yes" if len(equal) == len(rows) else f"to {sources(equal)}")
     if other := [row for row in rows if row.size_of]:
-        lines.append(f"{sources(other)}: no, the size of the {other[0].size_of} model, {counted(other[0]):,}")
+        lines.append(f"not to {sources(other)}, the size of the {other[0].size_of} model ({counted(other[0]):,})")
     if wrong := [row for row in rows if not row.size_of and not agrees(counted(row), row)]:
-        lines.append(f"{sources(wrong)}: no")
+        lines.append(f"not to {sources(wrong)}")
     return "; ".join(lines)
 
 
 def sources(rows: list[PublishedCount]) -> str:
-    return ", ".join("run" if row.source.startswith("run ") else row.source for row in rows)
+    return ", ".join("the run" if row.source.startswith("run ") else row.source for row in rows)
 
 
 def table_row(size: Size) -> str:
