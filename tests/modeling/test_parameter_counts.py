@@ -211,7 +211,8 @@ def verdict(rows: list[PublishedCount]) -> str:
     if equal := [row for row in rows if not row.size_of and agrees(counted(row), row)]:
         lines.append("yes" if len(equal) == len(rows) else f"to {sources(equal)}")
     if other := [row for row in rows if row.size_of]:
-        lines.append(f"not to {sources(other)}, the size of the {other[0].size_of} model ({counted(other[0]):,})")
+        printed = f"the size of the {other[0].size_of} model ({counted(other[0]):,})"
+        lines.append(f"not to {sources(other)}, which prints {printed}")
     if wrong := [row for row in rows if not row.size_of and not agrees(counted(row), row)]:
         lines.append(f"not to {sources(wrong)}")
     return "; ".join(lines)
