@@ -242,7 +242,7 @@ def test_the_miniatures_that_tests_run_to_the_end_are_those_that_are_documented(
     }
     run |= {name: set(runs(name)) for name in (*whole, test_translation_miniature.EXPERIMENT, ABLATIONS)}
     text = (PROJECT.folder.parent / "docs" / "experiments.md").read_text(encoding="utf-8")
-    table = text.partition("| miniature | models that tests train to the end |")[2].partition("\n\n")[0]
+    table = text.partition("| miniature | models that tests train for all steps |")[2].partition("\n\n")[0]
     documented = {}
     for names, models in re.findall(r"^\| (`.*`) \| (.*) \|$", table, re.MULTILINE):
         for name in re.findall(r"`(\w+)`", names):
