@@ -259,5 +259,5 @@ def test_a_run_has_diverged_when_it_has_lost_more_than_a_guess_against_its_best_
     assert [row["step"] for row in rows] == [5, 6, 7, 8]
     assert [(row["tokens"], row["words"]) for row in rows] == [(17, 8), (24, 11), (31, 14), (38, 17)]
     assert [row["learning_rate"] for row in rows] == pytest.approx([0.4, 0.5, 0.6, 0.7])
-    with pytest.raises(TrainingError, match=r"step 9: the loss is 4\.01 after 1\.00 at the best step"):
+    with pytest.raises(TrainingError, match=r"step 9: the loss is 4\.01, but was 1\.00 at the best step"):
         _rows(plan, record, [*steps, measured(8, 4.01)], guessing_loss=3.0)

@@ -33,8 +33,9 @@ SPACE = " "
 # letter follows.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
-"""Maximum number of characters of a word. A text without spaces is one word, and the training time is quadratic in this
-length."""
+"""Maximum number of characters of a word; longer words are split. The training time is quadratic in the length of a
+word, and a text without spaces would be one word.
+"""
 # GPT-BERT's pattern matches words (in which upper-case letters precede lower-case letters), single digits, sequences of
 # other characters, line ends, and white space.
 GPT_BERT_WORDS = "|".join(
@@ -156,8 +157,9 @@ def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
 
 
 def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.Decoder:
-    """Return the decoder, which joins tokens to text. The published BNC tokenizer has no decoder, so its text contains
-    `@@`."""
+    """Return the decoder, which joins tokens to text. The published BNC tokenizer has no decoder, so texts that it
+    decodes contain `@@`.
+    """
     if name == "byte_level":
         return decoders.ByteLevel()
     if name == "gpt_bert":
@@ -172,10 +174,10 @@ def post_processor(
 ) -> processors.PostProcessor:
     """Return the post-processor, which adds the special tokens to a text or a pair of texts.
 
-    A text becomes `[CLS] A [SEP]`, and a pair `[CLS] A [SEP] B [SEP]`, where `B [SEP]` has type id 1. With the special
-    tokens of RoBERTa, the results are `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0. With the special
-    tokens of GPT-BERT, the results are `<s> A` and `<s> A <s> B`. If `frame` is "begun", a text that a causal model
-    continues becomes `[CLS] A`. If `frame` is "ended", a text to be translated becomes `A [SEP]`.
+    A text becomes `[CLS] A [SEP]`, and a pair becomes `[CLS] A [SEP] B [SEP]`, where `B [SEP]` has type id 1. With the
+    special tokens of RoBERTa, the results are `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0. With the
+    special tokens of GPT-BERT, the results are `<s> A` and `<s> A <s> B`. If `frame` is "begun", a text that a causal
+    model continues becomes `[CLS] A`. If `frame` is "ended", a text to be translated becomes `A [SEP]`.
     """
     cls, sep = special.cls, special.sep
     templates = {

@@ -95,7 +95,7 @@ def watch_shards(manifest: Path) -> Callable[[], None]:
 
 
 COLUMNS = ("doc_id", "source", "text")
-# Number of documents in a batch; it affects memory and speed, but no result.
+# Number of documents in a batch. This number affects memory and speed, but not the results.
 DOCUMENTS_PER_BATCH = 256
 
 

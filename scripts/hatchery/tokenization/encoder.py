@@ -298,8 +298,8 @@ def encode(
         if counted.unknown > UNKNOWN_TOLD * counted.subwords:
             progress.note(
                 f"{100 * counted.unknown / counted.subwords:.2f} % of the subwords of {split} are "
-                f"{loaded.special.unknown}: the tokenizer has no entry for their characters, or their words exceed "
-                "its maximum word length"
+                f"{loaded.special.unknown}: the tokenizer has no entry for the characters of these subwords, "
+                "or words exceed the tokenizer's maximum word length"
             )
     rows = ((*key, *counted.as_measures().values()) for key, counted in sorted(counts.items()))
     statistics = csv_text(("split", "source", *Counts().as_measures()), rows)

@@ -60,8 +60,7 @@ pre-tokens."""
 WORD_COUNTS = "word_counts"
 """Column of the number of words that begin in each token, if the word-counting rule is not white space."""
 COUNTED = (None, TEXT_WORDS, WORD_COUNTS)
-"""The values for the optional column of a shard, which has at most one of these columns; None for no optional column.
-"""
+"""Names of the optional columns of a shard; None means no optional column. A shard has at most one optional column."""
 
 
 def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:

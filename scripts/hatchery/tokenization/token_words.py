@@ -30,13 +30,13 @@ class WordCounter(Protocol):
     """Counts the words of consecutive documents."""
 
     def begin_split(self) -> None:
-        """Begin the first document of a split, independently of previous documents."""
+        """Begin a split: the words of its first document do not depend on earlier documents."""
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
         """Return the number of words that begin in each token of a document: int64 [tokens].
 
-        `ends` contains for each token the index of the next character after it, in ascending order up to the length of
-        the text.
+        `ends` contains for each token the index of the first character after this token, in ascending order up to the
+        length of the text.
         """
 
 
@@ -103,7 +103,7 @@ def load_jieba() -> "jieba.Tokenizer":
     try:
         with warnings.catch_warnings():
             # At import, Python warns about escapes in jieba's regular expressions and about the search for its
-            # dictionary.
+            # dictionary. These warnings are hidden.
             warnings.simplefilter("ignore")
             import jieba
     except ImportError as error:

@@ -161,7 +161,7 @@ def open_backend(definition: Definition, where: str) -> Backend:
     """
     try:
         backend = Backend.from_str(json.dumps(definition))
-    except Exception as error:  # The library raises instances of Exception itself.
+    except Exception as error:  # The library raises Exception, not a subclass.
         raise TokenizationError(f"{where}: not a tokenizer: {first_line(error)}") from error
     backend.no_truncation()
     backend.no_padding()
@@ -285,7 +285,7 @@ def _decoder(mark: WordMark) -> decoders.Decoder:
 def use_threads(threads: int | None) -> None:
     """Set the number of threads of the tokenizers library in this process; None keeps the library's default.
 
-    Call this before the first training or encoding in the process. Raises ConfigError for a number below 1.
+    Call this function before the first training or encoding in the process. Raises ConfigError for a number below 1.
     """
     if threads is None:
         return

@@ -47,9 +47,9 @@ def train_wordpiece(
     """Return the id of each entry: special tokens, characters that continue a word, other characters, then merged
     entries.
 
-    Characters are ordered by code point, merged entries by their merges. `untrained` returns a tokenizer with the
-    normaliser and pre-tokeniser to use. With a prefix, `lines` are read twice, so they must not be an iterator. The
-    result exceeds `vocabulary_size` if special tokens and characters alone exceed this size.
+    Characters are ordered by code point; merged entries are in the order of their merges. `untrained` returns a
+    tokenizer with the normaliser and pre-tokeniser to use. With a prefix, `lines` are read twice, so `lines` must not
+    be an iterator. The result exceeds `vocabulary_size` if special tokens and characters alone exceed this size.
     """
 
     def learn(fixed: list[str], size: int) -> dict[str, int]:

@@ -80,7 +80,8 @@ class TokenizerSettings(Settings):
     none: no tokens, as in LTG-BERT's tokenizer for the BNC and in ELC-BERT's tokenizers."""
     max_input_chars_per_word: Count = 100
     """With wordpiece: maximum length of a word, in characters, or in bytes with byte_level. Longer words become unknown
-    tokens; with byte_level and reading corrected, they are split."""
+    tokens; with byte_level and reading corrected, longer words are split instead.
+    """
     splits: Splits = ("train",)
     """Splits of the corpus on which the tokenizer is trained; the reduced-vocabulary study uses all three splits."""
     sources: SomeNames | None = None

@@ -130,7 +130,8 @@ LONGEST_PIECE = 16
 LEAST_SEEDS = 200_000
 SEEDS_PER_ENTRY = 8
 """Number of seeds (initial pieces) per vocabulary entry; there are at least LEAST_SEEDS seeds. SentencePiece uses a
-million."""
+million seeds.
+"""
 KEPT_PER_ROUND = 0.75
 """Share of the pieces that each round of pruning keeps. Like ROUNDS_PER_PRUNING and BEFORE_LAST_CUT, this is
 SentencePiece's default.

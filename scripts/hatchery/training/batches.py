@@ -85,7 +85,7 @@ class TrainingBatches:
     def examples_at(self, step: int) -> Examples:
         """Return the training examples with the sequence length of step number `step`.
 
-        The first call for a sequence length builds the index of its examples.
+        The first call for a sequence length builds an index of the examples of this length.
         """
         return self._examples(self.plan.at(step).sequence_length)
 
@@ -199,8 +199,8 @@ class BatchLoader:
     def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
         if first_step >= self.batches.steps:
             return
-        # The index of the first sequence length, and the text positions where the sequence length changes, are computed
-        # before the fork, so that all workers share them.
+        # The index of the examples of the first sequence length, and the text positions where the sequence length
+        # changes, are computed before the fork, so that all workers share them.
         self.batches.order(self.batches.plan.at(first_step))
         self.batches.examples_at(first_step)
         loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(

@@ -2,7 +2,7 @@
 
 Source: docs/papers/natural-bias.md, "Drift of the bias". The KL divergence is measured in both directions. Because
 softmax ignores a constant that is added to the bias, the norm is also measured after subtracting the bias's mean.
-Padding rows of the vocabulary are left out.
+Padding entries of the vocabulary are left out.
 """
 
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ DRIFT = (
 """Columns of the metrics: KL(omega || softmax b), KL(softmax b || omega), the L2 norms of b, b - mean b and b - b_0,
 and the maximum absolute value of b - b_0.
 
-omega is the unigram distribution, b the current bias and b_0 the initial bias of the run.
+omega is the unigram distribution, b is the current bias, and b_0 is the initial bias of the run.
 """
 
 

@@ -26,8 +26,9 @@ from hatchery.training.checkpoints import (
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of one run folder and removes old ones, except milestones; used in the first process
-    only."""
+    """Writes the checkpoints of one run folder and removes old checkpoints, except milestones; used in the first
+    process only.
+    """
 
     def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
         """Write into `run_folder`; keep the newest `keep` checkpoints and the checkpoints of the steps in `milestones`.

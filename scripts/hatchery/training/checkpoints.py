@@ -56,7 +56,7 @@ class Position:
 
     step: int
     tokens: int
-    # Words separated by white space; None if the token shards have no word counts.
+    # Number of words separated by white space; None if the token shards have no word counts.
     words: int | None = None
 
 

@@ -64,13 +64,15 @@ def compile_layers_(
     for module in model.modules():
         if isinstance(module, EncoderLayer) and module.weighting.between_blocks:
             # Each of these layers writes the sums of its blocks to its own index of one tensor, so these layers cannot
-            # share a compiled function. Their attention and feed-forward blocks can share it.
+            # share a compiled function. The attention and feed-forward blocks of these layers can share a compiled
+            # function.
             modules += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
             modules.append(module)
     modules = [module for module in modules if "forward" not in vars(module)]
     for module in modules:
-        # A mixture gets one compiled function for each number of input layers, not one for a variable number.
+        # A mixture gets one compiled function for each number of input layers, instead of one compiled function for a
+        # variable number of input layers.
         dynamic = any_length or (False if isinstance(module, LayerMixture) else None)
         compiled = torch.compile(module.forward, dynamic=dynamic, backend=backend)
         module.forward = partial(_compiled_in_mode, not evaluated, module, compiled, module.forward)

@@ -56,7 +56,8 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         )
     if chosen.take == "training":
         done = initial_position(initial).step
-        # Only `steps` is compared with `done`, because a budget counts its steps from `done` on.
+        # Without a budget, `steps` includes the `done` steps of the initial model. A budget counts only the steps after
+        # `done`.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
                 f"pretrain.steps: got {settings.steps}, expected more than {done}, the number of finished steps "

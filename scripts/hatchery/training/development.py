@@ -1,4 +1,4 @@
-"""Development scores: scores of held-out sequences, which are the same at every evaluation.
+"""Development scores, measured on held-out sequences that are the same at every evaluation.
 
 Sequences and masks are drawn with a fixed seed, so every step, seed and model has the same targets, and the development
 curves of two seeds or two models are comparable.
@@ -89,7 +89,7 @@ def development_of(
 
 
 class DevelopmentSet:
-    """A fixed set of development sequences, which the processes share."""
+    """A fixed set of development sequences, divided among the processes."""
 
     def __init__(
         self,

@@ -90,9 +90,10 @@ class Engine:
     ) -> None:
         """`model` must be on `device`; process 0 sends its parameters to all other processes.
 
-        If `max_gradient_norm` is None, gradients are not clipped. `compiled` compiles the layers with torch.compile;
-        `recomputed` recomputes activations in the backward pass. Compilation and recomputation change layers in place,
-        so parameters keep their names. Above ZeRO stage 0, the state of `optimizer` is divided among the processes.
+        If `max_gradient_norm` is None, gradients are not clipped. If `compiled` is true, the layers are compiled with
+        torch.compile. If `recomputed` is true, activations are recomputed in the backward pass. Compilation and
+        recomputation change layers in place, so parameters keep their names. Above ZeRO stage 0, the state of
+        `optimizer` is divided among the processes.
         """
         self.model, self.optimizer = model, optimizer
         self.device, self.topology, self.precision = device, topology, precision

@@ -73,6 +73,6 @@ def _facts(member: Manifest, name: str) -> float | None:
 
 
 def load_members(trained: Manifest) -> list[LanguageModel]:
-    """Return an ensemble's members, in order, in float32 on the CPU. Raises ModelError."""
+    """Return an ensemble's members, in order, in float32 on the CPU. Raises ModelError if a member cannot be loaded."""
     folders = [trained.folder / FOLDER / str(number) for number in range(2, int(trained.measures["members"]) + 1)]
     return [load_language_model(folder).float() for folder in (trained.folder, *folders)]

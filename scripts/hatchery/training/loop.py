@@ -206,7 +206,7 @@ class _Pending:
 
 
 class StepMeasures:
-    """The measures of the steps that have not been read from the device."""
+    """The measures of those steps whose values have not been read from the device."""
 
     def __init__(self, average: LossAverage, topology: Topology, device: torch.device, columns: Columns) -> None:
         """`columns` are the objective's columns; a batch may have fewer loss terms than `columns` has entries."""
@@ -290,7 +290,7 @@ def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_los
         _require_finite(measured.gradient_norm, "gradient norm", measured.step + 1, record.checkpoints)
         if measured.loss > lowest + guessing_loss:
             raise TrainingError(
-                f"step {measured.step + 1}: the loss is {measured.loss:.2f} after {lowest:.2f} at the best step: "
+                f"step {measured.step + 1}: the loss is {measured.loss:.2f}, but was {lowest:.2f} at the best step: "
                 f"training has diverged; {record.checkpoints.last()}. Training again would end at the same step: lower "
                 "the learning rate or lengthen the warm-up"
             )

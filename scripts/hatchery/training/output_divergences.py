@@ -74,7 +74,7 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
 
 
 class DivergenceProbe:
-    """Measures the divergences of a model's predictions at fixed positions, which the processes share."""
+    """Measures the divergences of a model's predictions at fixed positions, which are divided among the processes."""
 
     def __init__(self, batches: Sequence[Mapping[str, Tensor]], unigram: np.ndarray) -> None:
         """`batches` are this process's development batches; `unigram` is the distribution of the run's labels, fp64

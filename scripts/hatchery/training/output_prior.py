@@ -53,7 +53,7 @@ def prepare_output_(
     settings do not fit the model (tied matrix, no bias), and TrainingError if there is nothing to count.
     """
     head = model.head
-    # This check precedes the counting, which may take a minute.
+    # This check precedes the counting of labels, which may take a minute, so that an error is raised at once.
     check_weight_scale(head, settings.weight_scale)
     if settings.kind != "unigram" and not settings.report:
         scale_output_weight_(head, settings.weight_scale, seed)

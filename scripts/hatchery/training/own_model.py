@@ -128,7 +128,7 @@ def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
 def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | None) -> Tensor:
     """Return the attention mask, bool [B, T, T]: entry [b, i, j] is True if token i may attend to token j.
 
-    `attention_mask` is bool [B, T] or [B, T, T], and `causal` bool [B], as in an objective's batches.
+    `attention_mask` is bool [B, T] or [B, T, T], and `causal` is bool [B], as in an objective's batches.
     """
     n_batch, length = input_ids.shape
     square = torch.ones(length, length, dtype=torch.bool, device=input_ids.device)

@@ -22,7 +22,7 @@ AUTOCAST_TYPES: dict[PrecisionName, torch.dtype] = {"bf16": torch.bfloat16, "fp1
 # The constants of torch's GradScaler, which the papers' code uses.
 FIRST_SCALE = 2.0**16
 GROWTH_INTERVAL = 2000
-# Below this scale unscaled gradients overflow, too, so the model has diverged.
+# If gradients overflow even at this scale, unscaled gradients also overflow, so the model has diverged.
 SMALLEST_SCALE = 2.0**-14
 
 SCALE, GOOD_STEPS = "loss_scaler.scale", "loss_scaler.good_steps"
@@ -99,7 +99,7 @@ class LossScaler:
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """The arithmetic of a run; with fp16, including the loss scaler."""
+    """The arithmetic of a run; for fp16, this object includes the loss scaler."""
 
     name: PrecisionName
     scaler: LossScaler | None = None
@@ -124,8 +124,9 @@ class Precision:
         return loss if self.scaler is None else self.scaler.scaled(loss)
 
     def unscale_(self, parameters: Iterable[nn.Parameter]) -> bool:
-        """Unscale the gradients and return whether the update can be done (see `LossScaler.unscale_`); True except in
-        fp16."""
+        """Unscale the gradients and return whether the update can be done (see `LossScaler.unscale_`); in fp32 and
+        bf16, always return True.
+        """
         return self.scaler is None or self.scaler.unscale_(parameters)
 
     def state(self) -> dict[str, Tensor]:
@@ -155,7 +156,7 @@ class InPrecision(nn.Module):
 
 
 def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.device) -> Precision:
-    """Return the precision called `requested`; "auto" is bf16 on a CUDA device that supports it, otherwise fp32.
+    """Return the precision called `requested`; "auto" is bf16 on a CUDA device that supports bf16, otherwise fp32.
 
     "auto" never selects fp16, because fp16 skips steps, and a user should choose fp16 explicitly.
     """

@@ -53,9 +53,9 @@ def select_device(requested: str, topology: Topology) -> torch.device:
 def prepare_device(device: torch.device, threads: int | None, compiled: bool = False) -> None:
     """Set the number of CPU threads; on a CPU, also make torch deterministic and keep freed memory for reuse.
 
-    `compiled` makes torch's compiler deterministic, too. On CUDA, training is not deterministic, because determinism
-    costs speed. On a CPU, torch would also fill new tensors in deterministic mode; this is switched off, because it
-    costs a pass over every new tensor and only helps to find uninitialised reads.
+    If `compiled` is true, torch's compiler is also made deterministic. On CUDA, training is not deterministic, because
+    determinism costs speed. In deterministic mode on a CPU, torch would also fill new tensors with values. This filling
+    is switched off, because it costs a pass over every new tensor and only helps to find uninitialised reads.
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -158,7 +158,7 @@ def process_group(
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
     if topology.world_size == 1 and device.type == "cpu" and not shares_state:
-        # This import registers the backend "fake".
+        # This import registers the backend "fake", which starts no threads.
         importlib.import_module("torch.testing._internal.distributed.fake_pg")
         backend = "fake"
     # These modules are imported before the process group is open, because their default arguments would keep an open
@@ -202,7 +202,7 @@ def named_in_errors(topology: Topology) -> Iterator[None]:
 
 def _no_rendezvous(topology: Topology, error: Exception) -> TrainingError:
     where = f"{topology.address}:{topology.port}"
-    return TrainingError(f"cannot meet the other processes at {where}: {first_line(error)}")
+    return TrainingError(f"cannot connect to the other processes at {where}: {first_line(error)}")
 
 
 def _lost(error: Exception) -> TrainingError:
@@ -220,5 +220,6 @@ def _leave_process_group() -> None:
         deepspeed.cdb = None
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
-    # DeepSpeed's objects form reference cycles, some of which contain the group.
+    # DeepSpeed's objects form reference cycles, and some of these cycles contain the group. Therefore the garbage
+    # collector is called.
     gc.collect()

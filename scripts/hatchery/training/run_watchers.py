@@ -78,7 +78,7 @@ def run_watchers(
 
 
 def evaluated_steps(settings: PretrainSettings, marks: Collection[int] = ()) -> Callable[[int], bool]:
-    """Return a function from a step number to whether development text is scored after this step.
+    """Return a function that returns True for the numbers of the steps after which development text is scored.
 
     Development text is scored at intervals, after the objective's early steps, after the steps in `marks`, and at the
     end.

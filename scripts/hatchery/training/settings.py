@@ -101,8 +101,9 @@ class LongSequenceSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(Settings):
-    """The settings that determine the weights, in addition to model, seed and text; shared by the settings of an
-    experiment and of the stage."""
+    """Settings that, with model, seed and text, determine the weights. Both an experiment and the stage `pretrain` have
+    these settings.
+    """
 
     steps: Natural = ABSENT
     """Number of optimiser steps; 0 gives a randomly initialised model, which serves as a baseline."""
@@ -165,8 +166,9 @@ class TrainingSettings(Settings):
     evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
     """Number of steps between two measurements of the development loss, which is also measured after the last step."""
     evaluation_sequences: Natural = 2048
-    """Number of development sequences, or sentence pairs, for the development loss; their masks are always the same. 0
-    measures no development loss."""
+    """Number of development sequences, or sentence pairs, for the development loss. The masks of these sequences are
+    always the same. 0 measures no development loss.
+    """
 
     def __post_init__(self) -> None:
         self._check_budget()
@@ -332,7 +334,8 @@ class PretrainingSettings(TrainingSettings):
     """Order of the sequences by difficulty; null shuffles the sequences in every epoch."""
     ensemble: tuple[ModelChoice, ...] = omitted_at_default(())
     """Finished models with the tokenizer and the objective of this run, whose probabilities the run's model averages.
-    Needs `steps: 0`; `model` must be the model of the first member."""
+    An ensemble needs `steps: 0`, and `model` must be the model of the first member.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()

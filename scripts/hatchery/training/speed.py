@@ -147,9 +147,9 @@ class KeptMemory:
 _TERA = 1e12
 
 # Dense peaks in 10^12 operations per second, without structured sparsity: half of the numbers that NVIDIA's newer data
-# sheets print "with sparsity". fp32 is without TensorFloat-32. Sources: NVIDIA data sheets of the H100, H200, A100,
-# V100 and L40S Tensor Core GPUs; AMD Instinct MI250X data sheet, halved, because torch sees each of its two dies as a
-# device (fp32 by matrix cores). The patterns match the drivers' device names, and the first match counts.
+# sheets print "with sparsity". The fp32 peaks are without TensorFloat-32. Sources: NVIDIA data sheets of the H100,
+# H200, A100, V100 and L40S Tensor Core GPUs; AMD Instinct MI250X data sheet, halved, because torch sees each of its two
+# dies as a device (fp32 by matrix cores). The patterns match the drivers' device names, and the first match counts.
 _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
     # A MIG partition has only a part of the GPU's speed, and the partition's name does not determine its clock rate, so
     # its peak speed is unknown.
@@ -158,7 +158,7 @@ _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
     (r"\bH100 PCIe\b", {"bf16": 756.0, "fp16": 756.0, "tf32": 378.0, "fp32": 51.0}),
     (r"\b(H200|GH200|H100.*HBM3)\b", {"bf16": 989.5, "fp16": 989.5, "tf32": 494.5, "fp32": 67.0}),
     (r"\bA100(-SXM4|-PCIE| 80GB PCIe)\b", {"bf16": 312.0, "fp16": 312.0, "tf32": 156.0, "fp32": 19.5}),
-    # Volta has tensor cores for fp16 only.
+    # Volta has tensor cores for fp16 only, so no peaks are listed for bf16 and TensorFloat-32.
     (r"\bV100-SXM2\b", {"fp16": 125.0, "fp32": 15.7}),
     (r"\bV100S-PCI[Ee]\b", {"fp16": 130.0, "fp32": 16.4}),
     (r"\bV100-PCI[Ee]\b", {"fp16": 112.0, "fp32": 14.0}),
@@ -170,8 +170,8 @@ _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
 def peak_flops(device_name: str, precision: str) -> float | None:
     """Return the peak FLOP/s of one device for dense matrices; None if unknown.
 
-    `device_name` is torch's name, `precision` "fp32", "tf32", "bf16" or "fp16". CPUs are unknown: their peak depends on
-    clock, cores and instructions, and measuring it would cost time at every start.
+    `device_name` is torch's name of the device, and `precision` is "fp32", "tf32", "bf16" or "fp16". CPUs are unknown:
+    their peak depends on clock, cores and instructions, and measuring the peak would cost time at every start.
     """
     for pattern, peaks in _PEAKS:
         if re.search(pattern, device_name):

@@ -167,7 +167,8 @@ class Telemetry:
     def __init__(
         self, folder: Path, metrics_text: str = "", sinks: Sinks | None = None, per_byte: float | None = None
     ) -> None:
-        """Begin `metrics.jsonl` in `folder` with `metrics_text`, the checkpoint's copy, and append to `speed.jsonl`.
+        """Begin `metrics.jsonl` in `folder` with `metrics_text`, the copy of the metrics in the checkpoint, and append
+        to `speed.jsonl`.
 
         `per_byte` is the number of predictable development tokens per byte of text; None if unknown.
         """

@@ -115,7 +115,8 @@ def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def load_evaluated_model(folder: Path, model: nn.Module) -> None:
-    """Load into `model` the weights of a verified checkpoint for evaluation: the averaged weights, or else the weights.
+    """Load into `model` the weights for evaluation from a verified checkpoint: the averaged weights or, without an
+    average, the weights of the checkpoint's step.
 
     Raises CheckpointError if the names or shapes of the checkpoint's weights differ from those of the model's weights.
     """

@@ -80,8 +80,9 @@ class ShownWords:
 def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None = None) -> int:
     """Return the maximum number of words that a model may see, for a text of `text_words` words.
 
-    `text_bytes` is the size of the text in UTF-8; None if not counted. Raises ConfigError for a text that exceeds the
-    limits, for a limit that cannot be checked, and if the limit of epochs is reached long before the limit of words.
+    `text_bytes` is the number of bytes (UTF-8) of the text; None if the bytes were not counted. Raises ConfigError for
+    a text that exceeds the limits, for a limit that cannot be checked, and if the limit of epochs is reached long
+    before the limit of words.
     """
     if budget.corpus_words is not None and text_words > budget.corpus_words:
         raise ConfigError(
@@ -164,7 +165,7 @@ def write_spending(folder: Path, spending: Spending) -> None:
 
 
 def read_spending(folder: Path) -> Spending | None:
-    """Return the steps and word milestones stored in a run folder, or None."""
+    """Return the steps and word milestones stored in a run folder; None if no budget was stored."""
     path = folder / BUDGET_FILE
     if not path.is_file():
         return None

@@ -100,10 +100,12 @@ def sizes_between(lowest: int, highest: int, step: int) -> list[int]:
 
 
 def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least_frequency: int) -> SearchResult:
-    """Return the largest of the ascending `sizes` whose frequency is at least `least_frequency`, or None, by bisection.
+    """Return the largest of the ascending `sizes` for which `frequency_of` returns at least `least_frequency`; None if
+    there is no such size.
 
-    The bisection assumes that the frequency never increases with the size. If the frequency increases somewhere, the
-    returned size satisfies the rule and the next larger size does not, but an even larger size may satisfy the rule.
+    The search is a bisection, which assumes that the frequency never increases with the size. If the frequency
+    increases somewhere, the returned size satisfies the rule and the next larger size does not, but an even larger size
+    may satisfy the rule.
     """
     seen: dict[int, int] = {}
 

@@ -8,7 +8,7 @@ off.
 Word-split ratio (reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Word-split ratio and
 choice"): mean number of tokens per word when each word is tokenised alone, without a space before it. Words are
 separated by single spaces; an empty string between two spaces counts as a word of 0 tokens. In running text, words have
-a space before them, as have most entries of a byte-level vocabulary, so the ratio overstates the number of tokens per
+a space before them, as most entries of a byte-level vocabulary do, so the ratio overstates the number of tokens per
 word. The corrected measure is `fertility`: tokens of running text per word between white space, over the same sample.
 
 The sample contains sequences drawn without replacement from all splits. Every sequence gets a random number, in the
@@ -168,7 +168,7 @@ def draw(sequences: Iterable[str], count: int, seed: int) -> list[str]:
 
 
 def count_words(sequences: Iterable[str]) -> Counter[str]:
-    """Return the frequency of each space-separated word; between two adjacent spaces is an empty word.
+    """Return the frequency of each space-separated word; an empty word is counted between two adjacent spaces.
 
     A sequence's lines are joined by a space, without blank lines, so line ends add no empty words.
     """
@@ -278,7 +278,7 @@ def _lines(text: str) -> Iterable[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class EsmsScores:
-    """The three versions of ESMS, each from 0 to 1."""
+    """Scores by the three versions of ESMS (exact sub-token matching score), each from 0 to 1."""
 
     definition: float
     published_code: float

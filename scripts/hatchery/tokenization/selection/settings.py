@@ -101,10 +101,12 @@ class SweepKeys(Settings):
     seed: Natural = 0
     """Random seed of the sample."""
     morphemes: Literal["own", "public_13"] | None = "own"
-    """List of words with their morphemes for ESMS. own: 127 English words of this project, not the paper's. public_13:
-    the 13 words printed in the paper. null: the list that `morphemes_data` names."""
+    """List of words with their morphemes for ESMS (exact sub-token matching score). own: 127 English words of this
+    project, not the paper's words. public_13: the 13 words printed in the paper. null: the list that `morphemes_data`
+    names.
+    """
     choose_by: Esms = "esms_published_code"
-    """Version of ESMS by which the tokenizer type is chosen."""
+    """Version of ESMS (exact sub-token matching score) by which the tokenizer type is chosen."""
     compared_decimals: Annotated[int, Range(ge=0, le=9)] | None = 2
     """Number of decimals to which word-split ratios are rounded before they are compared; the paper prints 2. null does
     not round."""

@@ -1,8 +1,8 @@
 """A sweep of tokenizers: train the candidates, measure candidates and references, and choose a tokenizer.
 
 Sources: reduced-vocabulary study, Section 3.3 and Table 6 (sweep); LTG-BERT, Appendix G (the rule of Gowda and May).
-The same corpus and settings give the same bytes, for any number of threads; a killed sweep continues with its missing
-parts.
+The same corpus and settings give the same output files, byte for byte, for any number of threads; a killed sweep
+continues with its missing parts.
 """
 
 import json

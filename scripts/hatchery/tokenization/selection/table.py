@@ -7,10 +7,10 @@ The file `config/published/tokenizers/tokenizer_selection.csv` contains the valu
 of the type at the 95 % rank (166). Its column `size` contains a number, or `pretrained` for the reference tokenizer of
 a type.
 
-The choice (reduced-vocabulary study, Section 3.3): for each type, the size whose word-split ratio is closest to the
-ratio of the reference tokenizer; then the type with the highest ESMS. Ratios are compared as printed. The paper does
-not describe ties, but between the WordPiece sizes 16,000 and 17,000, whose ratios are both printed as 1.17, the paper
-chooses the smaller size; this module does the same.
+The rule (reduced-vocabulary study, Section 3.3) has two steps: for each type, choose the size whose word-split ratio is
+closest to the ratio of the reference tokenizer; then choose the type with the highest ESMS (exact sub-token matching
+score). Ratios are compared as printed. The paper does not describe ties, but between the WordPiece sizes 16,000 and
+17,000, whose ratios are both printed as 1.17, the paper chooses the smaller size; this module does the same.
 """
 
 from collections.abc import Mapping, Sequence

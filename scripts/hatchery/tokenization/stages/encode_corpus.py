@@ -18,7 +18,7 @@ class EncodingSettings(WordCounting):
     """Settings of an encoding, apart from its corpus and tokenizer."""
 
     units: EncodedUnit = "sentences"
-    """Unit of text that is encoded as a whole."""
+    """Unit of text that the tokenizer encodes at a time: one sentence, or one complete document."""
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:

@@ -57,10 +57,10 @@ class CausalObjective(Objective):
     settings: CausalSettings
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "PaddedExamples":
-        """Return the examples of a split; every token is predicted once in each epoch.
+        """Return the examples of a split.
 
-        With `segments: blocks`, randomly drawn pieces of documents also fill the training sequences, so that some
-        tokens are predicted several times.
+        With `segments: blocks`, randomly drawn pieces of documents fill the training sequences, so that some tokens are
+        predicted several times. With all other segments, every token is predicted once, and nothing is random.
         """
         from hatchery.objectives.examples import SEGMENTS, NextTokenExamples
         from hatchery.objectives.padded_examples import Padding

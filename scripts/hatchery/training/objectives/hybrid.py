@@ -76,8 +76,9 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def asked_as(self) -> str:
-        """Task of the held-out predictions: `causal` if all sequences are causal, because no masked token was
-        trained."""
+        """Task of the held-out predictions: `causal` if all sequences are causal, because the model was not trained on
+        masked tokens.
+        """
         return "causal" if self.causal_share == 1 else self.task
 
     @property
@@ -179,7 +180,7 @@ class HybridObjective(Objective):
         return HeldOutTerms(F.cross_entropy(output.logits, output.targets, reduction="none").sum())
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the number of times that held-out text can predict each token id of a split: int64 [V]."""
+        """Return the number of times that each token id of a split can be a target in held-out text: int64 [V]."""
         asked = self._following() if self.settings.asked_as == "causal" else self._hidden()
         return asked.target_counts(shards)
 

@@ -1,4 +1,5 @@
-"""The masked objective: predict hidden tokens and, with `sentence_pairs`, judge pairs of texts.
+"""The masked objective: predict hidden tokens and, if `sentence_pairs` is set, predict whether two texts belong
+together.
 
 Source: LTG-BERT, Section 5, and the published code of the papers (docs/papers/ltg-bert.md, "Masking" and "Examples").
 """
@@ -148,7 +149,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
 
 class MaskedObjective(Objective):
-    """Predict hidden tokens and, with `sentence_pairs`, whether two texts belong together."""
+    """Predict hidden tokens and, if `sentence_pairs` is set, whether two texts belong together."""
 
     columns = (("loss", "masked_accuracy"), ("pair_loss", "pair_accuracy"))
     settings: MaskedSettings
@@ -191,7 +192,7 @@ class MaskedObjective(Objective):
         return MaskedExamples(sequences, rule, padding, special, settings.rates, share, adapts)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the term of the predicted tokens and, with `sentence_pairs`, the term of the sentence pairs."""
+        """Return the term of the predicted tokens and, if `sentence_pairs` is set, the term of the sentence pairs."""
         if self.seen is not None or WEIGHTS in batch:
             return (self._token_term(output, batch),)
         tokens = Term(output.loss_sum, (output.n_correct,))
@@ -215,8 +216,9 @@ class MaskedObjective(Objective):
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
-        """Return the term with weighted token losses and weighted correct predictions; call `seen` without the
-        weights."""
+        """Return the term with weighted token losses and weighted correct predictions; pass the targets, the unweighted
+        losses and the correct predictions to `seen`.
+        """
         import torch.nn.functional as F
 
         losses = F.cross_entropy(output.logits, output.targets, reduction="none")
@@ -239,14 +241,15 @@ class MaskedObjective(Objective):
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the number of tokens of each id that masking can choose in a split: int64 [V]."""
+        """Return the number of tokens of each id that masking can hide in a split: int64 [V]."""
         from hatchery.objectives.label_counts import maskable_tokens
 
         return maskable_tokens(shards)
 
 
 def pair_term(logits: "Tensor", labels: "Tensor") -> Term:
-    """Return the term of sentence pairs: summed binary cross-entropy (nats) and number of correct judgements.
+    """Return the term of sentence pairs: summed binary cross-entropy (nats), and number of pairs whose label is
+    predicted correctly.
 
     `logits` are fp32 [B]; `labels` are int64 [B], 1 or 0.
     """

@@ -1,11 +1,11 @@
-"""The translation objective: batches of sentence pairs by number of tokens, label smoothing, and translated development
-text.
+"""The translation objective: batches of sentence pairs with a maximum number of target tokens, label smoothing, and
+translated development text.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 and Appendices A and B.3;
 docs/papers/natural-bias.md, "Data", "Training" and "Away from the unigram distribution". The loss is the cross-entropy
 with the target distribution (1 - alpha) * label + alpha * uniform. With `unigram_penalty` lambda, the loss is reduced
 by lambda * KL(omega || p), which keeps predictions p away from the unigram distribution omega. The negative
-log-likelihood of the labels is also reported; it is the only loss on development text.
+log-likelihood of the labels is also reported; on development text, only the negative log-likelihood is measured.
 """
 
 from collections.abc import Callable, Mapping
@@ -148,7 +148,8 @@ class TranslationObjective(Objective):
         log-likelihood."""
         smoothing = self.settings.label_smoothing
         log_mass, likelihood = _log_mass_and_loss(output)
-        # The log-probabilities of each token id, summed over the positions; label smoothing and the penalty need them.
+        # These are the log-probabilities of each token id, summed over the positions; label smoothing and the penalty
+        # use these sums.
         sums = output.logits.sum(dim=0) - log_mass.sum()
         loss = likelihood
         if smoothing:
