@@ -1,7 +1,8 @@
-"""A pretrained model of any origin with its tokenizer in memory, as a language model and as an encoder.
+"""Pretrained models of any origin in memory, each with its tokenizer, as a language model and as an encoder.
 
-The method `asked` returns a language model for sentences and held-out text, `encoder` returns the network without its
-head. Neither method needs a manifest; `evaluation.opening` opens models in folders, on the hub and in memory.
+The method `asked` returns a language model that scores sentences and held-out text, and `encoder` returns the network
+without its head. Neither method needs a manifest; `evaluation.opening` opens models in folders, on the hub and in
+memory.
 """
 
 from dataclasses import dataclass
@@ -31,8 +32,9 @@ from hatchery.training.own_model import OwnModel
 class OurModel:
     """A language model that Hatchery trained.
 
-    Special tokens spelled out in a text are encoded as plain text. `objective` is None if the training settings of the
-    model are unknown; `where` is the model's location, for messages.
+    If a text contains the spelling of a special token such as "[MASK]", the tokenizer encodes it as plain text.
+    `objective` is None if the training settings of the model are unknown. `where` is the model's location, for
+    messages.
     """
 
     network: LanguageModel
@@ -42,7 +44,7 @@ class OurModel:
     objective: ObjectiveKeys | None = None
 
     def __post_init__(self) -> None:
-        """Raise EvaluationError if the tokenizer has ids without an embedding."""
+        """Raise EvaluationError if the tokenizer contains token ids for which the model has no embedding."""
         if self.tokenizer.vocabulary_size > self.network.config.vocab_size:
             raise EvaluationError(
                 f"{self.where}: the tokenizer has {self.tokenizer.vocabulary_size} entries, but the model has only "
@@ -51,7 +53,7 @@ class OurModel:
 
     @property
     def translates(self) -> bool:
-        """True if the model is a translation model, which gives a single sentence no probability."""
+        """True if the model is a translation model, which assigns no probability to a single sentence."""
         return isinstance(self.network.config, EncoderDecoderConfig)
 
     def refuse_translation(self) -> None:
@@ -65,35 +67,38 @@ class OurModel:
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> HatcheryModel:
         """Return the language model on `device`, prepared for the scoring method `scoring`.
 
-        Raises EvaluationError for a translation model, and ConfigError for a scoring method that does not fit the
-        model.
+        Raises EvaluationError for a translation model, and ConfigError if the model does not support the scoring
+        method.
         """
         self.refuse_translation()
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> HatcheryModel:
-        """Return the language model on `device`, used as `kind` (masked, causal); None means the use that the model was
-        trained for."""
+        """Return the language model on `device`, used as a model of the kind `kind` (masked or causal). If `kind` is
+        None, the model is used as it was trained.
+        """
         return HatcheryModel(self.network, self.tokenizer, device, kind, predicted_before)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
-        """Return the network without its head, and the tokenizer. Raises EvaluationError if the model translates."""
+        """Return the network without its head, and the tokenizer. Raises EvaluationError if the model is a translation
+        model.
+        """
         self.refuse_translation()
         encoder = self.network.encoder
-        # In a causal model the first token, [CLS], sees no other token, so heads of whole texts must not read its
-        # state.
+        # In a causal model, the first token, [CLS], attends to no other token, so a classification head must not read
+        # the state of [CLS].
         encoder.first_token_is_blind = self.network.causal
         return encoder, self.tokenizer
 
 
 def _asked_as(use: Use, scoring: str) -> Architecture:
-    # `auto` means the model's default use, which is the first one in the list.
+    # `auto` means the first kind in this list: the kind (masked or causal) as which the model was trained.
     return required_architecture(scoring, tuple(dict.fromkeys((*use.learned, *use.kinds))))
 
 
 @dataclass(frozen=True)
 class ModelOfUser:
-    """A module that a user wrote, with the interface of `training.own_model`, and a Hatchery tokenizer.
+    """A module that a user wrote with the interface of `training.own_model`, and a tokenizer of Hatchery.
 
     The fields have the same meaning as in `OurModel`. `objective` is None if only the architecture is known.
     """
@@ -106,13 +111,14 @@ class ModelOfUser:
     translates = False
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> ModuleModel:
-        """Return the language model on `device`. Raises ConfigError for a scoring method that does not fit the
-        model."""
+        """Return the language model on `device`. Raises ConfigError if the model does not support the scoring method.
+        """
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> ModuleModel:
-        """Return the language model on `device`, used as `kind` (masked, causal); None means the use that the model was
-        trained for."""
+        """Return the language model on `device`, used as a model of the kind `kind` (masked or causal). If `kind` is
+        None, the model is used as it was trained.
+        """
         return ModuleModel(self.network, self.tokenizer, device, kind or _asked_as(self.use, "auto"), predicted_before)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
@@ -127,7 +133,8 @@ class ModelOfUser:
 class ModelOfOthers:
     """An external language model (of `transformers`, or with the interface of its models) and its fast tokenizer.
 
-    The tokenizer truncates and pads nothing, and encodes special tokens spelled out in a text as plain text.
+    The tokenizer neither truncates nor pads. If a text contains the spelling of a special token, the tokenizer encodes
+    it as plain text.
     """
 
     network: Any
@@ -139,39 +146,44 @@ class ModelOfOthers:
 
     @property
     def use(self) -> Use:
-        """The use for which the model was trained, which its architecture determines."""
+        """The kind of model (masked, causal or encoder-decoder), given by the architecture in the settings."""
         return Use((self.settings.architecture,))  # type: ignore[arg-type]
 
     def tokenizer(self, template: bool = False) -> BaselineTokenizer:
-        """Return the tokenizer; with `template`, only the tokenizer's template frames texts. Raises ModelError for a
-        tokenizer without a special token that the architecture needs."""
+        """Return the tokenizer. If `template` is true, only the tokenizer's own template adds special tokens to texts.
+        Raises ModelError for a tokenizer without a special token that the architecture needs.
+        """
         return BaselineTokenizer(self.library_tokenizer, self.settings.architecture, self.where, template)
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> BaselineModel:
-        """Return the language model on `device`; with `template`, a causal model reads its tokenizer's template before
-        a text.
+        """Return the language model on `device`. If `template` is true, the input of a causal model begins with the
+        special tokens of its tokenizer's template.
 
         Raises ModelError for a tokenizer without a special token that the architecture needs.
         """
         return BaselineModel(self.network, self.tokenizer(template), self.settings, device, template)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
-        """Return the network without its head, and the tokenizer. Raises the ModelError of `tokenizer`."""
+        """Return the network without its head, and the tokenizer. Raises ModelError for a tokenizer without a special
+        token that the architecture needs.
+        """
         its = self.tokenizer(template)
         return BaselineEncoder(self.network, self.settings.architecture, its), its
 
 
 @dataclass(frozen=True)
 class LibraryTokensOfUser(ModelOfOthers):
-    """A module that a user wrote, with the interface of `training.own_model`, and a fast tokenizer of `transformers`.
+    """A module that a user wrote with the interface of `training.own_model`, and a fast tokenizer of `transformers`.
 
-    Texts are framed as for an external model with the architecture in the settings.
+    Special tokens are added to texts as for an external model with the architecture in the settings.
     """
 
     network: LibraryView
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> LibraryTokensModel:
-        """Return the language model on `device`. Raises the ModelError of `ModelOfOthers.asked`."""
+        """Return the language model on `device`. Raises ModelError for a tokenizer without a special token that the
+        architecture needs.
+        """
         return LibraryTokensModel(self.network, self.tokenizer(template), self.settings, device, template)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:

@@ -1,7 +1,8 @@
-"""The answers of `make try` to one line that the user typed: text, with bars for probabilities or surprisals.
+"""The answers of `make try` to one line that the user typed: texts, with bars for probabilities or surprisals.
 
-If the line has a gap, the model fills the gap. If the line has two sentences, the model compares their probabilities.
-Otherwise, a model that can continue text continues the line, and any other model returns the surprisal of every word.
+If the line contains a gap, the model fills the gap. If the line contains two sentences, the model compares their
+probabilities. Otherwise, a model that can continue text continues the line, and any other model returns the surprisal
+of every word.
 """
 
 import math
@@ -24,7 +25,7 @@ BAR = 30
 BETWEEN = "|"
 DRAWS = 2
 
-# Lines of the help text are short enough for a terminal of 80 columns.
+# Lines of the help text must fit into a terminal of 80 columns.
 HELP = """\
 A masked model fills the gap of a line (The dog ____ the cat.). A causal or
 hybrid model continues the beginning of a text; a masked model shows the
@@ -34,9 +35,10 @@ quits."""
 
 
 def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str, Path]:
-    """Return the folders of an experiment's models by name: pretrained models, then imported ones.
+    """Return the folders of an experiment's finished models by name: first pretrained models, then imported models.
 
-    Raises ConfigError for an experiment without models, naming the nearest match.
+    Raises ConfigError if the experiment has no finished model. The error lists the experiments with finished models,
+    and suggests the experiment with the most similar name.
     """
     folders = [path for folder in MODELS for path in sorted((results / experiment / folder).glob(f"*/{MANIFEST}"))]
     if not folders:
@@ -51,11 +53,11 @@ def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str,
 
 
 def chosen_model(word: str, names: Sequence[str]) -> str | None:
-    """Return the name of the model that a line selects by name, by number, or by name without the seed; None if the
-    line is a text.
+    """Return the name of the model that the line `word` selects, by the model's name with or without the seed, or by
+    its number in the list. Return None if the line is a text.
 
-    Raises ConfigError for a number without a model, and for an unknown word that looks like a name, suggesting the
-    nearest name.
+    Raises ConfigError for a number without a model, and for an unknown word that looks like a name; the error then
+    suggests the most similar name.
     """
     if word in names:
         return word
@@ -66,7 +68,7 @@ def chosen_model(word: str, names: Sequence[str]) -> str | None:
     models = {name.rpartition("-s")[0] or name: name for name in reversed(names)}
     if word in models:
         return models[word]
-    # Names of models contain one of these characters; words of texts rarely contain them.
+    # The names of models contain `_` or `-`; the words of texts rarely contain these characters.
     is_like_a_name = " " not in word and any(mark in word for mark in "_-") and GAP not in word
     if is_like_a_name and (hint := nearest(word, [*names, *models])):
         raise ConfigError(f"no model is called {word!r}{hint}")
@@ -113,7 +115,7 @@ def _compared(model: "AskedModel", sentences: Sequence[str]) -> Iterator[str]:
         raise ConfigError(f"got {len(sentences)} sentences, expected two with one {BETWEEN} between them")
     bits = [-score / math.log(2) for score in model.scores(sentences)["score"]]
     for sentence, own in zip(sentences, bits, strict=True):
-        # The sentence comes last, because it may be longer than a line of the terminal.
+        # Print the sentence last, because it may be longer than a line of the terminal.
         yield f"  {own:6.1f} bits  {_bar(own / max(*bits, 1e-9)):<{BAR}}  {visible(sentence)}"
     difference = abs(bits[0] - bits[1])
     which = "first" if bits[0] < bits[1] else "second"

@@ -30,15 +30,16 @@ from hatchery.training.ensemble import is_ensemble, load_members
 from hatchery.typed import build, stage_body
 
 COMPILED_FROM_TOKENS = 1 << 26
-"""Number of tokens from which compiling saves time (inferred): compiling takes 20 to 40 s, and saves about this time at
-this number of tokens. In training, compiling saves the base model about 2 microseconds per token (docs/gpu.md); an
-evaluation, without a backward pass, saves about a third of this time per token. The 67,000 pairs of BLiMP have a
-quarter of these tokens."""
+"""Number of tokens above which compiling an evaluation saves time (inferred). Compiling takes 20 to 40 s. In training,
+compiling the base model saves about 2 microseconds per token (docs/gpu.md). An evaluation has no backward pass and
+saves about a third of this time per token, so the compile time is regained after about this number of tokens. The
+67,000 pairs of BLiMP contain a quarter of this number.
+"""
 
 
 def open_trained(trained: Manifest) -> OurModel | ModelOfUser | ModelOfOthers:
-    """Return the model of a manifest in float32 on the CPU: a model or an ensemble trained by Hatchery, or an imported
-    model.
+    """Return the model that a manifest describes, in float32 on the CPU: a model or an ensemble trained by Hatchery, or
+    an imported model.
 
     Raises ModelError and TokenizationError for damaged files, and EvaluationError if the tokenizer has ids without an
     embedding.
@@ -58,11 +59,11 @@ def open_trained(trained: Manifest) -> OurModel | ModelOfUser | ModelOfOthers:
 
 
 def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:
-    """Return a Hatchery model in float32 on the CPU, and its tokenizer, which encodes special tokens in a text as plain
-    text.
+    """Return a Hatchery model in float32 on the CPU, and its tokenizer. The tokenizer encodes the spelling of a special
+    token in a text as plain text.
 
-    Raises the errors of `open_trained`, ManifestError for an unusable manifest, and EvaluationError for a translation
-    model unless `translates`, because a translation model gives a single sentence no probability.
+    Raises the errors of `open_trained`, and ManifestError for an unusable manifest. Unless `translates` is true, raises
+    EvaluationError for a translation model, because a translation model assigns no probability to a single sentence.
     """
     opened = open_trained(read_manifest(manifest_path))
     if not isinstance(opened, OurModel):
@@ -78,8 +79,8 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
 def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, TextTokenizer]:
     """Return a pretrained model without its head, in float32 on the CPU, and its tokenizer.
 
-    With `template`, only its template frames the texts of an external tokenizer, without token types. Raises the errors
-    of `open_trained`.
+    If `template` is true, only the template of an external tokenizer adds special tokens to texts, without token types.
+    Raises the errors of `open_trained`.
     """
     return open_trained(read_manifest(manifest_path)).encoder(template)
 
@@ -89,15 +90,16 @@ def load_sentence_model(
 ) -> HatcheryModel | ModuleModel | BaselineModel:
     """Return a pretrained language model on `device`, in float32, prepared for the scoring method `scoring`.
 
-    With `template`, an external causal model reads its tokenizer's template before a text. Raises the errors of
-    `open_trained`, and ConfigError for a scoring method that does not fit the model.
+    If `template` is true, the input of an external causal model begins with the special tokens of its tokenizer's
+    template. Raises the errors of `open_trained`, and ConfigError if the model does not support the scoring method.
     """
     return open_trained(read_manifest(manifest_path)).asked(device, scoring, template)
 
 
 def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, tokens: int) -> None:
-    """Compile the layers of a Hatchery model in place, if `choice` allows compiling and there are enough tokens for it
-    to save time."""
+    """Compile the layers of a Hatchery model in place if `choice` allows it and `tokens`, the number of tokens to
+    evaluate, is large enough for compiling to save time.
+    """
     if not isinstance(model, HatcheryModel):
         return
     pays = tokens >= COMPILED_FROM_TOKENS
@@ -108,17 +110,18 @@ def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, toke
 
 
 def compilation_in_use(model: SentenceModel) -> Compilation:
-    """Return whether layers of a model were compiled, for manifests; only Hatchery models are compiled."""
+    """Return whether layers of a model were compiled, as stored in manifests; only Hatchery models are compiled."""
     return compilation_of(model.network) if isinstance(model, HatcheryModel) else "off"
 
 
 def prepare_device(name: DeviceName, threads: int | None = None, precision: MatrixPrecision = "fp32") -> torch.device:
-    """Choose the device and fix the numerics that decide near-ties.
+    """Return the device, and set PyTorch's numeric options so that near-ties between two sentences are decided
+    reproducibly.
 
     `auto` is a CUDA device if there is one. `threads` limits the CPU threads of PyTorch; None uses PyTorch's default.
     On CUDA, deterministic algorithms are enabled. Matrix products stay in full float32 unless `precision` is reduced,
-    because reduced precision flips near-ties between two sentences. Raises ConfigError if CUDA is required and missing,
-    or if `threads` is not positive.
+    because reduced precision flips near-ties. Raises ConfigError if CUDA is required and missing, or if `threads` is
+    not positive.
     """
     if threads is not None:
         if threads < 1:
@@ -131,11 +134,13 @@ def prepare_device(name: DeviceName, threads: int | None = None, precision: Matr
     torch.backends.cudnn.allow_tf32 = False
     if not available or name == "cpu":
         return torch.device("cpu")
-    # Without this setting, sums over repeated ids (embeddings, position tables) vary between runs. cuBLAS reads the
-    # variable when the device is first used.
+    # Without deterministic algorithms, gradient sums over repeated ids (embeddings, position tables) vary between runs.
+    # Deterministic algorithms need this variable, which cuBLAS reads when the device is first used.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # As `use_deterministic_algorithms(True, warn_only=True)`, but without importing the compiler, which takes a second.
+    # Same effect as `use_deterministic_algorithms(True, warn_only=True)`, but that call imports the compiler, which
+    # takes a second.
     torch.set_deterministic_debug_mode("warn")
-    # Filling new tensors only helps to find uninitialised reads, and costs a pass over every new tensor.
+    # In deterministic mode, PyTorch fills new tensors. Filling only helps to find reads of uninitialised memory, and
+    # costs time, so it is disabled.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda")

@@ -1,6 +1,7 @@
-"""Results of one evaluation in memory: tables and facts, which a stage writes to files and the collecting stage reads.
+"""Results of one evaluation in memory: tables and facts. A stage writes them to files, which the collecting stage
+reads.
 
-Each evaluation computes its scores from a model, items and settings, without a manifest or a file.
+Each evaluation computes its scores from a model, items and settings, and needs neither a manifest nor a file.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,9 @@ from hatchery.sanitize import csv_text
 
 @dataclass(frozen=True)
 class Parts:
-    """A table in parts, of which only one part at a time is in memory; each part is written as a row group."""
+    """A table that is produced in parts, so that only one part is in memory; each part is written as a row group of
+    Parquet.
+    """
 
     schema: pa.Schema
     tables: Callable[[], Iterator[pa.Table]]
@@ -28,12 +31,12 @@ Table: TypeAlias = pl.DataFrame | pa.Table | Parts
 
 
 def csv_of(frame: pl.DataFrame) -> str:
-    """Return the text of a CSV file; null is an empty field."""
+    """Return a table as the text of a CSV file; null is written as an empty field."""
     return csv_text(frame.columns, frame.iter_rows())
 
 
 def frame_of(rows: Sequence[Any], schema: type) -> pl.DataFrame:
-    """Return a table of instances of the dataclass `schema`, with a column for each of its fields."""
+    """Return a data frame of the dataclass instances `rows`, with a column for each field of their class `schema`."""
     names = [field.name for field in fields(schema)]
     return pl.DataFrame([[getattr(row, name) for name in names] for row in rows], schema=names, orient="row")
 
@@ -42,9 +45,9 @@ def frame_of(rows: Sequence[Any], schema: type) -> pl.DataFrame:
 class Scores:
     """Results of one evaluation.
 
-    `tables` and `texts` map file names in the folder of a result to contents; the suffix of a table's name, `.parquet`
-    or `.csv`, is its format. `facts` are stored in the manifest under `measures`. `speed` holds facts that depend on
-    the machine and not on the model.
+    `tables` and `texts` map file names to the contents of files in the result's folder; the suffix of a table's name,
+    `.parquet` or `.csv`, determines its format. `facts` are stored in the manifest under `measures`. `speed` contains
+    facts that depend on the machine and not on the model.
     """
 
     tables: Mapping[str, Table]
@@ -53,7 +56,9 @@ class Scores:
     speed: Mapping[str, Any] = field(default_factory=dict)
 
     def frame(self, name: str) -> pl.DataFrame:
-        """Return the table of a file as a polars data frame. Raises KeyError for a name that is not in `tables`."""
+        """Return the table with the file name `name` as a polars data frame. Raises KeyError for a name that is not in
+        `tables`.
+        """
         table = self.tables[name]
         if isinstance(table, pl.DataFrame):
             return table

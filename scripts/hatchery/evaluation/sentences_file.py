@@ -1,5 +1,6 @@
-"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, and a model's predictions for
-them."""
+"""The file `sentences.json`, which the stage `fill_sentences` writes: sentences of a corpus with a model's answers,
+which fill gaps in the sentences, continue them or translate them.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,9 @@ GAP = "____"
 
 @dataclass(frozen=True)
 class Answer(Record):
-    """A text by a model and, if known, its probability in percent with one decimal.
+    """A text that a model predicted and, if known, the text's probability in percent with one decimal.
 
-    A subword that does not begin a word is written with an ellipsis before it.
+    If the text is a subword that does not begin a word, an ellipsis precedes it.
     """
 
     text: str
@@ -25,9 +26,10 @@ class Answer(Record):
 
 @dataclass(frozen=True)
 class FilledSentence(Record):
-    """The input of a model, the corpus's own continuation, and the model's answers, the most probable answer first.
+    """The input of a model (`given`), the corpus's own text, and the model's answers, the most probable answer first.
 
     The input is a sentence with GAP in place of a word, the beginning of a sentence, or a sentence to translate.
+    `original` is the missing word, the continuation or the translation in the corpus.
     """
 
     given: str
@@ -37,8 +39,9 @@ class FilledSentence(Record):
 
 @dataclass(frozen=True)
 class Wording:
-    """Texts that the results page prints around the examples of one task. In `introduction`, `{}` is replaced by the
-    name of the text that contains the examples."""
+    """Texts on the results page that introduce and label the examples of one task. In `introduction`, `{}` is replaced
+    by the kind of text that contains the examples, such as "development text".
+    """
 
     introduction: str
     given: str
@@ -80,12 +83,14 @@ class FilledSentences(Record):
 
     @property
     def wording(self) -> Wording:
-        """The texts that the results page prints around the examples."""
+        """The texts on the results page that introduce and label the examples."""
         return WORDINGS[self.task]
 
 
 def text_of_sentences(manifest: Path) -> str:
-    """Return the name of the text that contains a manifest's sentences. Raises ManifestError for a damaged manifest."""
+    """Return a phrase for the text from which the sentences of a manifest come, such as "development text". Raises
+    ManifestError for a damaged manifest.
+    """
     measures = read_manifest(manifest).measures
     texts = {"dev": "development text", "train": "training text (it has no development text)"}
     text = texts.get(str(measures.get("split")), "text")
@@ -93,5 +98,7 @@ def text_of_sentences(manifest: Path) -> str:
 
 
 def read_examples(manifest: Path) -> FilledSentences:
-    """Return the sentences of a stage's manifest. Raises ManifestError or EvaluationError naming a damaged file."""
+    """Return the sentences and answers to which a stage's manifest refers. Raises ManifestError or EvaluationError
+    naming a damaged file.
+    """
     return json_record(read_manifest(manifest).file(SENTENCES_FILE), FilledSentences)

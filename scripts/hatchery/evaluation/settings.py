@@ -1,7 +1,7 @@
-"""Settings of evaluations of a pretrained model: minimal pairs, perplexity, translation, and external models.
+"""Settings for the evaluation of a pretrained model: minimal pairs, perplexity, translation, and external models.
 
 All settings except `EvaluationRuntime` are part of a result's identity. Impossible values raise an error before any
-data is read. Tasks and their protocols are in `tasks.settings`.
+data is read. The settings of fine-tuning tasks and protocols are in `tasks.settings`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ class BaselineSettings(Settings):
 
 
 def is_imported(model: Manifest) -> bool:
-    """Return True if a manifest belongs to an imported (external) model."""
+    """Return True if `model` is the manifest of an imported (external) model."""
     return model.stage == IMPORT
 
 
@@ -78,7 +78,7 @@ else:
 
 @dataclass(frozen=True)
 class ExpectedSize(Settings):
-    """Expected size of a suite; files of another size are refused."""
+    """Expected size of a suite; a source of another size raises an error."""
 
     paradigms: Count | None = None
     """Number of paradigms; null accepts any number."""
@@ -100,10 +100,11 @@ class PairColumns(Settings):
     paradigm: str | None = None
     """Column of the paradigm's name; null makes each file a paradigm, named after the file."""
     phenomenon: str | None = None
-    """Column by which paradigms are grouped; null makes each paradigm a phenomenon."""
+    """Column by which paradigms are grouped into phenomena; null makes each paradigm a phenomenon."""
     prefix: str | None = None
-    """Column of a context before the sentences, which the model reads without scoring it; null means that there is no
-    context."""
+    """Column of a context before the two sentences, which the model reads but which is not scored; null means that
+    there is no context.
+    """
 
     @property
     def wrong(self) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ class PairColumns(Settings):
 
 @dataclass(frozen=True)
 class ChoiceColumns(Settings):
-    """Columns of a multiple-choice row; the defaults are MuBench's columns."""
+    """Columns of a multiple-choice item; the defaults are MuBench's columns."""
 
     prompt: str = "prompt"
     """Column of the text before the choices; the model reads this text, and its tokens are not scored."""
@@ -145,8 +146,9 @@ class SuiteSettings(Settings):
     files: str = "*.jsonl"
     """Shell pattern of the suite's files in the source."""
     unit: Unit = "paradigm"
-    """Unit of the rows in result tables: a paradigm named in the records, or a file. BabyLM uses files, in which every
-    example has the same weight."""
+    """Meaning of a row in result tables: a paradigm, whose name is in the records, or a file. BabyLM uses files, so
+    that every example of a file has the same weight.
+    """
     leading_blank: bool = False
     """Add a space before every sentence, as the pipeline of BabyLM 2023 does."""
     expected: ExpectedSize | None = None
@@ -154,24 +156,29 @@ class SuiteSettings(Settings):
     pairs_per_paradigm: Count | None = None
     """Number of pairs per paradigm, drawn with `seed`; null scores all pairs."""
     seed: Natural = 0
-    """Random seed of the subset, and of the preferred text if several texts have the best score."""
+    """Random seed of the drawn subset (`pairs_per_paradigm`), and of the draw of the preferred text if several texts
+    have the best score.
+    """
     scoring: ScoringName = "auto"
     """Scoring method. auto is pll for masked models and left_to_right for others. pll reads the prediction of a hidden
-    token at the position for which the model was trained. masked always reads the prediction at the token's own
-    position; mntp always reads it at the position before, as in hybrid models. pll_within_word_l2r also masks the later
-    subwords of a word. fused adds pll and left_to_right, for hybrid models. diffusion is the bound of masked diffusion,
-    for models trained with `objective.rates`."""
+    token at the position at which the model was trained to predict this token. masked always reads the prediction at
+    the token's own position; mntp always reads it at the previous position, as in hybrid models. pll_within_word_l2r
+    also masks the later subwords of a word. fused adds pll and left_to_right, for hybrid models. diffusion is the bound
+    of masked diffusion, for models trained with `objective.rates`.
+    """
     precision: MatrixPrecision = "fp32"
-    """Precision of matrix products. tf32 is TensorFloat-32 on GPUs that have it; on other devices fp32 is used. tf32
-    takes half the time of fp32 and changes the decision for 3 of 6,700 pairs, all of them near-ties. screened computes
-    scores in bf16, and again in fp32 for all items whose margin is below a bound that is measured on the model.
-    Decisions then equal the decisions in fp32, but the scores of all other items are in bf16. On devices without bf16
-    instructions, everything is computed in fp32."""
+    """Precision of matrix products. tf32 is TensorFloat-32 on GPUs that support it; other devices use fp32. tf32 takes
+    half the time of fp32 and changes the decision for 3 of 6,700 pairs; the two scores of each of these pairs are
+    almost equal. screened computes scores in bf16, and computes scores again in fp32 for all items whose margin is
+    below a bound that is measured on the model. All decisions then equal the decisions in fp32, but the scores of the
+    remaining items are in bf16. On devices without bf16 instructions, everything is computed in fp32.
+    """
     edition: Edition = 2023
     """Year of BabyLM whose rules apply. 2023: a tie is wrong, and external models read EOS before a text. Since 2025:
-    if k texts tie and the correct text is among them, the item counts 1/k; external models read the tokens that their
-    tokenizer's template adds before a text; predictions are written as JSON. In ewok, 2025 compares two targets, 2026
-    compares two contexts of a target. In entity_tracking, 2026 skips rows in which an option contains "nothing"."""
+    if k texts tie and the correct text is among them, the item counts 1/k; external models read the special tokens that
+    their tokenizer's template adds before a text; predictions are written as JSON. In ewok, 2025 compares two targets,
+    2026 compares two contexts of a target. In entity_tracking, 2026 skips rows in which an option contains "nothing".
+    """
     official: bool = False
     """Since 2025: reproduce the decisions of the official code, including its errors. Ties are decided by a random draw
     (2026, here seeded) or in favour of the correct text (2025). If the tokenizer of a causal model drops characters
@@ -179,10 +186,11 @@ class SuiteSettings(Settings):
     reads a wrong position if the tokenizer of a causal model defines a BOS that its template does not add before a
     text."""
     counted_by: Literal["server", "collator"] | None = None
-    """In 2026: count the preferred texts as BabyLM's organisers do, including the errors of their code; null counts
-    correct decisions. server: entity_tracking is counted on other rows, including rows in which a wrong option contains
-    "nothing". collator (for checkpoints): in ewok, whole texts are compared with bare targets, so that no text is
-    correct. Ties are decided by a random draw."""
+    """In 2026: compute the accuracy as BabyLM's organisers do, including the errors of their code; null computes the
+    share of correct decisions. server: the accuracy on entity_tracking is computed on other rows, including rows in
+    which a wrong option contains "nothing". collator (for checkpoints): in ewok, whole texts are compared with bare
+    targets, so that no text is correct. Ties are decided by a random draw.
+    """
     temperatures: bool = False
     """Also score with logits divided by 61 temperatures from 0 to 3, and report the accuracy of the best temperature
     under its own name (printed in GPT-BERT's paper). The temperature is selected on the scored items, so the accuracy
@@ -191,24 +199,29 @@ class SuiteSettings(Settings):
     """Compare candidates by the mean log-probability per scored token, not by the sum."""
     track: Literal["multilingual"] | None = omitted_at_default(None)
     """In 2026: multilingual applies the rules of the multilingual track. External models read one BOS before a text,
-    and no token of their tokenizer's template. The number of unscored tokens is that of the prompt if tokenised alone.
-    The suite's mean weights all pairs equally. The paradigm of a file named after a split
-    (train-00000-of-00001.parquet) is the name of its folder."""
+    and no other token of their tokenizer's template. The number of tokens that are not scored is the number of tokens
+    of the prompt if the prompt is tokenised alone. The suite's mean weights all pairs equally. The paradigm of a file
+    named after a split (train-00000-of-00001.parquet) is the name of its folder.
+    """
     ties: TieRule | None = omitted_at_default(None)
     """In 2026: credit of an item whose correct text ties with other texts. shared: 1/k for k tied texts. wrong: 0.
     first_in_row: the first tied text of the row is preferred. null uses the rule of the year."""
     unknown_tokens: Literal["scored", "wrong"] = omitted_at_default("scored")
-    """Treatment of candidates with unknown tokens. scored: they are scored like other candidates. wrong: the item
-    counts as wrong if any part of a candidate has an unknown token (Hanzi)."""
+    """Treatment of candidates that contain unknown tokens. scored: these candidates are scored like other candidates.
+    wrong: the item counts as wrong if any part of a candidate contains an unknown token (Hanzi).
+    """
 
     @property
     def has_template(self) -> bool:
-        """True if external models read their tokenizer's template before a text (since 2025)."""
+        """True if external models read the special tokens of their tokenizer's template before a text (editions since
+        2025).
+        """
         return self.edition != 2023
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for a format without its key, for a key of another format, and for keys that another
-        `edition` needs."""
+        """Raise ConfigError if a key that the format requires is missing, if a key belongs to another format, or if a
+        key requires another `edition`.
+        """
         since_2025 = self.edition != 2023
         require(
             since_2025 or self.format not in FORMATS_SINCE_2025,
@@ -245,7 +258,7 @@ class SuiteSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringSettings(SuiteSettings):
-    """A suite's settings with its name; part of the result's identity."""
+    """A suite's settings and its name, which are part of the result's identity."""
 
     suite: str
     """Name of the suite."""
@@ -256,14 +269,17 @@ HeldOut = Literal["dev", "test"]
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityChoice(Settings):
-    """Splits on which the perplexity is measured, with the same masks for every model."""
+    """Splits on which the perplexity is measured, and the prediction targets."""
 
     splits: Annotated[tuple[HeldOut, ...], Unique()] = ()
     """Splits of the corpus on which the perplexity is measured; an empty list skips the measurement."""
     masking: Literal["common", "own"] = "common"
-    """Prediction targets. common: the same single subwords for every model with this tokenizer. own: masking as in the
-    model's training, comparable between seeds and sizes but not between objectives."""
-    # Two special tokens frame a sequence, and every method of splitting needs space for two more tokens.
+    """Prediction targets. common: the same tokens, masked one by one, for every model with this tokenizer. own: the
+    targets that the model's own training objective selects; perplexities are then comparable between seeds and model
+    sizes but not between objectives.
+    """
+    # A sequence has at least four tokens: two special tokens frame it, and every method of splitting needs space for
+    # two more tokens.
     sequence_length: Annotated[int, Range(ge=4)] | None = None
     """Number of tokens in a sequence, special tokens included; null uses the length of pretraining."""
     sequences: Count | None = None
@@ -278,13 +294,15 @@ class PerplexityChoice(Settings):
     segments: SegmentsName = "babylm"
     """Method that splits documents into sequences."""
     seed: Natural = 20_231_106
-    """Random seed of the sequences, masks and sentences of the pseudo-perplexity."""
+    """Random seed for drawing the sequences, the masks, and the sentences of the pseudo-perplexity."""
     pseudo_perplexity_sentences: Natural = 0
     """Number of sentences for the pseudo-perplexity, which masks each token separately; 0 skips the
     pseudo-perplexity."""
     frequency_bin_nats: Positive | None = None
     """Width in nats of the frequency bins for the mean log-probability of tokens, measured with and without the bias of
-    the output layer. Bins are intervals of the log frequency in the training text. null skips this measurement."""
+    the output layer. A bin contains the tokens whose log frequency in the training text is in an interval. null skips
+    this measurement.
+    """
 
     def __post_init__(self) -> None:
         visible = self.random_probability + self.keep_probability
@@ -302,11 +320,11 @@ class PerplexitySettings(PerplexityChoice):
 
 
 TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
-"""Suffixes of the files with a test set's translations, and with its references."""
+"""File suffixes: the translations of a test set by the model, and the reference translations."""
 TRANSLATION_SUITE = "translation"
-"""Name, in tables, of the suite that contains all test sets."""
+"""Suite name of all translation test sets in tables."""
 BEAM = "beam"
-"""Name, in manifests, of the measure that is the chosen beam size."""
+"""Key of the chosen beam size among the measures in manifests."""
 ALC_STEPS = 20_000
 """Number of updates over which "A Natural Bias for Language Generation Models", Section 4.2, computes the area under
 a learning curve."""
@@ -314,7 +332,9 @@ a learning curve."""
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutPairs(Settings):
-    """A test set: sentence pairs of a corpus that are translated and compared with their references."""
+    """A test set: sentence pairs of a corpus. The model translates the source sentences, and the translations are
+    compared with the target sentences.
+    """
 
     corpus: CorpusName
     """Parallel corpus of the model's two languages; the model's own tokenizer segments its texts."""
@@ -324,12 +344,12 @@ class HeldOutPairs(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class BeamChoice(Settings):
-    """Choice of the beam size with the highest BLEU on validation text."""
+    """Choice of the beam size that has the highest BLEU on validation text."""
 
     test: BlockName
-    """Name of the test set, with validation text, whose BLEU is compared."""
+    """Name of the test set whose BLEU is compared between beam sizes. This test set should be validation text."""
     sizes: Annotated[tuple[Count, ...], MinLen(1), Unique()]
-    """Beam sizes to try; of sizes with equal BLEU, the smallest is used."""
+    """Beam sizes to compare. If several sizes have the highest BLEU, the smallest of these sizes is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +364,8 @@ class TranslationChoice(Settings):
     """Choice of the beam size for each model; null uses `search.beam` of the objective."""
     alc_steps: Count = ALC_STEPS
     """Number of first steps over which the area under the learning curve of development text is computed (alc_bleu,
-    alc_chrf). Shorter trainings have no value."""
+    alc_chrf). A training with fewer steps gets no area.
+    """
 
     def __post_init__(self) -> None:
         require_test(self.beams, self.tests)
@@ -353,7 +374,8 @@ class TranslationChoice(Settings):
 def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) -> None:
     """Raise RefusedError unless `tests` contains the test set on which the beam size is chosen.
 
-    If a beam size is chosen, also raise RefusedError for a test set called BEAM, because a measure has this name.
+    If a beam size is chosen, also raise RefusedError for a test set with the name BEAM, because this name is a key of
+    the manifest's measures.
     """
     if beams is not None and beams.test not in tests:
         there = ", ".join(tests) or "none"
@@ -366,7 +388,7 @@ def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) ->
 
 
 def translated_runs(chosen: TranslationChoice, runs: Iterable[str]) -> list[str]:
-    """Return the runs of an experiment that translate its test sets, in the order of `runs`."""
+    """Return the runs of an experiment that translate the experiment's test sets, in the order of `runs`."""
     translating = runs if chosen.tests else ()
     return [run for run in translating if not any(fnmatchcase(run, pattern) for pattern in chosen.leave_out)]
 
@@ -389,8 +411,9 @@ class EvaluationRuntime(Settings):
     """Runtime settings of an evaluation; not part of the result's identity."""
 
     tokens_per_batch: Count | None = None
-    """Number of tokens per batch, special tokens and padding included. null uses the evaluation's default, for minimal
-    pairs the number measured to be fastest on the device (benchmarks/score_minimal_pairs.py).
+    """Maximum number of tokens per batch, special tokens and padding included. null uses the evaluation's default. For
+    minimal pairs, the default is the number of tokens that was measured to be fastest on the device
+    (benchmarks/score_minimal_pairs.py).
     """
     device: DeviceName = "auto"
     """Device on which the model is evaluated."""

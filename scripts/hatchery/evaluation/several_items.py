@@ -1,8 +1,8 @@
-"""Run a stage for several items (suites or tasks of one model) in turn, in one process.
+"""Run a stage for several items (suites or tasks of one model), one after another, in one process.
 
-Starting a process takes seconds, longer than the evaluation itself for tiny models and few rows. Every item has its own
-folder and manifest, exactly as the stage writes them. An item whose manifest has the same settings and inputs is
-skipped, so nothing is computed twice if another item of the job changes or fails.
+Starting a process takes seconds, which is longer than the evaluation itself for tiny models and few rows. Every item
+has its own folder and manifest, exactly as if the stage ran alone. An item is skipped if its manifest already has the
+same settings and inputs, so nothing is computed twice if another item of the job changes or fails.
 """
 
 import sys
@@ -26,11 +26,11 @@ def run_each(
     what: str,
     **given: Any,
 ) -> None:
-    """Run `stage` for every item, with its settings in `items`, its `inputs`, and its folder.
+    """Run `stage` once for each item, with the item's settings (`items`), inputs (`inputs`) and folder (`folders`).
 
-    `what` is the plural of the items in messages and measures; `given` are arguments of the stage that all items share.
-    The other items still run if one fails; EvaluationError is then raised at the end with the first message and the
-    names of all failed items.
+    `what` is the plural noun for the items ("suites", "tasks") in messages and measures; `given` are arguments of the
+    stage that all items share. If an item fails, the other items still run. At the end, EvaluationError is raised with
+    the first error message and the names of all failed items.
     """
     errors: dict[str, HatcheryError] = {}
     reused = 0

@@ -1,8 +1,8 @@
-"""Schemas of the tables of the stage `measure_perplexity`, with the columns that are metrics.
+"""Classes for the rows of the tables that the stage `measure_perplexity` writes, with the columns that are metrics.
 
-A metric of a language model is a column with a `Metric` in its type. Tables, figures and summaries find metrics by this
-annotation: a new metric needs only a field in a row and the code that measures it. A column whose field has a default
-may be missing in older results.
+A metric of a language model is a column whose type contains a `Metric`. Tables, figures and summaries find metrics by
+this annotation: a new metric needs only a field in a row class and the code that measures it. A column whose field has
+a default may be missing in older results.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,11 @@ LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS = (
     "log_probability_nats",
     "log_probability_without_bias_nats",
 )
-"""Metrics of a bin: a group of target tokens with similar frequency in the training text."""
+"""Names of the metrics of a frequency bin. A bin is a group of target tokens with similar frequency in the training
+text.
+"""
 SLOPES = {LOG_PROBABILITY: "frequency_slope", WITHOUT_BIAS: "frequency_slope_without_bias"}
-"""Names of the slopes of log-probability against log-frequency."""
+"""Names of the two slopes: regression of log-probability (with and without the output bias) on log-frequency."""
 _BIN = "_from_"
 
 
@@ -31,9 +33,9 @@ class Metric:
 
     `label` is the metric's name in summaries, written after the name of the split; summaries omit a metric without a
     label. If `percent` is true, a fraction is shown in percent, and the metric's name ends in `_percent`. `better` is 1
-    if higher values are better, -1 if lower values are better, 0 for a metric whose unit (percent, nats) determines the
-    better direction or that has none. `compares_objectives` is true if the metric may compare models of different
-    objectives.
+    if higher values are better and -1 if lower values are better. `better` is 0 if neither direction is better, or if
+    the metric's unit (percent, nats) determines the better direction. `compares_objectives` is true if the metric can
+    be compared between models with different objectives.
     """
 
     label: str = ""
@@ -73,8 +75,8 @@ class Measured(Record):
 class SplitScore(Measured):
     """One row of perplexity.csv; `loss_nats` is the mean negative log-likelihood per labelled token.
 
-    `perplexity` is the exponential of the loss (infinite beyond float64), `accuracy` the share of labelled tokens that
-    the model finds most probable. `pseudo_perplexity` is None unless requested.
+    `perplexity` is the exponential of the loss (infinite if the exponential exceeds float64). `accuracy` is the share
+    of labelled tokens to which the model assigns the highest probability. `pseudo_perplexity` is None unless requested.
     """
 
     split: str
@@ -88,10 +90,10 @@ class SplitScore(Measured):
 
 @dataclass(frozen=True)
 class WordScore(Measured):
-    """One row of words.csv: the loss of a split, ends of documents included, divided by its number of words.
+    """One row of words.csv: the total loss of a split divided by the number of words in the split.
 
-    The loss per word compares models with different tokenizers. `word_perplexity` is the exponential of
-    `loss_nats_per_word`.
+    The total loss includes the tokens that end documents. The loss per word is comparable between models with different
+    tokenizers. `word_perplexity` is the exponential of `loss_nats_per_word`.
     """
 
     split: str
@@ -102,10 +104,11 @@ class WordScore(Measured):
 
 @dataclass(frozen=True)
 class FrequencyRow(Record):
-    """One row of frequency.csv: a mean over the `tokens` tokens of a bin, or a slope over all tokens of the split.
+    """One row of frequency.csv: the mean of a metric over the target tokens of a bin, or a slope over all target tokens
+    of a split.
 
-    `lowest` is the lower end of the bin in nats (log-frequency), None for a slope. `standard_error` is the standard
-    error over tokens, None for one token.
+    `tokens` is the number of these target tokens. `lowest` is the lower end of the bin in nats (log-frequency), None
+    for a slope. `standard_error` is the standard error over tokens, None for a mean over a single token.
     """
 
     split: str
@@ -117,7 +120,9 @@ class FrequencyRow(Record):
 
     @property
     def task(self) -> str:
-        """Return the name of the split, or of its bin, in tables; a bin of `dev` from -7.5 nats is `dev_from_-7.5`."""
+        """Return the task name in tables: the split, or the split and the lower end of the bin. For example, the bin of
+        `dev` that begins at -7.5 nats is `dev_from_-7.5`.
+        """
         return self.split if self.lowest is None else f"{self.split}{_BIN}{self.lowest:g}"
 
 

@@ -1,14 +1,14 @@
-"""Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on them.
+"""Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on these sequences.
 
-Sequences are a pure function of the token shards, the settings and, with masking "own", the objective of the model's
-training. Common masks leave padding out of the loss for every model (docs/papers/reduced-vocabulary.md, "Padding").
-Models without masks predict every token: a causal model the tokens of the split, a translation model the tokens of the
-targets. Cross-entropies are computed in float32 and summed in float64 over all labelled tokens of the split, so the
-result is the mean per token and not a mean of batch means.
+Sequences are a pure function of the token shards, the settings and, with masking "own", the objective with which the
+model was trained. Common masks leave padding out of the loss for every model (docs/papers/reduced-vocabulary.md,
+"Padding"). Models that are trained without masks predict every token: a causal model predicts the tokens of the split,
+and a translation model the tokens of the target texts. Cross-entropies are computed in float32 and summed in float64
+over all labelled tokens of the split, so the result is the mean per token and not a mean of batch means.
 
 Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
-et al. 2020), with the scoring of minimal pairs. Pseudo-perplexity is independent of the choice of masks, and costs one
-forward pass per token.
+et al. 2020). The pseudo-log-likelihoods are computed as for minimal pairs. Pseudo-perplexity is independent of the
+choice of masks, and costs one forward pass per token.
 """
 
 import math
@@ -48,7 +48,7 @@ from hatchery.training.data_order import epoch_permutation
 from hatchery.training.examples import Examples
 from hatchery.training.objective import Objective
 
-# Number of sequences that are drawn together and batched by length; this number bounds the memory.
+# Number of sequences that are drawn together and then batched by length. This number limits the memory.
 _DRAWN_AT_ONCE = 2048
 
 
@@ -89,12 +89,12 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
 
 
 def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objective: Objective) -> Examples:
-    """Return the examples of a split. Raises EvaluationError for a split without examples."""
+    """Return the sequences of a split as training examples. Raises EvaluationError for a split without examples."""
     examples: Examples
     if isinstance(shards, OwnText) and objective.settings.causal:
         examples = shards.next_tokens(settings.sequence_length)
     else:
-        # Objectives use only those parts of the interface of token shards that `OwnText` also has.
+        # The cast is safe: objectives use only those methods of token shards that `OwnText` also has.
         examples = objective.examples(cast("TokenShards", shards), settings.sequence_length)
     if len(examples) == 0:
         raise EvaluationError(
@@ -111,11 +111,11 @@ def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarra
 def batches(
     examples: Examples, chosen: np.ndarray, seed: int, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Yield (number of sequences, batch with `input_ids` and `labels` [B, T] and `attention_mask`) until all `chosen`
-    sequences are yielded.
+    """Yield batches until all sequences with the indices `chosen` are yielded: the number of sequences of the batch,
+    and the tensors `input_ids` and `labels` [B, T] and `attention_mask`.
 
-    A batch holds at most `tokens_per_batch` tokens with its padding, but always one sequence. Sequences of similar
-    length share a batch; columns without an attended or labelled position are removed.
+    A batch holds at most `tokens_per_batch` tokens, padding included, but always at least one sequence. Sequences of
+    similar length share a batch; columns without an attended or labelled position are removed.
     """
     if isinstance(examples, TranslationPairs):
         yield from _batches_of_pairs(examples, chosen, tokens_per_batch)
@@ -126,7 +126,8 @@ def batches(
         order = np.argsort(lengths, kind="stable")
         first = 0
         while first < len(order):
-            # Lengths ascend, so each row has at least the length of every previous row of the batch.
+            # Lengths ascend, so the last row of a batch is the longest. A batch of n rows has n times this length as
+            # its size.
             sizes = lengths[order[first:]] * np.arange(1, len(order) - first + 1)
             rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
             first += len(rows)
@@ -136,8 +137,9 @@ def batches(
 def _batches_of_pairs(
     pairs: TranslationPairs, chosen: np.ndarray, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Yield batches of translation pairs, as `batches` does; `tokens_per_batch` counts the tokens of source and
-    target."""
+    """Yield batches of translation pairs, as `batches` does. `tokens_per_batch` limits the number of source tokens plus
+    target tokens.
+    """
     order = chosen[np.argsort(pairs.lengths[chosen].sum(axis=1), kind="stable")]
     first = 0
     while first < len(order):
@@ -149,7 +151,7 @@ def _batches_of_pairs(
 
 
 def _used_lengths(batch: dict[str, Tensor]) -> np.ndarray:
-    """Return the number of positions of each row up to its last attended or labelled position, int64 [B]."""
+    """Return, for each row, the number of positions up to the last attended or labelled position, int64 [B]."""
     mask = batch["attention_mask"]
     used = (mask if mask.dim() == 2 else mask.any(dim=1)) | (batch["labels"] != UNLABELLED)
     positions = np.arange(1, used.shape[1] + 1)
@@ -163,18 +165,20 @@ def _cut(values: Tensor, length: int) -> Tensor:
 
 
 class FrequencyTally:
-    """Sums of log-probabilities of target tokens by token type, of size [V], for means and slopes by token frequency.
+    """Sums of the log-probabilities of target tokens, float64 [V] by token type, from which means and slopes by token
+    frequency are computed.
 
     Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, as interpreted in
     docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a type's share among the targets of the
     training text, with one added to every count, so that all logarithms are finite. The variable v is the
-    log-probability of a right token, from softmax(W phi + b) or, without the bias, from softmax(W phi). All bins have
+    log-probability of a target token, from softmax(W phi + b) or, without the bias, from softmax(W phi). All bins have
     equal width and begin at integer multiples of the width, so the bins of all models and seeds are the same. Each
     slope is the slope of a least-squares regression of v on x over tokens.
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:
-        """`target_counts` int64 [V] counts how often each type is a target in the training text."""
+        """`target_counts` int64 [V] is the number of occurrences of each token type as a target in the training text.
+        """
         self.types = len(target_counts)
         """Number of token types in the vocabulary."""
         self._x = np.log(smoothed_distribution(target_counts))
@@ -182,8 +186,9 @@ class FrequencyTally:
         self._sums = {name: np.zeros((2, self.types)) for name in SLOPES}
 
     def add(self, targets: Tensor, log_probabilities: Tensor, without_bias: Tensor) -> None:
-        """Add target tokens int64 [N] with their log-probabilities [N] under the model, and under the model without its
-        output bias."""
+        """Add target tokens int64 [N] with two log-probabilities [N] of each token: under the model, and under the
+        model without its output bias.
+        """
         types, size = targets.cpu().numpy(), self.types
         self._count += np.bincount(types, minlength=size)
         for name, found in ((LOG_PROBABILITY, log_probabilities), (WITHOUT_BIAS, without_bias)):
@@ -192,7 +197,9 @@ class FrequencyTally:
                 self._sums[name][power - 1] += np.bincount(types, weights=values**power, minlength=size)
 
     def rows(self, split: str, bin_nats: float) -> Iterator[FrequencyRow]:
-        """Return the slopes, and the non-empty bins of width `bin_nats`, from rare to frequent tokens."""
+        """Yield a row for each slope, then rows for each non-empty bin of width `bin_nats`, from rare to frequent
+        tokens.
+        """
         for metric, slope in SLOPES.items():
             if (line := self._slope(*self._sums[metric])) is not None:
                 yield FrequencyRow(split, None, int(self._count.sum()), slope, *line)
@@ -209,8 +216,9 @@ class FrequencyTally:
                 )
 
     def _slope(self, values: np.ndarray, squares: np.ndarray) -> tuple[float, float | None] | None:
-        """Return the slope over tokens and its standard error, from the sums and the sums of squares by type; None if
-        all tokens are equally frequent."""
+        """Return the regression slope over tokens and the standard error of the slope, or None if all tokens are
+        equally frequent. `values` and `squares` are the sums of log-probabilities, and of their squares, by token type.
+        """
         tokens = int(self._count.sum())
         mean_x, mean_v = float(self._count @ self._x) / tokens, float(values.sum()) / tokens
         from_mean = self._x - mean_x
@@ -230,7 +238,7 @@ def _standard_error(squares: float, tokens: int) -> float | None:
 def word_score(score: SplitScore, shards: HeldOutText) -> WordScore | None:
     """Return the loss per word of a split.
 
-    Return None unless every token of the split, and every end of a document, was predicted once.
+    Return None unless every token of the split, and the end of every document, was predicted exactly once.
     """
     if score.labelled_tokens != shards.n_tokens + int(np.count_nonzero(shards.document_lengths())):
         return None
@@ -245,10 +253,11 @@ def score_batches(
     split: str,
     tally: FrequencyTally | None = None,
 ) -> SplitScore:
-    """Score `batches` of (number of sequences, tensors). The loss is NaN if the model's logits are not finite.
+    """Return the scores of a model on `batches`, pairs (number of sequences, tensors). The loss is NaN if the model's
+    logits are not finite.
 
-    Without a labelled token, `labelled_tokens` is 0 and the other numbers are NaN. All labelled tokens are added to
-    `tally`.
+    If no token has a label, `labelled_tokens` is 0, and loss, perplexity and accuracy are NaN. All labelled tokens are
+    added to `tally`.
     """
     bias = model.output_bias
     sequences = labelled = 0
@@ -267,8 +276,8 @@ def score_batches(
             loss_sum += (losses.double() * own).sum()
             correct += ((logits.argmax(dim=-1) == wanted) * own).sum()
             if tally is not None:
-                # Without the output bias, padding rows of the vocabulary would get probability, so these rows are
-                # excluded.
+                # The output matrix may contain padding rows, which belong to no token. Without the output bias, these
+                # rows would receive probability, so they are excluded.
                 free = logits if bias is None else (logits - bias)[:, : tally.types]
                 tally.add(wanted, -losses, -F.cross_entropy(free, wanted, reduction="none"))
     loss = float(loss_sum) / labelled if labelled else math.nan
@@ -278,22 +287,22 @@ def score_batches(
 
 
 def label_weights(batch: Mapping[str, Tensor], device: torch.device) -> Tensor:
-    """Return the weight of each labelled position in the loss, by default 1: float64 [N]."""
+    """Return the loss weight of each labelled position, float64 [N]; the default weight is 1."""
     labelled = batch["labels"] != UNLABELLED
     weights = batch.get(WEIGHTS, torch.ones(1, 1).expand_as(labelled))
     return weights[labelled].double().to(device)
 
 
 def exponential(loss: float) -> float:
-    """Return exp(loss), infinite beyond float64."""
+    """Return exp(loss), or infinity if exp(loss) exceeds float64."""
     return math.inf if loss > 709.0 else math.exp(loss)
 
 
 def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -> list[list[int]]:
-    """Return the ids of `number` sentences (or all, if there are fewer), without special tokens, truncated to `longest`
-    tokens.
+    """Return the token ids of `number` sentences, or of all sentences if there are fewer. The ids exclude special
+    tokens and are truncated to `longest` tokens per sentence.
 
-    Sentences are drawn without replacement among the sentences with at least one token. Raises EvaluationError if there
+    Sentences are drawn without replacement from the sentences with at least one token. Raises EvaluationError if there
     are no sentences.
     """
     counts = [len(shards.document(index).sentence_starts) for index in range(shards.n_documents)]
@@ -320,7 +329,7 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
 
 
 def pseudo_perplexity(model: SentenceModel, sentences: Sequence[Sequence[int]], tokens_per_batch: int | None) -> float:
-    """Return exp(-sum of log-probabilities / number of tokens); every token is masked alone."""
+    """Return exp(-sum of log-probabilities / number of tokens). Each token is predicted with only this token masked."""
     encoded = [EncodedSentence(tuple(sentence)) for sentence in sentences]
     scores = token_scores(model, encoded, "pll", tokens_per_batch)
     total = plain_sum(float(values.sum(dtype=np.float64)) for values in scores)

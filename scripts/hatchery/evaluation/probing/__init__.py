@@ -1,2 +1,3 @@
-"""Edge probing: read sentences with labelled spans, map word spans to subwords, and cache the states of frozen
-encoders."""
+"""Edge probing: read sentences with labelled spans of words, convert spans of words to spans of subwords, and cache the
+hidden states of frozen encoders.
+"""

@@ -1,12 +1,13 @@
-"""Read sentences of CoNLL-2012 (OntoNotes 5) with all their annotations, from column files or from rows of the hub.
+"""Read sentences of CoNLL-2012 (OntoNotes 5) with all their annotations, from column files or from Parquet files of the
+Hugging Face hub.
 
-In files (`*gold_conll`), columns are separated by white space: document, part, word number, word, part of speech,
-parse, lemma, frameset, sense, speaker, entities, one column per predicate, coreference. The data are not part of this
-repository, because they need a licence.
+In column files (`*gold_conll`), columns are separated by white space: document, part, word number, word, part of
+speech, parse, lemma, frameset, sense, speaker, entities, one column per predicate, coreference. The data are not in
+this repository, because they need a licence.
 
-In the hub's `ontonotes/conll2012_ontonotesv5` (Parquet) a row is a document with a list of sentences. Entities and the
-arguments of predicates are tags per word (`B-ARG0`, `I-ARG0`, `O`), mentions are [cluster, first word, last word], and
-parts of speech are the pre-terminals of the parse tree.
+In the hub's `ontonotes/conll2012_ontonotesv5` (Parquet), each row is a document with a list of sentences. Entities and
+the arguments of predicates are tags per word (`B-ARG0`, `I-ARG0`, `O`), mentions are [cluster, first word, last word],
+and parts of speech are the pre-terminals of the parse tree.
 """
 
 import json
@@ -25,7 +26,7 @@ from hatchery.raw.registration import RawSource
 
 FIRST_PREDICATE = 11
 WORD_NUMBER, WORD, PART_OF_SPEECH, ENTITIES, COREFERENCE = 2, 3, 4, 10, -1
-# Placeholder of a word in files that were not merged with the licensed text.
+# Placeholder for each word in files that contain only annotations, because they were not merged with the licensed text.
 MASKED_WORD = "[WORD]"
 
 _OPENED = re.compile(r"\(([^()*|\s]+)")
@@ -33,7 +34,7 @@ _OPENED = re.compile(r"\(([^()*|\s]+)")
 
 @dataclass(frozen=True)
 class LabelledSpan:
-    """A span of words [start, end), and its label."""
+    """A labelled span: the words [start, end) of a sentence."""
 
     start: int
     end: int
@@ -42,10 +43,12 @@ class LabelledSpan:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """A sentence with four layers of annotation; `parts_of_speech` are the pre-terminals of its constituency tree.
+    """A sentence with four layers of annotation; `parts_of_speech` are the pre-terminals of the sentence's constituency
+    tree.
 
-    Each entry of `frames` has the arguments of one predicate, and the predicate itself with the label V. The labels of
-    `mentions` are the numbers of their coreference clusters, which are valid only inside one part of a document.
+    Each entry of `frames` contains the spans of one predicate's arguments, and the span of the predicate itself with
+    the label V. The label of a mention in `mentions` is the number of its coreference cluster, which is unique only
+    inside one part of a document.
     """
 
     words: tuple[str, ...]
@@ -59,10 +62,10 @@ class AnnotatedSentence:
 
 
 def read_gold_conll(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
-    """Yield the sentences of a file.
+    """Yield the sentences of a column file.
 
     Raises EvaluationError naming file and line for malformed rows, for placeholders in place of words, and for brackets
-    that do not close.
+    that are not closed.
     """
     rows: list[list[str]] = []
     previous, first, found = 0, 0, False
@@ -108,7 +111,9 @@ def _sentence(rows: list[list[str]], where: str) -> AnnotatedSentence:
 
 
 def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
-    """Return the spans of cells such as `(ARG0*`, `*`, `*)` and `(GPE)`, sorted by first word, longer spans first."""
+    """Return the labelled spans that cells such as `(ARG0*`, `*`, `*)` and `(GPE)` encode, sorted by first word, longer
+    spans first.
+    """
     opened: list[tuple[int, str]] = []
     spans = []
     for position, cell in enumerate(cells):
@@ -124,8 +129,9 @@ def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def _clusters(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
-    """Return the mentions of cells such as `(12`, `12)`, `(12)|(3` and `-`. A closing bracket closes the mention with
-    the same cluster number, even if another mention was opened later."""
+    """Return the mentions that cells such as `(12`, `12)`, `(12)|(3` and `-` encode. A closing bracket closes the
+    mention with the same cluster number, even if another mention was opened later.
+    """
     opened: dict[str, list[int]] = {}
     spans = []
     for position, cell in enumerate(cells):
@@ -212,7 +218,9 @@ def _sentence_of_row(
 
 
 def tagged(tags: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
-    """Return the spans of tags such as `B-ARG0`, `I-ARG0`, `O`. Raises EvaluationError for an I- without a B-."""
+    """Return the labelled spans that tags such as `B-ARG0`, `I-ARG0` and `O` encode. Raises EvaluationError for an I-
+    tag that continues no span with the same label.
+    """
     spans: list[LabelledSpan] = []
     for position, tag in enumerate(tags):
         mark, _, label = tag.partition("-")
@@ -228,7 +236,7 @@ def tagged(tags: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]:
-    """Return class numbers as names; values that are names already stay unchanged."""
+    """Return the class names of `values`, which are either class names already or indices into `names`."""
     if all(isinstance(value, str) for value in values):
         return list(values)
     if not names:
@@ -239,8 +247,9 @@ def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]
 
 
 def _class_names(schema: pa.Schema, field: str) -> list[str]:
-    """Return the class names of a field from the metadata of a Parquet file that the library `datasets` wrote; empty if
-    there are none."""
+    """Return the class names of a field, which the library `datasets` writes to the metadata of Parquet files. The list
+    is empty if the metadata contain no class names.
+    """
     try:
         described = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Targets of four edge-probing tasks in the sentences of CoNLL-2012 (OntoNotes 5), in the form of jiant's records.
+"""Targets of four edge-probing tasks, extracted from sentences of CoNLL-2012 (OntoNotes 5) as in jiant's records.
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals. Each predicate with its
 arguments is a record; the predicate's own span (V) is no target. For coreference, all pairs of mentions inside one
@@ -25,19 +25,22 @@ def sentences_of(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
 
 
 def part_of_speech_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield one record with the tag of every word."""
+    """Yield one record, whose targets are all words with their part-of-speech tags."""
     yield [{"span1": [i, i + 1], "label": tag} for i, tag in enumerate(sentence.parts_of_speech)]
 
 
 def entity_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield one record with the type of every entity in the annotation; nothing for a sentence without entities."""
+    """Yield one record, whose targets are all annotated entities with their types. Yield no record for a sentence
+    without entities.
+    """
     if sentence.entities:
         yield [{"span1": _edges(entity), "label": entity.label} for entity in sentence.entities]
 
 
 def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield a record for each predicate that has arguments; its targets are (predicate, argument) with the role as
-    label."""
+    """Yield a record for each predicate that has arguments. Each target consists of two spans, the predicate and one
+    argument, with the argument's role as label.
+    """
     for frame in sentence.frames:
         predicate = _predicate(frame)
         arguments = [span for span in frame if span.label != PREDICATE]
@@ -47,8 +50,9 @@ def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
 
 
 def coreference_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield one record with all pairs of mentions, labelled by whether they corefer; nothing for fewer than two
-    mentions."""
+    """Yield one record, whose targets are all pairs of mentions; the label states whether the two mentions corefer.
+    Yield no record for a sentence with fewer than two mentions.
+    """
     pairs = [(a, b) for a, b in combinations(sentence.mentions, 2) if _edges(a) != _edges(b)]
     if pairs:
         yield [

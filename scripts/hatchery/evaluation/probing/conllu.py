@@ -1,7 +1,7 @@
-"""Sentences of CoNLL-U files, the format of Universal Dependencies.
+"""Read sentences of CoNLL-U files, the format of Universal Dependencies.
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". Comments, the rows of multi-word tokens, and empty nodes are
-skipped. Every word is checked: a file that is not CoNLL-U ends in one error naming file and line.
+skipped. The row of every word is checked: a file that is not CoNLL-U raises one error, which names file and line.
 """
 
 import re
@@ -21,7 +21,9 @@ _MISSING = "_"
 
 @dataclass(frozen=True)
 class ConlluWord:
-    """One word of a sentence; `columns` maps column names to the word's values, `where` is `file:line`."""
+    """One word of a sentence. `columns` maps column names to the cells of the word's row; `where` is `file:line` of
+    this row.
+    """
 
     columns: dict[str, str]
     where: str
@@ -32,7 +34,7 @@ class ConlluWord:
         return "".join(self.columns["FORM"].split())
 
     def label(self, column: str) -> str:
-        """Return the value of a column of the word. Raises EvaluationError if the cell is empty."""
+        """Return the word's cell in a column. Raises EvaluationError if the cell is empty."""
         value = self.columns[column]
         if value in ("", _MISSING):
             raise EvaluationError(f"{self.where}: the column {column} is empty, expected a label")
@@ -41,7 +43,7 @@ class ConlluWord:
 
 @dataclass(frozen=True)
 class ConlluSentence:
-    """The words of a sentence in order; `where` is the position `file:line` of the first word."""
+    """The words of a sentence in order; `where` is `file:line` of the first word."""
 
     words: tuple[ConlluWord, ...]
 
@@ -51,8 +53,9 @@ class ConlluSentence:
         return self.words[0].where
 
     def heads(self) -> list[int]:
-        """Return the position of every word's head from 0; a root is its own head. Raises EvaluationError for an
-        invalid HEAD."""
+        """Return, for each word, the position of its head, counted from 0; a root is its own head. Raises
+        EvaluationError for an invalid HEAD.
+        """
         heads = []
         for position, word in enumerate(self.words):
             text = word.columns["HEAD"]
@@ -70,8 +73,8 @@ class ConlluSentence:
 def read_sentences(source: RawSource, name: str) -> Iterator[ConlluSentence]:
     """Yield the sentences of a file; sentences without words are skipped.
 
-    Raises EvaluationError naming file and line for a wrong number of columns, an ID out of order and an empty FORM, and
-    naming the file if the file has no sentence.
+    Raises EvaluationError naming file and line for a wrong number of columns, for an ID out of order, and for an empty
+    FORM. Raises EvaluationError naming the file if the file has no sentence.
     """
     words: list[ConlluWord] = []
     previous, found = 0, False

@@ -1,12 +1,13 @@
 """Encode sentences with labelled spans as token ids and spans of tokens.
 
-Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". The input is [CLS] s [SEP]. A span of words covers
-every subword whose characters overlap it, so a subword that overlaps two words belongs to both words. Sentences that
-are too long are dropped, never truncated.
+Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". The input is [CLS] s [SEP], where s is the
+sentence. A span of words is mapped to all subwords whose characters overlap the span, so a subword that overlaps two
+words belongs to both words. Sentences that are too long are dropped, never truncated.
 
 Words are joined to running text as in LTG-BERT's preparation of pre-tokenised data (docs/papers/ltg-bert.md,
-"Detokenisation"): they are normalised one by one and joined by spaces; then rules remove or insert spaces. The rules
-change no character except spaces, so a word's position in the text is found by counting the other characters.
+"Detokenisation"): each word is normalised, the words are joined by spaces, and then rules remove or insert spaces. The
+rules change no character except spaces, so a word's position in the text is found by counting the characters that are
+not spaces.
 """
 
 from collections.abc import Sequence
@@ -27,18 +28,18 @@ from hatchery.evaluation.tasks.texts import detokenise, normalise
 
 @dataclass(frozen=True)
 class PlacedWords:
-    """A text, and the characters [start, end) of every word in it."""
+    """A text, and the range of characters [start, end) of each word in the text."""
 
     text: str
     places: tuple[tuple[int, int], ...]
 
 
 def place_words(words: Sequence[str], normalisation: Normalisation) -> PlacedWords:
-    """Return the text of a sentence: `none` joins the words by spaces, `ltg_detokenised` joins the words to running
-    text.
+    """Return the text of a sentence with the character range of each word. The normalisation `none` joins the words by
+    spaces; `ltg_detokenised` removes the spaces that running text does not have, such as spaces before commas.
 
-    A word that normalisation empties gets an empty range in front of the next word. Raises ConfigError for another
-    normalisation. Words must contain no space.
+    If normalisation removes all characters of a word, the word gets an empty range in front of the next word. Raises
+    ConfigError for another normalisation. Words must contain no space.
     """
     if normalisation == "none":
         ends = accumulate(len(word) + 1 for word in words)
@@ -68,7 +69,9 @@ SENTENCES_AT_A_TIME = 4096
 
 @dataclass(frozen=True)
 class TokenSequences:
-    """Distinct sequences in one array: sequence i is `ids[starts[i] : starts[i + 1]]`, special tokens included."""
+    """Distinct token sequences, concatenated in one array: sequence i is `ids[starts[i] : starts[i + 1]]`, special
+    tokens included.
+    """
 
     ids: np.ndarray
     starts: np.ndarray
@@ -80,7 +83,9 @@ class TokenSequences:
         return np.diff(self.starts)
 
     def padded(self, sequences: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return ids int64 [B, T] of the sequences at the given positions, and the mask bool [B, T], True at tokens."""
+        """Return the padded ids int64 [B, T] of the sequences with the indices `sequences`, and a mask bool [B, T] that
+        is True at tokens and False at padding.
+        """
         lengths = self.lengths[sequences]
         mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
         ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
@@ -90,12 +95,12 @@ class TokenSequences:
 
 @dataclass(frozen=True)
 class EncodedSpans:
-    """Encoded sentences with the interface `EncodedData`: items are sentences, units are their targets.
+    """Encoded sentences with the interface `EncodedData`: items are sentences, and units are targets (labelled spans).
 
     The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1]`. `spans` int64 [units, S, 2] are token
     positions [start, end); [CLS] has position 0. `labels` are bool [units, K], or int64 [units] if each unit has one
-    label. `unknown` int64 [units] counts a unit's labels outside the label set, for which no prediction is right.
-    `dropped` is the number of sentences in the full data set that were too long, or had no subword.
+    label. `unknown` int64 [units] is the number of a unit's labels that are not in the label set; no prediction can
+    match these labels. `dropped` is the number of sentences in the full data set that were too long, or had no subword.
     """
 
     sequences: TokenSequences
@@ -118,12 +123,13 @@ class EncodedSpans:
         return len(self.labels)
 
     def units_of(self, items: np.ndarray) -> np.ndarray:
-        """Return the positions of the targets of the given sentences, sentence by sentence."""
+        """Return the indices of all targets of the sentences `items`, in the order of these sentences."""
         return flat_ranges(self.unit_starts[items], np.diff(self.unit_starts)[items])
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return the sentences padded to the longest, with all their targets; `widest` is the length of the longest
-        span."""
+        """Return a batch of sentences with all their targets, padded to the longest sentence. `widest` is the length of
+        the longest span in the batch.
+        """
         items = np.asarray(items, dtype=np.int64)
         ids, mask = self.sequences.padded(self.sequence_of[items])
         units = self.units_of(items)
@@ -138,8 +144,9 @@ class EncodedSpans:
         return Batch(inputs, torch.from_numpy(self.labels[units]), units)
 
     def subset(self, items: Sequence[int]) -> "EncodedSpans":
-        """Return the sentences at the given positions, in that order; ids are shared, and `dropped` is still the number
-        for the full data set."""
+        """Return the sentences with the indices `items`, in this order. The subset shares its token ids with the full
+        data set, and `dropped` is still the number for the full data set.
+        """
         chosen = np.asarray(items, dtype=np.int64)
         units = self.units_of(chosen)
         counts = np.diff(self.unit_starts)[chosen]
@@ -163,11 +170,12 @@ def encode_spans(
     multi_label: bool,
     normalisation: Normalisation = "none",
 ) -> EncodedSpans:
-    """Encode every distinct sentence once; sentences of more than `max_length` tokens are dropped and counted.
+    """Encode every distinct sentence once. Sentences of more than `max_length` tokens are dropped, and their number is
+    stored in `dropped`.
 
     `max_length` includes the two special tokens: 128 corresponds to the 126 subwords of the paper. Raises
-    EvaluationError naming file and line of a target with several labels if `multi_label` is False, and for targets with
-    different numbers of spans.
+    EvaluationError if targets have different numbers of spans. If `multi_label` is False, raises EvaluationError naming
+    file and line of a target that does not have exactly one label.
     """
     distinct = {words: index for index, words in enumerate(dict.fromkeys(example.words for example in examples))}
     texts = [place_words(words, normalisation) for words in distinct]
@@ -194,7 +202,7 @@ def encode_spans(
             "in all targets of a task"
         )
     labels, unknown = _labels(kept, n_labels, multi_label)
-    # Sentences that are too long still have an index, but their ids are not stored.
+    # Sentences that are too long keep their index, but have an empty sequence of ids.
     ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
     return EncodedSpans(
         sequences=TokenSequences(
@@ -213,11 +221,11 @@ def encode_spans(
 def span_of_subwords(
     offsets: np.ndarray, placed: PlacedWords, span: tuple[int, int], n_before: int = 1
 ) -> tuple[int, int]:
-    """Return the input positions [start, end) of the tokens that overlap the words [i, j); `n_before` tokens ([CLS])
-    precede the text's first token.
+    """Return the input positions [start, end) of the tokens that overlap a span of words [i, j). `n_before` is the
+    number of special tokens, such as [CLS], before the text's first token.
 
-    `offsets` int64 [subwords, 2] are characters [start, end). For words without a token, return the position of the
-    next token, or of the last one.
+    `offsets` int64 [subwords, 2] are ranges of characters [start, end). If no token overlaps the words, return the
+    position of the next token or, at the end of the text, of the last token.
     """
     start, end = placed.places[span[0]][0], placed.places[span[1] - 1][1]
     first = int(np.searchsorted(offsets[:, 1], start, side="right"))
@@ -245,12 +253,15 @@ def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -
 
 
 def starts_of(counts: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the start of each of n consecutive ranges, and the end of the last range: int64 [n + 1]. `counts` are the
-    lengths of the ranges."""
+    """Return the start of each of n consecutive ranges with the lengths `counts`, followed by the end of the last
+    range: int64 [n + 1].
+    """
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(counts, dtype=np.int64))])
 
 
 def flat_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the concatenated ranges `starts[i]` to `starts[i] + counts[i]`, int64."""
+    """Return the concatenated indices of all ranges, int64. Range i begins at `starts[i]` and contains `counts[i]`
+    indices.
+    """
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(counts.sum())

@@ -1,11 +1,11 @@
 """Read the formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, and OntoNotes.
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set contains the labels of the training rows,
-sorted. All other labels have the index -1, which equals no prediction.
+sorted. All other labels get the index -1, which no prediction can equal.
 
-Every probe is reported next to a baseline without a model, the most frequent label of the training rows
-(docs/papers/ltg-bert.md, "Records of edge probing"): because about 85 % of the pairs of mentions have the same class, a
-coreference score says little without the baseline.
+For each probe, tables also show a baseline without a model, which always predicts the most frequent label of the
+training rows (docs/papers/ltg-bert.md, "Records of edge probing"): because about 85 % of the pairs of mentions have the
+same class, a coreference score says little without the baseline.
 """
 
 import random
@@ -26,15 +26,15 @@ from hatchery.evaluation.tasks.settings import Format, TaskSettings, label_text
 from hatchery.raw.registration import RawSource
 
 UNKNOWN_LABEL = -1
-# Number of spans per target, by the column of CoNLL-U that holds the labels.
+# For each CoNLL-U column that can hold the labels, the number of spans per target.
 SPANS_OF_COLUMN = {"UPOS": 1, "XPOS": 1, "DEPREL": 2}
-# Number of spans per target, by the layer of OntoNotes.
+# For each annotation layer of OntoNotes, the number of spans per target.
 SPANS_OF_LAYER: dict[TaskName, int] = {"pos": 1, "ner": 1, "srl": 2, "coref": 2}
 
 
 @dataclass(frozen=True)
 class NamedTarget:
-    """A target whose labels are names, not yet indices into the label set."""
+    """A target, with the names of its labels and not yet their indices in the label set."""
 
     spans: tuple[tuple[int, int], ...]
     labels: tuple[str, ...]
@@ -42,7 +42,7 @@ class NamedTarget:
 
 @dataclass(frozen=True)
 class NamedExample:
-    """A sentence whose labels are names, not yet indices into the label set."""
+    """A sentence with its targets, whose labels are names and not yet indices in the label set."""
 
     words: tuple[str, ...]
     targets: tuple[NamedTarget, ...]
@@ -50,7 +50,7 @@ class NamedExample:
 
 
 def read_jiant(source: RawSource, task: TaskSettings) -> TaskData:
-    """Return the sentences of a task in jiant's JSON lines; records without targets are dropped.
+    """Return the sentences of a task in jiant's JSON lines; sentences without targets are dropped.
 
     Raises EvaluationError naming file and line for a span that is reversed, empty or outside of the text, a number of
     spans that the head does not accept, and a label that is neither a text nor a list of texts.
@@ -60,10 +60,11 @@ def read_jiant(source: RawSource, task: TaskSettings) -> TaskData:
 
 
 def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
-    """Return the sentences of CoNLL-U files; `label_field` is XPOS or UPOS (a span per word) or DEPREL (word and head).
+    """Return the sentences of CoNLL-U files. `label_field` is XPOS or UPOS (each target is one word) or DEPREL (each
+    target is a word and its head).
 
-    Raises ConfigError for another column or a head whose number of spans differs, EvaluationError naming file and line
-    for malformed rows.
+    Raises ConfigError for another column, and for a head with another number of spans. Raises EvaluationError naming
+    file and line for malformed rows.
     """
     column, allowed = task.label_field, ", ".join(SPANS_OF_COLUMN)
     if column not in SPANS_OF_COLUMN:
@@ -79,10 +80,11 @@ def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
 
 
 def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
-    """Return the sentences of OntoNotes in CoNLL-2012's files or the hub's rows; `label_field` is the labelled layer.
+    """Return the sentences of OntoNotes from column files of CoNLL-2012 or Parquet files of the Hugging Face hub.
+    `label_field` is the annotation layer with the labels.
 
-    Sentences and targets are divided into records as in jiant's format. Raises ConfigError for an unknown layer or a
-    head whose number of spans differs, EvaluationError naming file and line for malformed rows.
+    Sentences and targets are divided into records as in jiant's format. Raises ConfigError for an unknown layer, and
+    for a head with another number of spans. Raises EvaluationError naming file and line for malformed rows.
     """
     layer = task.label_field
     if layer not in TARGETS:
@@ -99,13 +101,15 @@ SENTENCES_OF_A_TREEBANK = 4000
 
 
 def read_treebanks(source: RawSource, task: TaskSettings) -> TaskData:
-    """Return the sentences of treebanks in CoNLL-U with new random splits; each key of the task's files is a language.
+    """Return the sentences of treebanks in CoNLL-U with new random splits; each key in the task's `files` is a
+    language.
 
-    All files of a language are pooled and shuffled with `split_seed`. Of at most 4,000 sentences, 80 % are for
-    training, 10 % for validation and 10 % for testing. The training set has the same number of sentences of each
-    language, shuffled together. The scored sets are `validation` (of all languages), `<language>` (its validation
-    sentences) and `test_<language>`. Source: docs/papers/babylm-2026.md, "The multilingual track". Raises
-    EvaluationError naming file and line for malformed rows, and for a language with fewer than 10 sentences.
+    All files of a language are pooled and shuffled with `split_seed`. The first 4,000 sentences, or all if there are
+    fewer, are divided: 80 % are for training, 10 % for validation and 10 % for testing. The training set contains the
+    same number of sentences of each language, shuffled together. The scored sets are `validation` (of all languages),
+    `<language>` (the validation sentences of one language) and `test_<language>`. Source: docs/papers/babylm-2026.md,
+    "The multilingual track". Raises EvaluationError naming file and line for malformed rows, and for a language with
+    fewer than 10 sentences.
     """
     parts: dict[str, tuple[list[NamedExample], ...]] = {}
     for language in task.files:
@@ -138,7 +142,7 @@ READERS: dict[Format, Callable[[RawSource, TaskSettings], TaskData]] = {
 
 
 def spans_per_target(task: TaskSettings) -> int:
-    """Return the number of spans that a task's head reads: the option `n_spans`, by default 1."""
+    """Return the number of spans per target that a task's head reads: the head's option `n_spans`, by default 1."""
     return int(task.head.options.get("n_spans", 1))
 
 
@@ -161,11 +165,12 @@ def _task_data(source: RawSource, task: TaskSettings, examples_of: Callable[[str
 def indexed_task_data(
     train: Sequence[NamedExample], sets: Mapping[str, Sequence[NamedExample]], task: TaskSettings
 ) -> TaskData:
-    """Return the sentences of the training set and of the scored sets. Their labels are indices into the task's label
-    set."""
+    """Return the sentences of the training set and of the scored sets, with labels as indices into the task's label
+    set.
+    """
     labels = _label_set(train, task)
     indices = {label: index for index, label in enumerate(labels)}
-    # If there is a set "validation", it is the first scored set, independently of the order of the task's files.
+    # A set named "validation" is always the first scored set, independently of the order of the task's files.
     names = sorted(sets, key=lambda name: name != "validation")
     scored: dict[str, list[Example] | list[SpanExample]] = {
         name: [_indexed(example, indices, task) for example in sets[name]] for name in names
@@ -174,8 +179,9 @@ def indexed_task_data(
 
 
 def _label_set(train: Sequence[NamedExample], task: TaskSettings) -> tuple[str, ...]:
-    """Return the task's `labels`, by default the sorted labels of the training rows. Raises EvaluationError for a
-    training label that the task does not list."""
+    """Return the label set: the task's `labels`, by default the sorted labels of the training rows. Raises
+    EvaluationError for a training label that the task does not list.
+    """
     if not task.labels:
         return tuple(sorted({_spelled(n, task) for example in train for t in example.targets for n in t.labels}))
     known = set(task.label_names)
@@ -273,7 +279,7 @@ def _span(record: Record, target: Mapping[str, object], name: str, n_words: int)
 
 
 class MajorityBaseline(NamedTuple):
-    """Scores of the constant prediction `label`, as fractions."""
+    """Accuracy and micro F1, as fractions, of the constant prediction `label`."""
 
     label: int
     accuracy: float
@@ -281,11 +287,13 @@ class MajorityBaseline(NamedTuple):
 
 
 def majority_baseline(train: np.ndarray, scored: np.ndarray, unknown: np.ndarray | None = None) -> MajorityBaseline:
-    """Return the scores of always predicting the most frequent training label (among equally frequent ones the first).
+    """Return the scores of the baseline that always predicts the most frequent training label, or the first of several
+    equally frequent labels.
 
-    Labels are bool [units, K], or int64 [units] with -1 for an unknown label. For independent labels, `unknown` int64
-    [units] counts each unit's labels outside the label set. A row is right if the predicted label is one of its labels,
-    as in the metric `accuracy`; micro F1 is over all (row, label) decisions. Raises EvaluationError without rows.
+    Labels are bool [units, K], or int64 [units] with -1 for an unknown label. If a unit can have several labels,
+    `unknown` int64 [units] is the number of each unit's labels outside the label set. A unit counts as correct if the
+    predicted label is one of its labels, as in the metric `accuracy`; micro F1 is computed over all decisions (unit,
+    label). Raises EvaluationError if there are no training or scored units.
     """
     if len(train) == 0 or len(scored) == 0:
         raise EvaluationError(
@@ -294,7 +302,7 @@ def majority_baseline(train: np.ndarray, scored: np.ndarray, unknown: np.ndarray
     counts = train.sum(axis=0) if train.ndim == 2 else np.bincount(train[train >= 0])
     label = int(counts.argmax())
     if scored.ndim == 1:
-        # With one label and one prediction per row, precision, recall and accuracy are equal.
+        # With one label and one prediction per unit, micro F1 equals accuracy.
         accuracy = float((scored == label).mean())
         return MajorityBaseline(label, accuracy, accuracy)
     missing = np.zeros(len(scored), dtype=np.int64) if unknown is None else unknown

@@ -1,8 +1,8 @@
-"""Compute the states of a frozen encoder once for all epochs, seeds and learning rates of a job.
+"""Compute the hidden states of a frozen encoder once for all epochs, seeds and learning rates of a job.
 
-Only tokens inside spans are cached, in float32, up to `mib` MiB; all other states are computed in every batch. A batch
-of cached vectors has no padding: all its tokens are concatenated in one row. Cached and newly computed vectors differ
-only by rounding, because they were computed in batches with different sentences.
+Only the vectors of tokens inside spans are cached, in float32, up to `mib` MiB. Vectors beyond this limit are computed
+again for every batch. A batch of cached vectors has no padding: all its tokens are concatenated in one row. Cached and
+newly computed vectors differ only by rounding, because they were computed in batches with different sentences.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ def can_be_kept(head: HeadSettings) -> bool:
 
 
 class FrozenLayers:
-    """The cache that the data sets of one job share, on the device of the training.
+    """The cache of layer vectors that all data sets of one job share, on the device of the training.
 
-    `encoder` must not change after the first `wrap`; it is moved to `device` and set to evaluation mode.
+    `encoder` must not change after the first call of `wrap`; it is moved to `device` and set to evaluation mode.
     """
 
     def __init__(self, encoder: Encoder, reading: LayerReading, mib: int, device: torch.device) -> None:
@@ -41,13 +41,15 @@ class FrozenLayers:
         self.bytes_left = mib << 20
 
     def wrap(self, data: EncodedSpans) -> "LayeredSpans":
-        """Return `data` with batches that have `layers` in place of `input_ids`. As many vectors as the memory limit
-        allows are computed now; the others are computed in every batch."""
+        """Return `data` with batches that contain the key `layers` (cached vectors) instead of `input_ids`. The vectors
+        that fit in the memory limit are computed now; the others are computed again for every batch.
+        """
         inside = _inside_of_spans(data)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
         sizes = before[data.sequences.starts[1:]] - before[data.sequences.starts[:-1]]
         width = self.encoder.n_layers * self.encoder.config.hidden_size
-        # Cache short sequences first: more of them fit, and sequences of equal length share a batch without padding.
+        # Cache short sequences first: the cache then holds more sequences, and sequences of equal length share a batch
+        # without padding.
         order = np.argsort(data.sequences.lengths, kind="stable")
         order = order[sizes[order] > 0]
         kept = order[np.cumsum(sizes[order]) * width * BYTES_PER_NUMBER <= self.bytes_left]
@@ -64,15 +66,15 @@ class FrozenLayers:
 
     @torch.no_grad()
     def compute(self, sequences: TokenSequences, inside: np.ndarray, group: np.ndarray) -> Tensor:
-        """Return the layers' vectors [L, N, D], float32, of the N tokens in spans of the sequences `group`, one
-        sequence after another.
+        """Return the vectors of all layers [L, N, D], float32, for the N tokens that are inside spans, in the order of
+        the sequences `group`.
 
-        `inside` bool, over all tokens of `sequences`, is True for the tokens in spans.
+        `inside` is a bool for each token of `sequences`: True for the tokens in spans.
         """
         ids, mask = sequences.padded(group)
         wanted = torch.zeros_like(mask)
         wanted[mask] = torch.from_numpy(inside[flat_ranges(sequences.starts[group], sequences.lengths[group])])
-        # The training of the head may have set the encoder to training mode.
+        # Because the training of the head may have set the encoder to training mode, set evaluation mode again.
         self.encoder.eval()
         states = self.encoder(ids.to(self.device), mask.to(self.device))
         return layer_vectors(self.encoder, states, self.reading)[:, wanted.to(self.device)].float()
@@ -80,10 +82,11 @@ class FrozenLayers:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The cached vectors. The vectors of sequence s begin at `places[s]`; NOT_KEPT means that they are not cached.
+    """The cached vectors. The vectors of sequence s begin at `places[s]`, which is NOT_KEPT if the sequence is not
+    cached.
 
-    `inside` is True for the tokens of all sequences that are in a span. `before` is the number of tokens in spans
-    before each token, and `sizes` the number of tokens in spans of each sequence.
+    `inside` contains a bool for each token of all sequences: True for the tokens in spans. `before` is the number of
+    tokens in spans before each token, and `sizes` is the number of tokens in spans of each sequence.
     """
 
     inside: np.ndarray
@@ -95,7 +98,9 @@ class _Kept:
 
 @dataclass(frozen=True)
 class LayeredSpans:
-    """Encoded spans whose batches contain the layers' vectors; subsets share the cache. See `FrozenLayers.wrap`."""
+    """Encoded sentences with targets, whose batches contain layer vectors; subsets share the cache. See
+    `FrozenLayers.wrap`.
+    """
 
     data: EncodedSpans
     source: FrozenLayers
@@ -103,7 +108,9 @@ class LayeredSpans:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each encoded sentence, by which batches are formed as without the cache."""
+        """Number of tokens of each encoded sentence. Because these lengths do not depend on the cache, batches contain
+        the same sentences with and without the cache.
+        """
         return self.data.lengths
 
     @property
@@ -118,7 +125,7 @@ class LayeredSpans:
 
     @property
     def unknown(self) -> np.ndarray:
-        """Number of labels outside the label set, for each unit (target)."""
+        """For each target, the number of its labels that are not in the label set."""
         return self.data.unknown
 
     @property
@@ -128,20 +135,21 @@ class LayeredSpans:
 
     @property
     def share_kept(self) -> float:
-        """Return the share of cached tokens among the tokens in spans."""
+        """Share of the tokens in spans whose vectors are cached."""
         return self.kept.vectors.shape[1] / max(1, int(self.kept.sizes.sum()))
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return `layers` [L, 1, N, D] on the device, and `spans` int64 [units, S, 2], positions among the N tokens
-        in spans."""
+        """Return a batch with `layers` [L, 1, N, D] on the device, the vectors of the N tokens in spans, and with
+        `spans` int64 [units, S, 2], positions among these N tokens.
+        """
         items = np.asarray(items, dtype=np.int64)
         kept, starts = self.kept, self.data.sequences.starts
         units = self.data.units_of(items)
         sequences, sequence_of_item = np.unique(self.data.sequence_of[items], return_inverse=True)
         counts = np.diff(self.data.unit_starts)[items]
         row_starts = starts_of(kept.sizes[sequences])
-        # Convert a position in the sequence to a position among the sequence's tokens in spans, then to a position in
-        # the batch's row.
+        # Convert each position in a sequence to the position among the sequence's tokens in spans, then to the position
+        # among the batch's tokens in spans.
         sequence_of_unit = np.repeat(sequence_of_item, counts)
         begin = starts[sequences][sequence_of_unit][:, None]
         spans = self.data.spans[units]
@@ -156,11 +164,13 @@ class LayeredSpans:
         return Batch(inputs, torch.from_numpy(self.data.labels[units]), units)
 
     def subset(self, items: Sequence[int]) -> "LayeredSpans":
-        """Return the sentences at the given positions, in that order; nothing is computed again."""
+        """Return the sentences with the indices `items`, in this order; no vectors are computed again."""
         return LayeredSpans(self.data.subset(items), self.source, self.kept)
 
     def _layers(self, sequences: np.ndarray) -> Tensor:
-        """Return the layers' vectors [L, N, D] of distinct sequences, one sequence after another."""
+        """Return the vectors of all layers [L, N, D] for the N tokens in spans of distinct sequences, in the order of
+        the sequences.
+        """
         kept, sizes = self.kept, self.kept.sizes[sequences]
         in_memory = kept.places[sequences] != NOT_KEPT
         rows = torch.from_numpy(flat_ranges(kept.places[sequences][in_memory], sizes[in_memory]))
@@ -176,7 +186,7 @@ class LayeredSpans:
 
 
 def _inside_of_spans(data: EncodedSpans) -> np.ndarray:
-    """Return which tokens of all sequences are in a span of any target, as bool."""
+    """Return a bool for each token of all sequences: True if the token is in a span of any target."""
     begin = np.repeat(data.sequences.starts[data.sequence_of], np.diff(data.unit_starts))
     flat = (begin[:, None, None] + data.spans).reshape(-1, 2)
     inside = np.zeros(len(data.sequences.ids), dtype=bool)

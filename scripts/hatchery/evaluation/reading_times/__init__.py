@@ -1,1 +1,1 @@
-"""Reading times: how much a model's surprisals increase the likelihood of the times in a regression."""
+"""Reading times: the increase in the likelihood of reading times if a regression also contains a model's surprisals."""

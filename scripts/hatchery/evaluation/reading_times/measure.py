@@ -1,9 +1,10 @@
 """Score a model on a table of reading times: compare the likelihood of the times with and without the model's
 surprisals as predictors.
 
-The score of a response is a difference of two maximum log-likelihoods in nats, on the same rows: that of a regression
-with the other predictors and the model's values, minus that of a regression with only the other predictors.
-`words.parquet` has a row with the model's values for each word of the texts.
+The score of a response (a column of times) is a difference of two maximum log-likelihoods in nats, on the same rows.
+The first regression has all predictors: the model's surprisals (and entropies, if set), and the other predictors. The
+second regression has only the other predictors. `words.parquet` has a row with the model's surprisal and entropy for
+each word of the texts.
 """
 
 import math
@@ -34,7 +35,7 @@ from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.raw.registration import open_source
 
 MOST_NATS = 700
-"""Largest mean surprisal (nats) whose exponential, the perplexity, is finite."""
+"""Largest mean surprisal (nats) for which the perplexity, its exponential, is finite in float64."""
 WORDS_FILE, SCORES_FILE, COEFFICIENTS_FILE = "words.parquet", "scores.csv", "coefficients.csv"
 WORDS = {
     "item": pl.String,
@@ -64,8 +65,9 @@ COEFFICIENTS = {
 
 
 def measure(settings: NamedReadingTable, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
-    """Write a model's surprisals of words, scores and regression coefficients; see the stage
-    `measure_reading_times`."""
+    """Write a model's surprisals of words, its scores and the regression coefficients; see the stage
+    `measure_reading_times`.
+    """
     table = read_table(open_source(source), settings)
     device = prepare_device(runtime.device, runtime.threads)
     score(load_sentence_model(model, device, settings.scoring), table, settings, runtime).write(run)
@@ -82,8 +84,8 @@ def evaluate(request: Request) -> Answer:
 def score(model: Model, table: ReadTable, settings: ReadingTableSettings, runtime: EvaluationRuntime) -> Scores:
     """Score a model on a table of reading times.
 
-    Raises ConfigError for a model that has no surprisals or does not fit the settings, and EvaluationError for too few
-    rows.
+    Raises ConfigError for a model that assigns no surprisals or does not fit the settings, and EvaluationError if a
+    regression has too few rows.
     """
     words = passage_words(model, table.passages, settings, runtime.tokens_per_batch)
     scored, coefficients, facts = fit_responses(table, words, settings)
@@ -105,10 +107,10 @@ def score(model: Model, table: ReadTable, settings: ReadingTableSettings, runtim
 def fit_responses(
     table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """Return the rows of `scores.csv` and of `coefficients.csv`, and facts for the manifest: numbers of omitted rows,
-    and constant predictors.
+    """Return the rows of `scores.csv`, the rows of `coefficients.csv`, and facts for the manifest: the number of
+    omitted rows by reason, and the names of constant predictors.
 
-    `words` have a row for each word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
+    `words` contains a row for each word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
     """
     frame = regression_frame(table, words, settings)
     values = set(columns_of((name, settings.spillover) for name in settings.of_model))
@@ -140,7 +142,9 @@ def fit_responses(
 
 
 def fit(data: Regression, names: list[str], random_effects: str) -> Fit:
-    """Return a regression of the outcome of `data` on the predictors `names`, without or with random effects."""
+    """Return the fitted regression of the outcome in `data` on the predictors `names`, with the setting
+    `random_effects`.
+    """
     columns = [data.predictors[name] for name in names]
     predictors = np.column_stack(columns) if columns else np.empty((len(data.outcome), 0))
     if random_effects == "none":
@@ -149,12 +153,14 @@ def fit(data: Regression, names: list[str], random_effects: str) -> Fit:
 
 
 def deviation_of_sum(parts: np.ndarray) -> float | None:
-    """Return the standard deviation of a sum of one term per independent group; None for one group."""
+    """Return the standard deviation of the sum of `parts`, one independent term per group; None for one group."""
     return float(parts.std(ddof=1) * len(parts) ** 0.5) if len(parts) > 1 else None
 
 
 def _perplexity(nats: np.ndarray) -> dict[str, Any]:
-    """Return the number of scored words and their perplexity; null for a perplexity beyond float64."""
+    """Return the number of words with a surprisal and the perplexity of these words; null if the perplexity exceeds
+    float64 or there are no words.
+    """
     mean = float(nats.mean()) if len(nats) else math.inf
     return {"scored_words": len(nats), "perplexity_of_words": math.exp(mean) if mean < MOST_NATS else None}
 

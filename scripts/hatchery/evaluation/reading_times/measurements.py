@@ -16,12 +16,13 @@ GAINS = (PER_WORD, LOG_LIKELIHOOD)
 PERPLEXITY_OF_WORDS = "perplexity_of_words"
 MILLINATS = 1000
 OF_MODEL = ("scoring", "name", "stage", "stage_version")
-"""Settings that the digest of the rules omits: the scoring method is a separate aspect of the comparison basis, and the
-other settings change no number."""
+"""Settings that do not enter the digest of the evaluation rules. The scoring method is a separate part of the
+comparison basis, and the other settings do not affect the scores.
+"""
 
 
 def item_words(words: "pl.DataFrame") -> dict[str, float]:
-    """Return surprisals in nats by `item:word number`, the keys of the MECO data in BabyLM's prediction files.
+    """Return surprisals in nats by `item:position`, the keys that BabyLM's prediction files use for the MECO data.
 
     `words` are the rows of `words.parquet`.
     """
@@ -41,10 +42,10 @@ class _Gain(Record):
 
 
 def gain_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return two gains in log-likelihood of each response, one per row of the regression and one in total, and the
-    perplexity of the texts' words.
+    """Return two rows for each response, and one row for the perplexity of the texts' words. The two rows are the gain
+    in log-likelihood per row of the regression, and the total gain.
 
-    The standard deviation of a gain is computed over readers; for a table without readers, over items.
+    The standard deviation of a gain is computed over readers, or over items if the table has no readers.
     """
     manifest, name = evaluated.manifest, evaluated.name
     rules = digest_of(sorted((key, str(value)) for key, value in manifest.settings.items() if key not in OF_MODEL))

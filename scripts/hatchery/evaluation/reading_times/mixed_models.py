@@ -2,11 +2,11 @@
 participants.
 
 The random effects are independent normal variables: an intercept, or an intercept and a slope of every predictor, for
-each group (`y ~ x + (1 + x || participant)` of lme4, with REML = FALSE). Then the likelihood of a table is a function
-of sums over the rows of each group, so that computing the likelihood once needs only some small matrices per group, for
-any number of rows (Bates et al., 2015, "Fitting linear mixed-effects models using lme4", Section 3, with one factor).
-Variances and coefficients are profiled out; the remaining parameters are the standard deviations of the random effects,
-divided by the residual standard deviation.
+each group (`y ~ x + (1 + x || participant)` of lme4, with REML = FALSE). For these models, the likelihood of a table is
+a function of sums over the rows of each group. Computing the likelihood once therefore needs only a few small matrices
+per group, for any number of rows (Bates et al., 2015, "Fitting linear mixed-effects models using lme4", Section 3, with
+one factor). Residual variance and coefficients are profiled out; the remaining parameters are the standard deviations
+of the random effects, divided by the residual standard deviation.
 """
 
 import math
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 START = 0.3
-"""Initial standard deviation of every random effect, as a multiple of the residual standard deviation."""
+"""Initial standard deviation of every random effect, divided by the residual standard deviation."""
 FROM_ZERO = 0.05
-"""Value to which a standard deviation of 0 is reset if a larger value has a higher likelihood."""
+"""New value for a standard deviation of 0, if the search ended at 0 although a larger value has a higher likelihood."""
 MOST_RESTARTS = 10
 
 
@@ -27,9 +27,9 @@ MOST_RESTARTS = 10
 class Fit:
     """A fitted regression.
 
-    `coefficients` and `errors` float64 [P] are the fixed effects, the intercept first, with their standard errors.
-    `random_deviations` float64 [Q] are the standard deviations of random effects, empty for a linear regression.
-    `by_group` float64 [G] is each group's term of `log_likelihood` (nats).
+    `coefficients` float64 [P] are the fixed effects, the intercept first, and `errors` float64 [P] are their standard
+    errors. `random_deviations` float64 [Q] are the standard deviations of random effects, empty for a linear
+    regression. `by_group` float64 [G] is each group's term of `log_likelihood` (nats).
     """
 
     log_likelihood: float
@@ -42,8 +42,9 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums over the rows of each group: design'design [G, P, P], design'outcome [G, P], outcome'outcome [G], and the
-    number of rows [G]."""
+    """For each of G groups, sums over the group's rows: design'design [G, P, P], design'outcome [G, P], outcome'outcome
+    [G], and the number of rows [G].
+    """
 
     xx: np.ndarray
     xy: np.ndarray
@@ -52,10 +53,10 @@ class _Sums:
 
 
 def fit_linear(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray) -> Fit:
-    """Fit `outcome` float64 [N] by an intercept and `predictors` float64 [N, P]; `groups` int64 [N] are group numbers
-    from 0.
+    """Return the linear regression of `outcome` float64 [N] on an intercept and `predictors` float64 [N, P]. `groups`
+    int64 [N] is the group of each row, counted from 0.
 
-    The variance is the mean square of the residuals, the estimate of maximum likelihood.
+    The residual variance is the maximum likelihood estimate: the mean square of the residuals.
     """
     design = _design(predictors)
     coefficients = np.linalg.lstsq(design, outcome, rcond=None)[0]
@@ -70,20 +71,20 @@ def fit_linear(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray) 
 
 
 def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, slopes: bool = True) -> Fit:
-    """Fit as `fit_linear`, with an independent random intercept of each group and, with `slopes`, one random slope per
-    predictor and group.
+    """Return a mixed model with the arguments of `fit_linear`. Each group has an independent random intercept and, if
+    `slopes` is true, an independent random slope of every predictor.
 
     Parameters are estimated by maximum likelihood, not by restricted maximum likelihood.
     """
     from scipy.optimize import minimize
 
-    # The outcome is centred: its mean does not change the likelihood, and sums of squares around 0 lose fewer digits.
+    # Centre the outcome: the likelihood does not depend on the mean, and sums of squares around 0 lose fewer digits.
     mean = float(outcome.mean())
     sums = _sums(outcome - mean, _design(predictors), groups)
     random = np.arange(predictors.shape[1] + 1) if slopes else np.arange(1)
     first = _Profile(sums, random, np.full(len(random), START))
-    # The search stops at small relative changes. The deviance of a large table is a large number, so its initial value
-    # is subtracted.
+    # The search stops when the relative change of its objective is small. Because the deviance of a large table is
+    # large, subtract the initial deviance.
     offset, at = first.deviance, np.full(len(random), START)
 
     def relative(deviations: np.ndarray) -> tuple[float, np.ndarray]:
@@ -94,8 +95,8 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
     for _ in range(MOST_RESTARTS):
         found: Any = minimize(relative, at, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(at), options=options)
         at = np.asarray(found.x)
-        # At a deviation of 0, the deviance's derivative by the deviation is always 0, so the derivative by the variance
-        # is tested.
+        # If a standard deviation is 0, the derivative of the deviance with respect to it is always 0. Therefore test
+        # the derivative with respect to the variance.
         stuck = (at < 1e-6) & (_Profile(sums, random, at).by_variance < 0)
         if not stuck.any():
             break
@@ -114,10 +115,11 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
 
 
 class _Profile:
-    """The likelihood at given deviations of the random effects, maximised over coefficients and residual variance.
+    """The likelihood for given standard deviations of the random effects, maximised over coefficients and residual
+    variance.
 
-    `deviance` is -2 times the log-likelihood; `by_variance` [Q] are the derivatives of the deviance by the squared
-    deviations.
+    `deviance` is -2 times the log-likelihood; `by_variance` [Q] are the derivatives of the deviance with respect to the
+    squared standard deviations.
     """
 
     def __init__(self, sums: _Sums, random: Sequence[int] | np.ndarray, deviations: np.ndarray) -> None:

@@ -1,9 +1,9 @@
 """The words of running texts under one model: surprisal in nats, contextual entropy, and corrected word boundaries.
 
 A text begins with the model's start token, and each token is predicted from all earlier tokens of the text. If the text
-is longer than the model's window, each token is predicted from the latest tokens. The window is moved for each word, so
-that its tokens are predicted from the longest context that the model can see. For a model without a start token, the
-first token of a text has no probability and contributes 0 to the surprisal.
+is longer than the model's maximum input, each token is predicted from a window: the latest tokens before it. The window
+is moved for each word, so that the word's tokens are predicted from the longest context that the model can read. If a
+model has no start token, the first token of a text has no probability and contributes 0 to the surprisal.
 """
 
 import copy
@@ -27,10 +27,11 @@ from hatchery.evaluation.ways_of_scoring import WAYS
 
 Model = TokenizedModel | BaselineModel
 BLANKS = ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t")
-"""Characters that begin tokens with leading white space: of byte-level vocabularies, of SentencePiece, and plain white
-space."""
+"""First characters of tokens that begin with white space: in byte-level vocabularies, in SentencePiece vocabularies,
+and plain white space.
+"""
 LOGITS_AT_ONCE = 1 << 24
-"""Largest number of logits for which probabilities are in memory together, in float64."""
+"""Largest number of logits whose probabilities are computed at once, in float64; this number limits the memory."""
 SCHEMA = {
     "item": pl.String,
     "position": pl.Float64,
@@ -44,7 +45,9 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class _Window:
-    """A part of a passage that the model reads at once; `first` is the index of its first scored token."""
+    """A part of a passage that the model reads at once; `first` is the index, in the passage, of the window's first
+    scored token.
+    """
 
     passage: int
     first: int
@@ -53,7 +56,7 @@ class _Window:
 
 @dataclass(frozen=True)
 class _Scored:
-    """Values for the tokens of a passage, each float64 [N].
+    """Four arrays for the N tokens of a passage, each float64 [N].
 
     `nats` are log-probabilities, `entropy` are the entropies of the predicted distributions, and `begins_before` and
     `begins_after` are log-probabilities that a word begins before or after each token.
@@ -68,10 +71,11 @@ class _Scored:
 def passage_words(
     model: Model, passages: Sequence[Passage], settings: ReadingTableSettings, tokens_per_batch: int | None = None
 ) -> pl.DataFrame:
-    """Return a row for each word of the passages, with the columns SCHEMA: surprisal and entropy in nats.
+    """Return a table with the columns SCHEMA and a row for each word of the passages; surprisal and entropy are in
+    nats.
 
     Surprisal and entropy are null for a word in which no token begins. `entropy` is null unless `settings.of_model`
-    lists it. Raises ConfigError for a model without surprisals or one that does not fit the settings, and
+    contains it. Raises ConfigError for a model that assigns no surprisals or does not fit the settings, and
     EvaluationError naming an item that is too long for a masked model.
     """
     if model.architecture == "encoder_decoder":
@@ -116,7 +120,8 @@ def passage_words(
 
 
 def with_bos(model: Model) -> Model:
-    """Return an external causal model that reads BOS at the beginning of texts, or nothing if its tokenizer has no BOS.
+    """Return an external causal model so that BOS is the only special token before a text. If the tokenizer has no BOS,
+    no special token precedes a text.
 
     Other models are returned unchanged.
     """
@@ -129,8 +134,9 @@ def with_bos(model: Model) -> Model:
 
 
 def begins_words(model: Model) -> np.ndarray:
-    """Return which tokens begin with a space, or end the text: bool [V]. Raises ConfigError if no token begins with a
-    space."""
+    """Return a mask, bool [V], that is True for tokens that begin with white space and for special tokens, which end a
+    text. Raises ConfigError if no token begins with white space.
+    """
     backend = model.tokenizer.backend
     begins = np.zeros(model.vocabulary_size, dtype=bool)
     for token, number in backend.get_vocab().items():
@@ -149,7 +155,9 @@ def begins_words(model: Model) -> np.ndarray:
 def _windows(
     number: int, sentence: EncodedSentence, owners: np.ndarray, longest: int, has_beginning: bool
 ) -> list[_Window]:
-    """Return the windows of a passage; each token is scored in exactly one window."""
+    """Return the windows of a passage; each token is scored in exactly one window (without start token, the first token
+    in none).
+    """
     ids, length = sentence.ids, len(sentence.ids)
     if length <= longest:
         pieces = [(0, length)]
@@ -160,7 +168,7 @@ def _windows(
         pieces = [(0, first)] if first else []
         starts = [first, *(end for end in ends if end > first)]
         for start, end in pairwise(starts):
-            # A word that is longer than a window is divided.
+            # Divide a word that is longer than half of a window into parts of this length.
             most = max(1, longest // 2)
             pieces += [(at, min(at + most, end)) for at in range(start, end, most)]
     windows = []
@@ -187,7 +195,9 @@ def _scored(
     entropy: bool,
     tokens_per_batch: int | None,
 ) -> list[_Scored]:
-    """Return the values of all tokens of all passages; a token that no window scores has log-probability 0."""
+    """Return log-probabilities, entropies and word boundaries for all tokens of all passages. A token that no window
+    scores has the log-probability 0.
+    """
     scored = [_Scored(np.zeros(n), np.full(n, np.nan), np.zeros(n), np.zeros(n)) for n in lengths]
     sentences = [one.sentence for one in windows]
     for window, nats in zip(windows, token_scores(model, sentences, way, tokens_per_batch), strict=True):
@@ -204,10 +214,11 @@ def _scored(
 def _distributions(
     model: Model, sentences: Sequence[EncodedSentence], begins: np.ndarray | None, tokens_per_batch: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return, for each sentence, the entropy of the next token (nats) and the log-probability that the next token is in
-    `begins`.
+    """Return, for each sentence, the entropy of the next token (nats) and the log-probability that the next token is
+    one of the tokens marked in `begins`.
 
-    Each of the two arrays is float64 [scored + 1]: the values before every scored token, and after the last token.
+    Each of the two arrays is float64 [scored + 1]: the values before every scored token, and the value after the last
+    token.
     """
     before = model.frame.before
     mask = None if begins is None else torch.from_numpy(begins).to(model.device)
@@ -219,8 +230,8 @@ def _distributions(
         for start in range(0, len(listed), at_once):
             rows = listed[start : start + at_once]
             ids = torch.tensor([[*before, *one.ids] for one in rows], device=model.device)
-            # Each token is predicted at the previous position, so the first scored token needs the position before
-            # `given`.
+            # The logits that predict a token are at the previous position, so the first scored token needs the position
+            # before `given`.
             places = [
                 [row * ids.shape[1] + at for at in range(len(before) + one.given - 1, ids.shape[1])]
                 for row, one in enumerate(rows)
@@ -238,8 +249,9 @@ def _distributions(
 
 @torch.inference_mode()
 def _summaries(model: Model, ids: torch.Tensor, rows: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Return the entropy of the next token, and the log-probability that the next token is in `mask` (0 if `mask` is
-    None): float64 [2, M]."""
+    """Return the entropy of the next token, and the log-probability that the next token is marked in `mask` (0 if
+    `mask` is None): float64 [2, M].
+    """
     log_probabilities = torch.log_softmax(model.logits_at(ids, rows).double(), dim=-1)
     entropy = -(log_probabilities.exp() * log_probabilities.clamp(min=torch.finfo(torch.float64).min)).sum(dim=-1)
     if mask is None:
@@ -265,7 +277,8 @@ def _rows(
         first, last = firsts[word], lasts[word]
         nats_of_word = float(nats[word])
         if begins is not None:
-            # The first word of a text may have no leading space, so its probability is then not conditioned on a space.
+            # Only if the word's first token can begin a word, condition on a word boundary before this token. The first
+            # word of a text may have no leading space.
             nats_of_word += float(values.begins_before[first]) if begins[sentence.ids[first]] else 0.0
             nats_of_word -= float(values.begins_after[last])
         surprisal.append(nats_of_word)

@@ -1,4 +1,4 @@
-"""The data frame of the regressions: selected words, values of the previous words, and scaled predictors."""
+"""The data frame of the regressions: the included words, predictors of the previous words, and scaled predictors."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,19 +14,23 @@ PLACE = ["item", "position"]
 
 
 def column_of(name: str, before: int) -> str:
-    """Return the column name of a predictor's value at the word `before` words earlier: `surprisal` for 0,
-    `surprisal_1p` for 1."""
+    """Return the column name of a predictor, evaluated at the word `before` words earlier: `surprisal` for 0,
+    `surprisal_1p` for 1.
+    """
     return f"{name}_{before}p" if before else name
 
 
 def columns_of(names: Iterable[tuple[str, int]]) -> list[str]:
-    """Return the column names of predictors for the word itself and each number of previous words."""
+    """Return the column names of predictors, for the word itself and each previous word. `names` contains each
+    predictor's name and number of previous words.
+    """
     return [column_of(name, before) for name, most in names for before in range(most + 1)]
 
 
 def spilled_predictors(settings: ReadingTableSettings) -> dict[str, int]:
-    """Return the number of previous words that each predictor includes, by name of the predictor; the model's
-    predictors come first."""
+    """Return, by name of predictor, the number of previous words at which the predictor is also evaluated; the model's
+    predictors come first.
+    """
     found: dict[str, int] = dict.fromkeys(settings.of_model, settings.spillover)
     return found | settings.predictors
 
@@ -34,7 +38,7 @@ def spilled_predictors(settings: ReadingTableSettings) -> dict[str, int]:
 def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
     """Return the words without the first and the last word of each sentence.
 
-    All words of an item that have no sentence number are treated as one sentence.
+    The words of an item without a sentence number form one sentence.
     """
     own = pl.col("position")
     ends = pl.struct("item", "sentence")
@@ -42,17 +46,17 @@ def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
 
 
 def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings) -> pl.DataFrame:
-    """Return a row for each reading time of a selected word whose previous words exist, in the order of the table.
+    """Return a row for each reading time of an included word that has enough previous words, in the order of the table.
 
-    Columns are `item`, `position`, `participant` (if the table has readers), the responses, the predictors, and the
-    predictors' values at previous words (`column_of`), not scaled; null or NaN is a missing value.
+    The columns are `item`, `position`, `participant` (if the table has readers), the responses, the predictors, and the
+    predictors of previous words (`column_of`), all without scaling; null or NaN is a missing value.
     """
     rows = table.frame().with_row_index("row")
     values = _values_of_words(words, rows, table, settings)
     kept = drop_sentence_ends(values) if settings.drop_sentence_ends else values
     spilled = spilled_predictors(settings)
-    # A predictor from a column of the table may differ between the rows of a word, so only its values at previous words
-    # are joined by word.
+    # If a predictor is a column of the table, it may differ between the rows of a word. Such predictors are already in
+    # `rows`; all others are joined by word.
     missing = [name for name in spilled if name not in rows.columns]
     frame = rows.join(kept.select(*PLACE, *missing), on=PLACE, how="inner")
     looked_up = kept if settings.spillover_from == "kept_words" else values
@@ -64,7 +68,7 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
         frame = frame.join(previous, on=PLACE, how="inner")
     readers = ["participant"] if settings.participant else []
     columns = [*PLACE, *readers, *settings.responses, *columns_of(spilled.items())]
-    # `dict.fromkeys` removes duplicates: a predictor may be the column of positions.
+    # `dict.fromkeys` removes duplicate names, because the column of positions may also be a predictor.
     found = frame.sort("row").select(list(dict.fromkeys(columns)))
     return found.with_columns(_response(found, name, settings) for name in settings.responses)
 
@@ -72,8 +76,9 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
 def _values_of_words(
     words: pl.DataFrame, rows: pl.DataFrame, table: ReadTable, settings: ReadingTableSettings
 ) -> pl.DataFrame:
-    """Return the words of the texts with the values of all predictors. If a predictor is a column of the reading-time
-    table, its value is read from the word's first row in this table."""
+    """Return the words of the texts with all predictors. A predictor that is a column of the reading-time table is read
+    from the first row of each word in this table.
+    """
     known = words.with_columns(pl.col("word").str.len_chars().cast(pl.Float64).alias(LENGTH))
     if table.frequencies is not None:
         known = known.with_columns(pl.Series(ZIPF, zipf(words["word"], table.frequencies), pl.Float64))
@@ -101,8 +106,8 @@ def _response(frame: pl.DataFrame, name: str, settings: ReadingTableSettings) ->
 
 @dataclass(frozen=True)
 class Regression:
-    """Rows without missing values: `outcome` float64 [N], scaled `predictors` [N] by name, and the group of each row
-    [N].
+    """Rows without missing values: `outcome` float64 [N], scaled `predictors` [N] by name, and the group of each row in
+    `groups` [N].
 
     `clusters` are the names of the groups: participants, or items for a table without participants.
     """
@@ -112,15 +117,15 @@ class Regression:
     groups: np.ndarray
     clusters: list[str]
     constant: list[str]
-    """Names of the predictors that are omitted, because they have only one value."""
+    """Names of the omitted predictors: predictors with the same value in all rows."""
 
 
 def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSettings) -> Regression:
-    """Return the data of one response's regression; predictors are standardised over `frame`, and rows with a missing
-    value are omitted.
+    """Return the data of one response's regression. Predictors are standardised over all rows of `frame`; then rows
+    with a missing value are omitted.
 
-    Mean and standard deviation (n - 1) of a predictor are computed over its non-missing values. Raises EvaluationError
-    for fewer rows than coefficients, and for a response with only one value.
+    A predictor's mean and standard deviation (n - 1) are computed over its non-missing values. Raises EvaluationError
+    if there are too few rows for the coefficients, or if all responses are equal.
     """
     spilled = spilled_predictors(settings)
     names = columns_of(spilled.items())
@@ -145,7 +150,8 @@ def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSett
 
 
 def _numbered(names: pl.Series) -> tuple[np.ndarray, list[str]]:
-    """Return the index of each name in the order of first occurrence, and the distinct names."""
+    """Return the index of each name among the distinct names, and the distinct names in the order of first occurrence.
+    """
     distinct = names.unique(maintain_order=True).to_list()
     place = {name: number for number, name in enumerate(distinct)}
     return np.array([place[name] for name in names.to_list()], dtype=np.int64), distinct

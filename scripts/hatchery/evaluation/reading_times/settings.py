@@ -1,5 +1,6 @@
-"""Settings of a table of reading times: its columns, its regressions, and a model's values that are added as
-predictors."""
+"""Settings of a table of reading times: its columns, its regressions, and the predictors that are computed with a
+model.
+"""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -11,21 +12,23 @@ from hatchery.settings.fields import NotEmpty, SomeNames, Unique
 
 Spillover = Natural
 RESERVED = ("item", "position", "participant", "word", "sentence", "row", "tokens", "surprisal", "entropy")
-"""Names of columns in the regressions' data frame; a column of the table with one of these names would be
-overwritten."""
+"""Reserved column names of the regressions' data frame. A column of the user's table with one of these names would be
+overwritten.
+"""
 LENGTH, ZIPF = "length", "zipf"
-"""Predictors that are computed unless the table has columns of these names."""
+"""Names of the two predictors that are computed if the table has no column with this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingTableSettings(Settings):
-    """A table with a row for each word that a person read, and the regressions of its times."""
+    """A table with a row for each word that a person read, and the regressions of its reading times."""
 
     files: NotEmpty = "*"
     """Shell pattern that matches exactly one table (.csv, .tsv, .json, .jsonl, .parquet) in the source."""
     response: NotEmpty | SomeNames = "rt"
-    """Column or columns of reading times or any other numbers, such as first-pass durations, self-paced times or
-    amplitudes. Each column has its own regressions."""
+    """Column or columns of reading times or other measurements, such as first-pass durations, self-paced reading times
+    or amplitudes. Each column has its own regressions.
+    """
     item: NotEmpty = "item"
     """Column that identifies texts. The words of an item form the running text that a model reads."""
     position: NotEmpty = "position"
@@ -35,15 +38,21 @@ class ReadingTableSettings(Settings):
     """Column of the words. White space around a word is removed."""
     participant: NotEmpty | None = "participant"
     """Column of the readers. null: the table has one row per word, such as means over readers; `random_effects` must
-    then be none."""
+    then be none.
+    """
     sentence: NotEmpty | None = None
-    """Column of the sentence that contains a word, for `drop_sentence_ends`. Words without a sentence count as one
-    sentence of their text. null: no such column."""
+    """Column of the sentence that contains a word, for `drop_sentence_ends`. All words of a text without a sentence
+    form one sentence. null: the table has no such column.
+    """
     only: dict[str, str] = field(default_factory=dict)
-    """Columns with the values that a row needs to be read, such as `{lang: en}` for the rows of one language."""
+    """Filter of rows: only rows with these values in these columns are read, such as `{lang: en}` for the rows of one
+    language.
+    """
     texts: NotEmpty | None = None
-    """Shell pattern of a second table with all words of the texts (columns `item`, `position` and `word`). null uses
-    the words in `files`; every word of a text then needs a row there, with or without a time."""
+    """Shell pattern of a second table with all words of the texts (columns `item`, `position` and `word`). null: the
+    words are read from the table `files`, which must then contain a row for every word of a text, with or without a
+    reading time.
+    """
     missing: tuple[str, ...] = MISSING
     """Cell values that mean a missing value, in addition to empty cells."""
     lowest: float | None = None
@@ -56,35 +65,40 @@ class ReadingTableSettings(Settings):
     joined_by: str = " "
     """Characters inserted between the words of a text; "" for languages without spaces."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
-    """Cleaning of the words before a model reads them; the values are those of `cleaning` under `surprisal`."""
+    """Cleaning of the words before a model reads them, with the same choices as `cleaning` under `surprisal`."""
     scoring: ScoringName = "auto"
     """Scoring method; auto is left_to_right for causal models and pll for masked and hybrid models."""
     window_margin: Natural = 0
     """Number of tokens by which the context of a causal model is shorter than its maximum input length. The oldest
     tokens of a longer text are dropped, separately for each word."""
     of_model: Annotated[tuple[Literal["surprisal", "entropy"], ...], Unique()] = ("surprisal",)
-    """Values of a word under a model whose joint predictive gain is measured. surprisal and entropy are in nats;
-    entropy is that of the word's first token in its context, and requires scoring from left to right."""
+    """Predictors of a word that are computed with the model; their joint gain is measured. surprisal and entropy are in
+    nats; entropy is the entropy of the prediction of the word's first token, and requires scoring from left to right.
+    """
     word_boundaries: Literal["as_tokens", "corrected"] = "as_tokens"
-    """as_tokens: a word's surprisal is the sum over its tokens. corrected: the probability that the word ends belongs
-    to the word itself, not to the next word (Oh and Schuler, 2024; Pimentel and Meister, 2024); for causal models whose
-    tokens begin with the space before a word."""
+    """as_tokens: a word's surprisal is the sum over its tokens. corrected: the probability that the word ends is part
+    of the word's own probability, not of the next word's probability (Oh and Schuler, 2024; Pimentel and Meister,
+    2024). corrected is for causal models whose tokens begin with the space before a word.
+    """
 
     spillover: Spillover = 1
-    """Number of previous words whose values under the model are additional predictors."""
+    """Number of previous words whose surprisals (and entropies, if measured) are additional predictors."""
     predictors: dict[str, Spillover] = field(default_factory=lambda: {LENGTH: 1})
-    """Other predictors, each with the number of previous words whose values are additional predictors. A name is a
-    column of the table; without such a column, `length` is the number of characters of a word, and `zipf` its frequency
-    in `frequencies`. The baseline regression has only these predictors."""
+    """Other predictors by name, each with the number of previous words at which the predictor is also evaluated. A name
+    is a column of the table. If the table has no such column, `length` is the number of characters of a word, and
+    `zipf` the word's frequency in `frequencies`. The baseline regression has only these predictors.
+    """
     frequencies: NotEmpty | None = None
-    """Shell pattern of a table of word frequencies in the source (columns `word` and `count`), for `zipf`: the base-10
-    logarithm of the occurrences per billion words, with 1 added to every count (van Heuven et al., 2014). null: no
-    table."""
+    """Shell pattern of a table of word frequencies in the source (columns `word` and `count`), for `zipf`. `zipf` is
+    the base-10 logarithm of a word's occurrences per billion words, with 1 added to every count (van Heuven et al.,
+    2014). null: there is no such table.
+    """
     drop_sentence_ends: bool = False
     """Exclude the first and the last word of each sentence (`sentence`) from the regressions."""
     spillover_from: Literal["text", "kept_words"] = "text"
     """Words among which previous words are looked up by position. text: all words of a text. kept_words: the words that
-    `drop_sentence_ends` keeps. Words without enough previous words are excluded from the regressions."""
+    remain after `drop_sentence_ends`. Words without enough previous words are excluded from the regressions.
+    """
     random_effects: Literal["none", "intercepts", "slopes"] = "slopes"
     """none: linear regression. intercepts and slopes: mixed model with independent random effects of each participant,
     either an intercept, or an intercept and a slope of every predictor. All regressions are fitted by maximum
@@ -92,7 +106,7 @@ class ReadingTableSettings(Settings):
 
     @property
     def responses(self) -> tuple[str, ...]:
-        """The columns of reading times; each has its own regressions."""
+        """The response columns, such as reading times; each column has its own regressions."""
         return (self.response,) if isinstance(self.response, str) else self.response
 
     def __post_init__(self) -> None:

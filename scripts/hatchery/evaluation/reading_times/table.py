@@ -1,4 +1,4 @@
-"""Read and check a table of reading times and the words of its texts.
+"""Read and check a table of reading times and the words of the texts that were read.
 
 Planning also imports this module, so slow imports are inside functions.
 """
@@ -24,7 +24,7 @@ FREQUENCY_WORD, FREQUENCY_COUNT = "word", "count"
 
 @dataclass(frozen=True)
 class Passage:
-    """A running text: its words in the order of their positions."""
+    """A running text: the words of an item in the order of their positions."""
 
     item: str
     positions: tuple[float, ...]
@@ -34,11 +34,11 @@ class Passage:
 
 @dataclass
 class ReadTable:
-    """The rows of a table, column by column, and its texts.
+    """The rows of a table, stored as columns, and the texts of the table.
 
-    `columns` are `item`, `position`, `participant` (if there is one), and the responses and predictors as numbers by
-    column name, NaN for a missing value. `passages` are in the order of their first rows. `counts` are numbers of
-    omitted rows by the reason for omitting them.
+    `columns` contains the columns `item`, `position`, `participant` (if the table has one), responses and predictors.
+    Responses and predictors are numbers, NaN if missing. `passages` are in the order of their first rows. `counts` is
+    the number of omitted rows by the reason for the omission.
     """
 
     columns: dict[str, list[Any]]
@@ -55,8 +55,9 @@ class ReadTable:
 
 
 def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
-    """Return the names of the files to read. Raises EvaluationError for a file whose suffix is that of no table
-    format."""
+    """Return the names of the files to read. Raises EvaluationError for a file whose suffix belongs to no known table
+    format.
+    """
     patterns = (settings.files, settings.texts, settings.frequencies)
     names = [source.one_name(pattern) for pattern in patterns if pattern is not None]
     for name in names:
@@ -65,10 +66,10 @@ def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
 
 
 def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows = lambda name: None) -> ReadTable:
-    """Read a table of reading times; `most` returns the number of rows to read of a file, None for all rows.
+    """Return a table of reading times. `most` returns the number of rows to read from a file, None for all rows.
 
-    Raises EvaluationError naming file and line for a missing column, item or position and for text in place of a
-    number, and naming the file for a table without rows.
+    Raises EvaluationError naming file and line for a missing column, a missing item or position, and a text in a column
+    of numbers. Raises EvaluationError naming the file for a table without rows.
     """
     name = source.one_name(settings.files)
     numbers: dict[str, list[float]] | None = None
@@ -83,7 +84,8 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         if numbers is None:
             own = [key for key in settings.predictors if record.has(key) or key not in computed]
             numbers = {key: [] for key in dict.fromkeys((*settings.responses, *own))}
-        # All columns are requested, so that a table without one of these columns raises an error at its first row.
+        # Read the cells of all columns before the row can be skipped, so that a missing column raises an error at the
+        # first row.
         values = [_number(record, key, settings) for key in numbers]
         reader = _name(record, settings.participant, settings) if settings.participant else ""
         item, position = _name(record, settings.item, settings), _number(record, settings.position, settings)
@@ -104,7 +106,8 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         for column, value in zip(numbers.values(), values, strict=True):
             column.append(value)
     if not items and most(name) is not None:
-        # With `only`, all requested rows may be skipped (for example rows of other languages), so this is no error.
+        # If only the first rows are read, `only` may skip all of them (for example rows of other languages). This is no
+        # error.
         return ReadTable({"item": [], "position": []})
     if not items:
         raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")
@@ -136,7 +139,7 @@ def _rows(source: RawSource, name: str) -> Iterator[Record]:
 
 
 def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: MostRows) -> Iterator[Record]:
-    """Yield the rows of a file whose columns have the values in the setting `only`."""
+    """Yield the rows of a file that have the required values of the setting `only`."""
     limit = most(name)
     for number, record in enumerate(_rows(source, name)):
         if limit is not None and number >= limit:
@@ -148,8 +151,9 @@ def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: 
 def _texts(
     source: RawSource, settings: ReadingTableSettings, most: MostRows
 ) -> dict[str, dict[float, tuple[str, str | None]]]:
-    """Return the words of the texts in the table `texts`, by item and position; if a word has several rows, the first
-    row counts."""
+    """Return the words of the table `texts`, by item and position. If a position has several rows, the first row
+    counts.
+    """
     assert settings.texts is not None
     words_by_item: dict[str, dict[float, tuple[str, str | None]]] = {}
     for record in _chosen(source, source.one_name(settings.texts), settings, most):
@@ -173,7 +177,8 @@ def _passage(item: str, places: dict[float, tuple[str, str | None]]) -> Passage:
 
 def _text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
-        # Parquet files store a column of integers with a missing cell as floats.
+        # In Parquet files, a column of integers with a missing cell is stored as floats, so convert whole floats to
+        # integers.
         return str(int(value))
     return str(value).strip()
 
@@ -187,7 +192,7 @@ def _name(record: Record, column: str, settings: ReadingTableSettings) -> str:
 
 def _word(record: Record, settings: ReadingTableSettings) -> str | None:
     value = record.value(settings.word)
-    # Only an empty cell is a missing word, because NA and null are words.
+    # In the column of words, only an empty cell is missing, because "NA" and "null" can be words of a text.
     if is_missing(value, ()):
         return None
     return CLEANING[settings.cleaning](record.text(settings.word)).strip() or None
@@ -201,7 +206,7 @@ def _sentence(record: Record, settings: ReadingTableSettings) -> str | None:
 
 
 def _number(record: Record, column: str, settings: ReadingTableSettings) -> float:
-    """Return the number in a cell, NaN for a missing number. Raises EvaluationError naming file, line and column."""
+    """Return the number in a cell, NaN if missing. Raises EvaluationError naming file, line and column."""
     value = record.value(column)
     if is_missing(value, settings.missing):
         return math.nan
@@ -245,9 +250,9 @@ def frequency_key(word: str) -> str:
 
 
 def zipf(words: Iterable[str], counts: Mapping[str, int]) -> list[float]:
-    """Return log10 of the occurrences of each word per billion words, with one added to each count.
+    """Return, for each word, log10 of the word's occurrences per billion words, with one added to each count.
 
-    `counts` are the numbers of occurrences of all words of a corpus (van Heuven et al., 2014).
+    `counts` is the number of occurrences of each word in a corpus (van Heuven et al., 2014).
     """
     total = sum(counts.values()) + len(counts)
     return [math.log10((counts.get(frequency_key(word), 0) + 1) / total) + 9 for word in words]

@@ -1,4 +1,6 @@
-"""The stage `fill_sentences`: a pretrained model's predictions for a word left out of a sentence."""
+"""The stage `fill_sentences`: a pretrained model fills gaps in sentences of a corpus, continues sentences, or
+translates them.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return no settings, because the result depends only on model and corpus.
+    """Return an empty mapping: the stage has no settings, because the result depends only on model and corpus.
 
     Raises ConfigError for an unknown experiment.
     """
@@ -31,8 +33,8 @@ def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, 
     minutes=10,
 )
 def fill_sentences(settings: Mapping[str, Any], model: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write `sentences.json` into the folder of `run`: sentences of the corpus, and the model's predictions for their
-    gaps.
+    """Write `sentences.json` into the folder of `run`: sentences of the corpus, and the model's words for gaps,
+    continuations or translations.
 
     `model` is the manifest of a pretraining. Raises ManifestError, ModelError, TokenizationError, EvaluationError or
     CorpusError naming the unusable input.

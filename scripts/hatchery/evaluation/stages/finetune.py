@@ -1,4 +1,4 @@
-"""The stage `finetune`: one pretrained model on one task, over seeds and learning rates."""
+"""The stage `finetune`: fine-tune one pretrained model on one task, for all seeds and learning rates."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -22,10 +22,10 @@ from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 UNFINISHED = Path("results/finetuning_runs")
-"""Folder of checkpoints: the finished fine-tuning runs of unfinished jobs."""
+"""Folder in which each finished fine-tuning run is stored until all runs of its job are finished."""
 
 SOURCE = "source {}"
-"""Name of a task's source manifest among the inputs in manifests."""
+"""Pattern for the name of an input in manifests: the source manifest of a task."""
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -34,17 +34,18 @@ if TYPE_CHECKING:
 
 
 def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[str, object]:
-    """Return the settings of a task with its protocol, and of the transfer tasks, on which its models are scored
-    without training."""
+    """Return the settings of a task with its protocol, and of its transfer tasks. Fine-tuned models are also scored on
+    transfer tasks, without training on them.
+    """
     protocol, head = project.protocol_of(experiment, task), project.head_of(experiment, task)
     transfer = [project.task(name).settings(name) for name in project.task(task).transfer_tasks]
     return {**task_settings(project.task(task).settings(task), head, protocol), "transfer": transfer}
 
 
 def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoice) -> dict[str, object]:
-    """Return the settings of the stage for a task with `head` and a protocol."""
-    # The reported metric is listed first, because a task's first metric is its primary one. Papers and pipelines report
-    # different metrics of the same predictions.
+    """Return the settings of the stage `finetune` for a task, its head and its protocol."""
+    # List the metric that the protocol reports first, because a task's first metric is its primary metric. Papers and
+    # pipelines report different metrics of the same predictions.
     metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
     return {
         "task": replace(own, head=head, metrics=tuple(metrics)),
@@ -53,7 +54,9 @@ def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoic
 
 
 def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
-    """Return the sources of a task and of its transfer tasks, and the vocabularies that filter their rows."""
+    """Return the sources of a task and of its transfer tasks, and the vocabularies by which rows of these tasks are
+    filtered.
+    """
     blocks = {name: of.project.task(name) for name in (task, *of.project.task(task).transfer_tasks)}
     vocabularies = {block.vocabulary.name for block in blocks.values() if block.vocabulary is not None}
     return {
@@ -72,7 +75,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def tasks_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the tasks of an experiment, and their transfer tasks."""
+    """Yield the data of an experiment's tasks and of their transfer tasks."""
     tasks = dict(project.readable("task", project.experiment(experiment).finetuning.tasks))
     others = [name for task in tasks.values() for name in task.transfer_tasks]
     for name, task in {**tasks, **dict(project.readable("task", others))}.items():
@@ -80,7 +83,7 @@ def tasks_read(project: "Project", experiment: str) -> Iterator[ReadData]:
 
 
 def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Iterable[str]:
-    """Check the rows of a task by reading them as fine-tuning does."""
+    """Check the rows of a task: read them as fine-tuning does."""
     from hatchery.evaluation.tasks.task_rows import check_rows
 
     check_rows(source, task, rows)
@@ -123,12 +126,12 @@ def finetune(
     run: StageRun,
     checkpoints: OutputPath = UNFINISHED,
 ) -> None:
-    """Fine-tune the model of a pretraining manifest on the task of a source manifest.
+    """Fine-tune the model of a pretraining manifest on a task.
 
-    `source` are the source manifests of the task and of its transfer tasks, by task name; `vocabulary` is the manifest
-    of a built vocabulary, for tasks that use only rows within a vocabulary. Finished runs of an interrupted attempt, or
-    with other seeds and rates, are read from `checkpoints`. Raises EvaluationError for wrong data (file and line),
-    ConfigError for wrong settings, and the errors of the model, tokenizer and source loaders.
+    `source` maps the names of the task and of its transfer tasks to source manifests. `vocabulary` is the manifest of a
+    built vocabulary, for tasks that use only rows within a vocabulary. Runs that finished in an interrupted attempt, or
+    with other lists of seeds and learning rates, are read from `checkpoints`. Raises EvaluationError for wrong data
+    (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source loaders.
     """
     from hatchery.evaluation.finetuning.finetune_on_task import finetune_on_task
 

@@ -1,4 +1,6 @@
-"""The stage `finetune_tasks`: one pretrained model on several tasks in turn, in one process (`several_items`)."""
+"""The stage `finetune_tasks`: fine-tune one pretrained model on several tasks, one after another, in one process
+(`several_items`).
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
 
 
 def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings of each task. A separate job for the task has the same settings, so that the results are
-    equal."""
+    """Return the settings of all tasks of a job. They equal the settings of separate jobs, so the results are equal,
+    too.
+    """
     tasks = project.task_batch(experiment, batch)
     return {
         "tasks": {
@@ -33,7 +36,7 @@ def several_tasks_settings(project: "Project", experiment: str, batch: str) -> d
 
 
 def several_tasks_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
-    """Return the sources and vocabularies of all tasks of a job, and the folder of each task's results."""
+    """Return the sources and vocabularies of all tasks of a job, and the result folder of each task."""
     tasks = jobs.project.task_batch(experiment, batch)
     read = {task: task_inputs(of, task) for task in tasks}
     return {
@@ -76,12 +79,13 @@ def finetune_tasks(
     run: StageRun,
     checkpoints: OutputPath = UNFINISHED,
 ) -> None:
-    """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` in `results`.
+    """Fine-tune the model on every task of `settings["tasks"]`; each task's results are written to its `folder` in
+    `results`.
 
-    `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `source` are the source manifests of
-    all tasks and of their transfer tasks; `vocabulary` are manifests by task. The other tasks still run if one fails;
-    EvaluationError is then raised at the end with the first message and the names of all failed tasks. Raises
-    ConfigError for a task without a source.
+    `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `source` maps the names of all tasks
+    and transfer tasks to source manifests; `vocabulary` maps names of tasks to manifests. If a task fails, the other
+    tasks still run. At the end, EvaluationError is raised with the first error message and the names of all failed
+    tasks. Raises ConfigError for a task without a source.
     """
     tasks: Mapping[str, Mapping[str, Any]] = settings["tasks"]
     given = {name: _inputs_of(name, task, model, source, vocabulary) for name, task in tasks.items()}
@@ -96,7 +100,7 @@ def _inputs_of(
     sources: Mapping[str, Path],
     vocabularies: Mapping[str, Path],
 ) -> dict[str, Any]:
-    """Return the inputs of `finetune` for one of the tasks."""
+    """Return the inputs of the stage `finetune` for the task `name`."""
     names = [name, *(other["name"] for other in task["transfer"])]
     missing = [other for other in names if other not in sources]
     if missing:

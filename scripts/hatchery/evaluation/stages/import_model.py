@@ -1,9 +1,9 @@
 """The stage `import_model`: convert a raw folder with an external model to a result folder like that of a pretrained
 model.
 
-The result always has the complete language model in float32 as `model.safetensors`, `config.json` and the tokenizer's
-files. So every evaluation reads an imported model like a Hatchery model, and errors in the raw folder are reported
-here, before the first evaluation.
+The result always contains the complete language model in float32 as `model.safetensors`, `config.json` and the
+tokenizer's files. Every evaluation can therefore read an imported model like a Hatchery model, and errors in the raw
+folder are reported in this stage, before the first evaluation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
 
-# Names of files that `transformers` writes and no evaluation reads.
+# Names of files that `transformers` writes, but that no evaluation reads, so they are deleted from the result.
 UNUSED = ("generation_config.json", "chat_template.jinja")
 
 NEVER_READ = ("*.py", "*.ipynb", "*.md", "README*", "LICENSE*")
-"""Patterns of files that are not imported, because code is not run and documents are not read.
+"""Patterns of files that are not imported, because a model's code is never executed and its documents are not needed.
 
 The classes of model and tokenizer determine which other files are read.
 """
@@ -51,12 +51,12 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     keep=True,
     environment="evaluation",
     runs_on="cpu",
-    # A model may be large, and the job has two copies in memory.
+    # A model may be large, and the job holds two copies of it in memory.
     memory_mb=16000,
     minutes=60,
 )
 def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> None:
-    """Import the registered folder of the source manifest into the folder of `run`.
+    """Import an external model from the folder of a source manifest into the folder of `run`.
 
     Raises ModelError for a source that is not a folder, for a model that cannot be loaded or lacks weights
     (`load_folder`), and for an unusable tokenizer.
@@ -65,7 +65,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     where = str(found.root)
     if found.kind == "file":
         raise ModelError(f"{where}: a model must be registered as a folder, this source is a file")
-    # The import is inside the function, because it takes seconds.
+    # These imports are inside the function, because they take seconds.
     from hatchery.evaluation.baselines.encoder import start_of_decoder
     from hatchery.evaluation.baselines.loading import load_folder
 
@@ -75,7 +75,8 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     network, tokenizer = load_folder(where, settings.architecture)
     run.measures |= _checked(network, tokenizer, settings, where)
     if settings.architecture == "encoder_decoder":
-        # Some folders have the decoder's start token only in generation_config.json, which is not imported.
+        # Store the decoder's start token in the model's configuration. Some folders define it only in
+        # generation_config.json, which is not imported.
         network.config.decoder_start_token_id = start_of_decoder(network, where)
     tokenizer.save_pretrained(run.folder)
     network.save_pretrained(run.folder)
@@ -87,8 +88,9 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
 
 
 def _checked(network: Any, tokenizer: Any, settings: BaselineSettings, where: str) -> dict[str, object]:
-    """Return facts about the model for the manifest. Raises ModelError for a model or tokenizer that evaluations cannot
-    use."""
+    """Return facts about the model for the manifest, such as sizes. Raises ModelError for a model or tokenizer that
+    evaluations cannot use.
+    """
     import torch
 
     from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel

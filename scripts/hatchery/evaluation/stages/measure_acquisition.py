@@ -1,5 +1,6 @@
-"""The stage `measure_acquisition`: the number of words of training after which a model acquired each word, compared
-with children's ages."""
+"""The stage `measure_acquisition`: the number of training words after which a model has acquired a word, compared with
+the age at which children acquire this word.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,15 +25,18 @@ if TYPE_CHECKING:
 
 
 def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings of the comparison with children, and the number of words that each checkpoint has seen."""
+    """Return the settings of the comparison with children, and the number of training words that the model has read at
+    each checkpoint.
+    """
     chain = project.checkpoints(experiment, run)
     words = {milestone.milestone: milestone.words for _, milestone in chain}
     return {**keys_of(project.experiment(experiment).acquisition, only=AcquisitionSettings), "words": words}
 
 
 def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return the source manifest of words and children, and the manifests of the run's checkpoints, including the
-    checkpoints of earlier runs that the run continues."""
+    """Return the source manifest of the data on children's words, and the manifests of the run's checkpoints. If the
+    run continues earlier runs, the checkpoints of the earlier runs are included.
+    """
     return {
         "source": source_manifest(source_of(jobs.project.experiment(experiment).acquisition)),
         "checkpoints": jobs.checkpoints(experiment, run),
@@ -40,21 +44,22 @@ def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Pat
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files with the tables of children and of contexts."""
+    """Return the two files with the table of children's words and with the contexts of these words."""
     found = build(MarkedAcquisition, stage_body(settings))
     return [source.one_name(pattern) for pattern in (found.children, found.contexts)]
 
 
 def ages_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the data on children's words, if the experiment compares age of acquisition."""
+    """Yield the data on children's words, if the experiment evaluates age of acquisition."""
     if (asked := project.experiment(experiment).acquisition) is not None:
         where = f"{project.place('experiment', experiment)}: acquisition"
         yield ReadData(where, asked.data, build(AcquisitionSettings, keys_of(asked, only=AcquisitionSettings)))
 
 
 def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRows) -> Iterable[str]:
-    """Check the table of children by reading it; read the file of contexts, too, unless `rows` limits the rows to read
-    of it."""
+    """Check the table of children's words by reading it. Also read the file of contexts, unless `rows` limits the
+    number of rows to read from this file.
+    """
     from hatchery.evaluation.surprisal.human_data import read_children, read_contexts
 
     read_children(source, settings.children)
@@ -64,15 +69,16 @@ def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRow
 
 
 def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """Return one unnamed evaluation for a run with checkpoints at word milestones, else no evaluation."""
+    """Return one unnamed evaluation for a run with checkpoints at word milestones; otherwise, return no evaluation."""
     if experiment.acquisition is None or run.is_baseline or run.milestone_of:
         return ()
     return ONCE if experiment.runs[run.model].pretraining.marks else ()
 
 
 def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the correlation between children's and the model's ages times 100, as BabyLM computes it: 0 for a
-    correlation that is not significant."""
+    """Return one row: the correlation, times 100, between children's and the model's ages of acquisition. As in
+    BabyLM's code, a correlation that is not significant counts as 0.
+    """
     measures = evaluated.manifest.measures
     value = 100 * float(measures["aoa"])
     shared = basis(
@@ -118,7 +124,7 @@ def measure_acquisition(
     source: Path,
     run: StageRun,
 ) -> None:
-    """Write `surprisal.json`, `aoa_score.json` and `ages.csv` of the checkpoints of the run `model`.
+    """Write `surprisal.json`, `aoa_score.json` and `ages.csv` for the run `model`, computed from its checkpoints.
 
     Raises EvaluationError for wrong data, and the errors of the model, tokenizer and source loaders.
     """

@@ -1,4 +1,4 @@
-"""The stage `measure_perplexity`: one pretrained model on the held-out splits of token shards."""
+"""The stage `measure_perplexity`: measure one pretrained model on the held-out splits of token shards."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def perplexity_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of perplexity: splits and prediction targets."""
+    """Return the settings of perplexity: splits, sequence length and prediction targets."""
     block = project.experiment(experiment)
     return {
         **keys_of(block.perplexity),
@@ -26,7 +26,9 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def held_out_text(of: "Outputs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return token shards; for a model with its own tokenizer, return the corpus with the documents."""
+    """Return the token shards of the held-out text. For an external model, which has its own tokenizer, return the
+    corpus with the documents.
+    """
     block = of.project.experiment(experiment)
     if run in block.baselines:
         return {"corpus": of.corpus(block.corpus)}
@@ -61,7 +63,7 @@ def measure_perplexity(
     corpus: Manifest | None,
     run: StageRun,
 ) -> None:
-    """Measure the model of the manifest `model` on the token shards of the manifest `tokens`.
+    """Measure the perplexity of the model of the manifest `model` on the token shards of the manifest `tokens`.
 
     An external model is measured on the documents of a `corpus`, which its own tokenizer encodes. Raises
     EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite, and the

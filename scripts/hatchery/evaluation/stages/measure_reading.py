@@ -1,4 +1,4 @@
-"""The stage `measure_reading`: the share of variance in reading times that a model's surprisals explain."""
+"""The stage `measure_reading`: the share of the variance in reading times that a model's surprisals explain."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from hatchery.workflow.result_paths import ResultPaths
 
 NAMES = {"rt": "eye_tracking", "spr": "self_paced", "reading": "reading"}
-"""Task names of the mean scores in tables, by their name in `scores.csv`."""
+"""Names of BabyLM's mean scores: the key is the name in `scores.csv`, and the value is the task name in tables."""
 
 
 def reading_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the reading times and of the scoring of their words."""
+    """Return the settings of the table of reading times and of the scoring method for the table's words."""
     return keys_of(project.experiment(experiment).reading, only=ReadingSettings)
 
 
 def reading_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the source manifest of the reading times."""
+    """Return the source manifest of the table of reading times."""
     return {"source": source_manifest(source_of(results.project.experiment(experiment).reading))}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the table of reading times."""
+    """Return the file with the table of reading times."""
     return [source.one_name(build(ReadingSettings, stage_body(settings)).files)]
 
 
@@ -62,8 +62,9 @@ class _Gain(Record):
 
 
 def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the gains in percent of every measure of reading (such as gaze duration), and the means that BabyLM
-    reports."""
+    """Return a row for every measure of reading (such as gaze duration), with the gain in explained variance in
+    percent, and rows for the means that BabyLM reports.
+    """
     words = evaluated.manifest.measures["words"]
     return [
         measured(
@@ -105,7 +106,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
 def measure_reading(
     settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
 ) -> None:
-    """Write `words.parquet`, `scores.csv` and `predictions.json` of a model.
+    """Write `words.parquet`, `scores.csv` and `predictions.json` for the model of the manifest `model`.
 
     Raises EvaluationError for wrong data (file and line), and the errors of the model, tokenizer and source loaders.
     """

@@ -1,4 +1,6 @@
-"""The stage `measure_reading_times`: the increase in likelihood of a table of reading times by a model's surprisals."""
+"""The stage `measure_reading_times`: the increase in the likelihood of reading times if a regression also contains a
+model's surprisals.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -73,10 +75,10 @@ def check_table(source: "RawSource", settings: NamedReadingTable, rows: MostRows
 def measure_reading_times(
     settings: NamedReadingTable, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
 ) -> None:
-    """Write `words.parquet`, `scores.csv` and `coefficients.csv` of a model.
+    """Write `words.parquet`, `scores.csv` and `coefficients.csv` for the model of the manifest `model`.
 
-    Raises EvaluationError for wrong data (file and line) and for too few rows, ConfigError for settings that do not fit
-    the model, and the errors of the model, tokenizer and source loaders.
+    Raises EvaluationError for wrong data (file and line) and for too few rows, ConfigError for settings that the model
+    does not support, and the errors of the model, tokenizer and source loaders.
     """
     from hatchery.evaluation.reading_times.measure import measure
 

@@ -1,4 +1,4 @@
-"""The stage `measure_surprisal`: the surprisal of every word of given texts under one language model."""
+"""The stage `measure_surprisal`: the surprisal of every word of the user's texts under one language model."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def surprisal_settings(project: "Project", experiment: str, texts: str) -> dict[str, object]:
-    """Return the settings of the texts and of their scoring."""
+    """Return the settings of the texts and of the scoring method."""
     return {"name": texts, **keys_of(project.experiment(experiment).surprisal[texts], only=SurprisalSettings)}
 
 
@@ -44,14 +44,16 @@ def texts_read(project: "Project", experiment: str) -> Iterator[ReadData]:
 
 
 def check_texts(source: "RawSource", settings: SurprisalSettings, rows: MostRows) -> Iterable[str]:
-    """Check the texts by reading them, and return notes on them."""
+    """Check the texts by reading them, and return notes about the texts for the user."""
     from hatchery.evaluation.surprisal.texts import read_texts
 
     return read_texts(source, settings, rows).notes(settings)
 
 
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the mean bits per word, and the surprisals of the words of one text, which a figure shows."""
+    """Return a row for the mean bits per word, and a row for the surprisal of each word of one text, which a figure
+    shows.
+    """
     from hatchery.evaluation.surprisal.measurements import surprisal_rows
 
     return surprisal_rows(evaluated)
@@ -85,8 +87,8 @@ def measure_surprisal(
     """Write `surprisal.parquet` and `surprisal.csv`: a row for each word of the texts of the source manifest.
 
     `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError for wrong data (file
-    and line), ConfigError for settings that do not fit the model, and the errors of the model, tokenizer and source
-    loaders.
+    and line), ConfigError for settings that the model does not support, and the errors of the model, tokenizer and
+    source loaders.
     """
     from hatchery.evaluation.surprisal.measure_texts import measure_texts
 

@@ -1,8 +1,8 @@
-"""The stage `register_source`: list names, sizes and checksums of the files of a raw input; download the input first if
-it has a URL.
+"""The stage `register_source`: list the names, sizes and checksums of a raw input's files. If the input has a URL, it
+is downloaded first.
 
-Then the files are read as suites and tasks will read them, so that errors in the files are found before the first
-training.
+The stage then reads these files completely, as suites and tasks will read them, so that errors in the files are found
+before the first training.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 def source_settings(project: "Project", source: str) -> dict[str, object]:
-    """Return the origin of a raw input; keys that only describe the input are omitted. Raises ConfigError for an
-    unknown source."""
+    """Return the keys that define where a raw input comes from; keys that only describe the input are omitted. Raises
+    ConfigError for an unknown source.
+    """
     if source.startswith("embedded_"):
         return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}"}
     data = project.raw_input(source)
@@ -38,13 +39,13 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
         "manifest": "resources/sources/{source}.json",
         "location": "resources/sources/{source}.location.json",
     },
-    # It is sufficient that the generation of the data precedes this job. The generated files need not be inputs of the
-    # rule, because the listing below detects changes of these files.
+    # Generated data only have to exist before this job. They need not be inputs of the rule, because the listing below
+    # detects changes of the generated files.
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
-    # An edited, added or removed file is detected when the workflow is planned.
+    # The listing is compared when the workflow is planned, so an edited, added or removed file is detected.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
-    # This stage has a high priority, so that a file that no suite or task can read stops the workflow before its first
-    # training.
+    # This stage has a high priority, so that a file that a suite or task cannot read stops the workflow before the
+    # first training.
     priority=1,
     unrecorded=lambda results, source: results.about_source(source),
     environment="sources",
@@ -63,8 +64,8 @@ def register_source(
 ) -> None:
     """Register one source and check the data that evaluations read from it.
 
-    `about` describes the source's origin, licence and terms; `readings` are the settings of the suites and tasks that
-    read the source; `fetched` is the folder for downloaded or unpacked files.
+    `about` describes the source's origin, licence and terms. `readings` are the settings of the suites and tasks that
+    read the source. `fetched` is the folder for downloaded or unpacked files.
     """
     from hatchery.raw.obtain import register_settings
 

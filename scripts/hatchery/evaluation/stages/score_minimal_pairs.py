@@ -1,4 +1,4 @@
-"""The stage `score_minimal_pairs`: one language model on one suite of minimal pairs."""
+"""The stage `score_minimal_pairs`: score one language model on one suite of minimal pairs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
-    """Return the settings of a suite: items and scoring."""
+    """Return the settings of a suite: the format of its files, and the scoring of its items."""
     return project.suite(suite).scored(suite)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the suite in the source."""
+    """Return the files of the source that belong to the suite."""
     from hatchery.evaluation.minimal_pairs.pairs import pair_files
 
     return pair_files(source, build(ScoringSettings, stage_body(settings)))
@@ -68,11 +68,11 @@ def check_suite(source: "RawSource", suite: ScoringSettings, rows: MostRows) -> 
 def score_minimal_pairs(
     settings: ScoringSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
 ) -> None:
-    """Score the suite of the source manifest with a model.
+    """Score a model on the suite in the source manifest.
 
     `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError for wrong data (file
-    and line), ConfigError for settings that do not fit the model, and the errors of the model, tokenizer and source
-    loaders.
+    and line), ConfigError for settings that the model does not support, and the errors of the model, tokenizer and
+    source loaders.
     """
     from hatchery.evaluation.minimal_pairs.score_suite import score_suite
 

@@ -1,6 +1,6 @@
-"""The stage `score_suites`: score one model on several suites of minimal pairs in turn, in one process.
+"""The stage `score_suites`: score one model on several suites of minimal pairs, one after another, in one process.
 
-The model is loaded once. Each suite has its own folder and manifest, and the other suites still run if one fails
+The model is loaded once. Each suite has its own folder and manifest, and if a suite fails, the other suites still run
 (`several_items`).
 """
 
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
     from hatchery.workflow.outputs import Outputs
 
 SOURCE = "source of {}"
-"""Name of a suite's source manifest among the inputs in manifests."""
+"""Pattern for the name of an input in manifests: the source manifest of a suite."""
 
 
 def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings of each suite. A separate job for the suite has the same settings, so that the results are
-    equal."""
+    """Return the settings of all suites of a job. They equal the settings of separate jobs, so the results are equal,
+    too.
+    """
     record = record_of(score_minimal_pairs)
     suites = project.suite_batch(experiment, batch)
     return {"suites": {suite: json.loads(record.canonical_settings(project, suite=suite)) for suite in suites}}
 
 
 def several_suites_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
-    """Return the sources of all suites of a job, and the folder of each suite's results."""
+    """Return the sources of all suites of a job, and the result folder of each suite."""
     suites = jobs.project.suite_batch(experiment, batch)
     sources = {suite: of("register_source", source=source_of(jobs.project.suite(suite))) for suite in suites}
     folders = {suite: jobs.address(experiment, "minimal_pairs", suite=suite) for suite in suites}
@@ -75,11 +76,12 @@ def score_suites(
     folder: Mapping[str, OutputPath],
     run: StageRun,
 ) -> None:
-    """Score the model on every suite of `settings["suites"]`, each into its `folder` in `results`.
+    """Score the model on every suite of `settings["suites"]`; each suite's results are written to its `folder` in
+    `results`.
 
-    `settings["suites"]` maps names of suites to settings of the stage `score_minimal_pairs`; `source` are the source
-    manifests by suite. The other suites still run if one fails; EvaluationError is then raised at the end with the
-    first message and the names of all failed suites.
+    `settings["suites"]` maps names of suites to settings of the stage `score_minimal_pairs`; `source` maps names of
+    suites to source manifests. If a suite fails, the other suites still run. At the end, EvaluationError is raised with
+    the first error message and the names of all failed suites.
     """
     from hatchery.evaluation.minimal_pairs.opened_models import models_are_kept
 

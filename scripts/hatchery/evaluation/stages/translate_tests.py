@@ -1,4 +1,4 @@
-"""The stage `translate_tests`: one model translates test sets of raw text."""
+"""The stage `translate_tests`: one model translates the raw text of test sets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def translation_settings(project: "Project", experiment: str) -> dict[str, objec
 
 
 def translation_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """Return one unnamed evaluation if the run translates the test sets, else no evaluation."""
+    """Return one unnamed evaluation if the run translates the test sets; otherwise, return no evaluation."""
     return ONCE if run.model in translated_runs(experiment.translation, experiment.runs) else ()
 
 
@@ -43,7 +43,7 @@ class _TestScore(Record):
 
 
 def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return BLEU and chrF in points of every test set, from `scores.csv`."""
+    """Return a row for BLEU and for chrF (0 to 100) of every test set, from `scores.csv`."""
     inputs, decides = evaluated.manifest.inputs, (evaluated.manifest.settings.get("beams") or {}).get("test")
     return [
         measured(
@@ -60,7 +60,7 @@ def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def translation_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
-    """Return manifests of the corpora of an experiment's test sets, by name of the test set."""
+    """Return the corpus manifest of each of the experiment's test sets, by name of the test set."""
     tests = of.project.experiment(experiment).translation.tests
     return {"corpus": {name: of.corpus(test.corpus) for name, test in tests.items()}}
 
@@ -95,11 +95,11 @@ def translate_tests(
     corpus: Mapping[str, Path],
     run: StageRun,
 ) -> None:
-    """Translate the test sets of the settings with the model of a pretraining manifest.
+    """Translate the test sets in the settings with the model of a pretraining manifest.
 
     `corpus` maps the name of each test set to the manifest of its corpus. Raises ConfigError if the names in `corpus`
-    differ from those in the settings, CorpusError for a split that is missing or has no pairs, EvaluationError for a
-    model that does not translate, and the errors of the model's loader.
+    differ from the names in the settings, CorpusError for a split that is missing or has no pairs, EvaluationError for
+    a model that does not translate, and the errors of the model's loader.
     """
     from hatchery.evaluation.translation import translate_all
 

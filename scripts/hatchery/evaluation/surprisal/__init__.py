@@ -1,1 +1,1 @@
-"""Surprisal of words: of any text, of texts with reading times, and of words that children learn."""
+"""Surprisal of words: in the user's texts, in texts with reading times, and of words that children learn."""

@@ -1,11 +1,12 @@
 """BabyLM's age of acquisition: when a model learns words, compared with children's ages (docs/papers/babylm-2026.md,
 "Age of acquisition").
 
-One sigmoid is fitted to the share of children that say a word at every age. Another sigmoid is fitted to minus the
-word's surprisal, as a function of the logarithm of the number of words that the model has seen. A child's age of
-acquisition is the age at which the first curve reaches 0.5. The model's age is the number of words at which the second
-curve reaches the midpoint between a blind guess and the word's lowest surprisal. The score is the correlation between
-the children's age and the model's age over all words for which the two ages are known.
+For each word, one sigmoid is fitted to the share of children who say the word, as a function of age. A second sigmoid
+is fitted to minus the word's surprisal, as a function of the logarithm of the number of words that the model has read.
+The children's age of acquisition is the age at which the first curve reaches 0.5. The model's age of acquisition is the
+number of words at which the second curve reaches the midpoint between the surprisal at chance and the word's lowest
+surprisal. The score is the correlation between children's and model's ages over all words for which the two ages are
+known.
 """
 
 import math
@@ -24,11 +25,14 @@ Rules = Literal["2025", "2026"]
 ACQUIRED = 0.5
 """Share of children who say a word at the word's age of acquisition."""
 FEWEST_WORDS, FEWEST_POINTS, LEAST_SIGNIFICANT = 3, 3, 0.1
-"""Smallest number of words for a correlation, smallest number of points for a fit, and the p-value above which a
-correlation counts as 0."""
+"""Smallest number of words for a correlation, smallest number of points for a fit, and largest p-value of a significant
+correlation.
+"""
 CHANCE_OF_2025 = math.log2(300_000)
 SMALLEST = 1e-6
-"""A curve with a smaller height or slope counts as constant."""
+"""Smallest height and slope of a curve that counts as increasing; a curve with a smaller height or slope counts as
+constant.
+"""
 
 
 class Sigmoid(NamedTuple):
@@ -40,7 +44,7 @@ class Sigmoid(NamedTuple):
     floor: float
 
     def where(self, value: float) -> float | None:
-        """Return the x at which the curve reaches `value`; None for a value that the curve never reaches."""
+        """Return the x at which the curve reaches `value`; None if the curve never reaches `value`."""
         share = (value - self.floor) / self.height if self.height else math.inf
         if not 0 < share < 1 or not self.slope:
             return None
@@ -48,7 +52,9 @@ class Sigmoid(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Start values of a fit, and lower and upper limits of its parameters; without limits if they are None."""
+    """Start values of the parameters of a fit, and their lower and upper limits. If the limits are None, the parameters
+    are unlimited.
+    """
 
     start: Sigmoid
     lowest: Sigmoid | None = None
@@ -56,7 +62,9 @@ class Bounds(NamedTuple):
 
 
 def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmoid | None:
-    """Return the least-squares curve through the points [N]; None if the fit does not converge within `evaluations`."""
+    """Return the sigmoid with the least squared error at the points `x`, `y` [N]; None if the fit does not converge
+    within `evaluations` evaluations of the curve.
+    """
     from scipy.optimize import OptimizeWarning, curve_fit
 
     def curve(at: np.ndarray, height: float, slope: float, middle: float, floor: float) -> np.ndarray:
@@ -68,14 +76,16 @@ def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmo
             warnings.simplefilter("ignore", OptimizeWarning)
             found, _ = curve_fit(curve, x, y, p0=bounds.start, maxfev=evaluations, **limits)
     except (RuntimeError, ValueError, TypeError):
-        # The fit does not converge, a start value is outside its limits, or there are fewer points than parameters.
+        # These errors mean that the fit does not converge, that a start value is outside its limits, or that there are
+        # fewer points than parameters.
         return None
     return Sigmoid(*found.tolist())
 
 
 def child_age(shares: Mapping[float, float]) -> float | None:
-    """Return the age in months at which half of the children say a word, from the share of children at every age; None
-    if this age is unknown."""
+    """Return the age in months at which half of the children say a word; None if this age is unknown. `shares` is the
+    share of children who say the word at every age.
+    """
     known = {age: share for age, share in shares.items() if not math.isnan(share)}
     if len(known) < FEWEST_POINTS:
         return None
@@ -92,7 +102,8 @@ def child_age(shares: Mapping[float, float]) -> float | None:
 
 @dataclass(frozen=True)
 class Learning:
-    """The surprisals (nats) of a word in each of its contexts, by the number of words that the model had seen.
+    """The surprisals (nats) of a word in each of its contexts; the key is the number of training words that the model
+    had read.
 
     `pieces` is the number of tokens that the word adds to a text.
     """
@@ -101,12 +112,14 @@ class Learning:
     pieces: int
 
     def chance(self, vocabulary_size: int, rules: Rules) -> float:
-        """Return the surprisal of a blind guess, in nats."""
+        """Return the surprisal at chance, in nats: that of a word of `pieces` tokens under a uniform distribution. With
+        the rules of 2025, return the constant in BabyLM's code.
+        """
         return CHANCE_OF_2025 if rules == "2025" else self.pieces * math.log(vocabulary_size)
 
 
 def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -> float | None:
-    """Return log10 of the number of words seen at which a model has acquired a word.
+    """Return log10 of the number of training words after which a model has acquired a word.
 
     Return None if this number is unknown, or outside the range of the checkpoints. A checkpoint with a NaN surprisal is
     ignored.
@@ -132,8 +145,9 @@ def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -
 
 
 def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bounds, int]:
-    """Return the start values and limits, and the largest number of function evaluations, for the fit of a model's
-    curve."""
+    """Return the start values and limits for the fit of a model's curve, and the largest number of evaluations of the
+    curve.
+    """
     span, middle = high - low, float(x.mean())
     start = Sigmoid(span, 1, middle, low)
     if rules == "2025":
@@ -144,9 +158,10 @@ def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bound
 
 
 class Acquisition(NamedTuple):
-    """The score (the correlation of ages, or 0 for a correlation that is not significant), its p-value, and the ages.
+    """The score, its p-value, and the ages. The score is the correlation of the ages, or 0 if the correlation is not
+    significant.
 
-    `ages` maps each word to (months, log10 of words seen).
+    `ages` maps each word to (children's age in months, log10 of the number of words that the model had read).
     """
 
     score: float
@@ -160,8 +175,9 @@ def acquisition(
     vocabulary_size: int,
     rules: Rules = "2026",
 ) -> Acquisition:
-    """Return the score of a model. `children` are the shares of children by word and age, `learnt` are the model's
-    surprisals by word."""
+    """Return the score of a model. `children` is the share of children who say a word, by word and age; `learnt`
+    contains the model's surprisals by word.
+    """
     from scipy.stats import pearsonr
 
     ages = {}
@@ -175,7 +191,7 @@ def acquisition(
         return Acquisition(0.0, None, ages)
     both = np.array(list(ages.values()))
     with warnings.catch_warnings():
-        # For constant ages, which have no correlation, SciPy warns and returns NaN.
+        # If all ages are equal, the correlation is undefined: SciPy warns and returns NaN.
         warnings.simplefilter("ignore")
         score, p = map(float, pearsonr(both[:, 0], both[:, 1]))
     if math.isnan(score):
@@ -184,8 +200,9 @@ def acquisition(
 
 
 def added_pieces(backend: Backend, word: str, spaces: bool = True) -> int:
-    """Return the number of tokens that a word adds to the text "The", or in a language without spaces to the text "。";
-    at least 1."""
+    """Return the number of tokens (at least 1) that a word adds to the text "The". If `spaces` is False, the text is
+    "。".
+    """
     texts = ("The", f"The {word}") if spaces else ("。", f"。{word}")
     alone, longer = (len(backend.encode(text, add_special_tokens=False).ids) for text in texts)
     return max(1, longer - alone)
@@ -198,11 +215,11 @@ def surprisals_behind(
     tokens_per_batch: int | None = None,
     spaces: bool = True,
 ) -> list[float]:
-    """Return the surprisal, in nats, of every word after its context.
+    """Return, for each pair (context, word), the surprisal of the word after the context, in nats.
 
-    The surprisal is the sum over the tokens of `<context> <word>` that overlap the word. If `spaces` is False, nothing
-    separates context and word. The surprisal is NaN for a word without tokens, and for a text that is longer than an
-    input of the model.
+    The surprisal is the sum over the tokens of `<context> <word>` that overlap the word. If `spaces` is False, no space
+    separates context and word. The surprisal is NaN for a word without tokens, and for a text that is longer than the
+    model's maximum input.
     """
     given = [context.strip() + (" " if spaces else "") for context, _ in words]
     texts = [context + word for context, (_, word) in zip(given, words, strict=True)]

@@ -1,4 +1,4 @@
-"""Surprisals of words of texts in memory or in files, for `hatchery.surprisals`."""
+"""Surprisals of the words of texts in memory or in files, for the Python function `hatchery.surprisals`."""
 
 import sys
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ from hatchery.raw.registration import RawSource
 from hatchery.typed import build
 
 TEXTS = "text"
-"""Column name of the data frame into which a list of texts is converted."""
+"""Column of the texts in the data frame that is made from a list of texts."""
 
 
 @dataclass(frozen=True)
 class GivenTexts:
-    """Texts as files of a source, and their settings.
+    """Texts to score, as files of a source, with the settings for reading and scoring the texts.
 
-    `frame` is the user's table in memory, whose columns the result repeats; None for files.
+    `frame` is the user's table in memory, whose columns are repeated in the result; None if the texts are files.
     """
 
     source: RawSource
@@ -38,10 +38,10 @@ class GivenTexts:
 
 
 def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scratch: Path) -> GivenTexts:
-    """Return the texts to score: a `Path` is a file or folder, a table has texts in `column`, and each item of a list
-    is a text.
+    """Return the texts to score. `texts` is the `Path` of a file or folder, a table with texts in `column`, or a list
+    of texts.
 
-    Raises ConfigError for a column that a table lacks, and EvaluationError naming a row whose value is not a text.
+    Raises ConfigError if `column` is missing, and EvaluationError naming a row whose cell is not a text.
     """
     if isinstance(texts, Path):
         named = build(SurprisalSettings, {**settings, "column": column}, "surprisals")
@@ -53,7 +53,7 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
         frame = kept = as_frame(texts)
         if column is None:
             raise ConfigError(f"column: got none, expected the column with the texts: {', '.join(frame.columns)}")
-    # Empty and "NA" cells of a table in memory are texts, so that every row has a result.
+    # In a table in memory, empty cells and "NA" are not missing values but texts, so that every row has a result.
     named = build(SurprisalSettings, {"missing": (), **settings, "column": column}, "surprisals")
     require_texts(frame, [column])
     read = dict.fromkeys([column, *named.text_columns, *([named.order] if named.order else [])])
@@ -63,11 +63,11 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
 def scored_words(
     model: TokenizedModel | BaselineModel, given: GivenTexts, runtime: EvaluationRuntime
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return a row for each word, and facts about the scoring (`ScoredTexts.facts`).
+    """Return a table with a row for each word, and facts about the scoring (`ScoredTexts.facts`).
 
     For files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the columns of the file as text. For a
-    table in memory, the columns are the columns of `words.SCHEMA`, followed by the table's columns with their types; a
-    table column whose name is in this schema gets the prefix `own_`. Raises the errors of `word_surprisals`.
+    table in memory, the columns are the columns of `words.SCHEMA`, followed by the table's columns with their types. If
+    the name of a table column is reserved, the column gets the prefix `own_`. Raises the errors of `word_surprisals`.
     """
     survey = read_texts(given.source, given.settings)
     for note in survey.notes(given.settings):

@@ -1,4 +1,4 @@
-"""Human data about words, in BabyLM's files: reading times, and the shares of children that say a word at each age.
+"""Human data about words, in BabyLM's files: reading times, and the share of children who say a word at each age.
 
 Planning also imports this module, so it has no slow imports.
 """
@@ -27,13 +27,15 @@ NUMBERS = (*OF_THE_WORD, "prev_length", *EYE_TRACKING, SELF_PACED)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Contexts = dict[str, list[str]]
 Children = dict[str, dict[float, float]]
-"""For each word, the share of children that say the word at each age in months; NaN if unknown."""
+"""Type of the children's data: for each word and each age in months, the share of children who say the word, NaN if
+unknown.
+"""
 
 
 @dataclass(frozen=True)
 class ReadWord:
-    """A word with reading times: the text before it, the previous word with the text before that word, and the numbers
-    in NUMBERS.
+    """A word with its reading times and properties: `context` is the text before the word, `before` is the previous
+    word with the text before that word, and `numbers` contains the columns NUMBERS.
 
     A missing number is NaN.
     """
@@ -45,7 +47,9 @@ class ReadWord:
 
 
 def read_word(record: Record) -> ReadWord:
-    """Return a row of `reading_data.csv`. Raises EvaluationError naming file, line and column."""
+    """Return the word in a row of `reading_data.csv`. Raises EvaluationError naming file, line and column of a wrong
+    cell.
+    """
     numbers = {name: number_in(record, name, lowest=-math.inf if name == FREQUENCY else 0) for name in NUMBERS}
     previous, context = record.string("prev_word"), record.string("prev_item")
     if previous and not context.strip():
@@ -77,10 +81,10 @@ def number_in(record: Record, column: str, lowest: float = -math.inf, highest: f
 
 
 def read_words(source: RawSource, pattern: str, most: int | None = None) -> list[ReadWord]:
-    """Return the words of the table of reading times, at most `most` words.
+    """Return the words of the table of reading times; if `most` is not None, only the first `most` words.
 
-    Raises EvaluationError naming file and line for a wrong row; if `most` is None, also for reading times that are too
-    few or constant.
+    Raises EvaluationError naming file and line for a wrong row. If `most` is None, also raises EvaluationError for a
+    column with too few reading times, or with only equal reading times.
     """
     name = source.one_name(pattern)
     words = [read_word(record) for record in islice(some(read_csv(source, name, complete=True), name), most)]
@@ -90,7 +94,9 @@ def read_words(source: RawSource, pattern: str, most: int | None = None) -> list
 
 
 def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
-    """Raise EvaluationError for too few or constant reading times, which no regression can explain."""
+    """Raise EvaluationError for a column with too few reading times, or with only equal reading times, because no
+    regression can be fitted.
+    """
     for outcome in (*EYE_TRACKING, SELF_PACED):
         self_paced = outcome == SELF_PACED
         columns = (*OF_THE_WORD, *(["prev_length"] if self_paced else []))
@@ -101,7 +107,7 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
             and not any(math.isnan(one.numbers[column]) for column in (*columns, outcome))
         ]
         # A regression needs one row more than it has parameters: an intercept, all columns, the product of every two
-        # columns, and the surprisal. For self-paced reading the surprisal of the previous word is a column, too.
+        # columns, and the surprisal. For self-paced reading, the surprisal of the previous word is also a column.
         n_columns = len(OF_THE_WORD) + (len(OF_THE_ONE_BEFORE) if self_paced else 0)
         fewest = 1 + n_columns + math.comb(n_columns, 2) + 1 + 1
         if len(times) < fewest or len(set(times)) < 2:
@@ -112,8 +118,9 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
 
 
 def read_children(source: RawSource, pattern: str) -> Children:
-    """Return the table of children: the share of children that say each word, by age. Raises EvaluationError naming
-    file and line for a wrong row and for a word that occurs twice."""
+    """Return the table of children's words: for each word, the share of children who say it at each age. Raises
+    EvaluationError naming file and line for a wrong row and for a word that occurs twice.
+    """
     name, children = source.one_name(pattern), Children()
     for record in read_csv(source, name, complete=True):
         word = record.text("word")
@@ -132,8 +139,8 @@ def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Context
     """Return the contexts of each word, in the order of the file; words of fewer than `shortest` characters are
     omitted.
 
-    Raises EvaluationError naming a file that is not JSON of words and contexts, and naming the word for a context that
-    occurs twice.
+    Raises EvaluationError naming the file if it is not JSON of words and contexts, and naming the word if one of its
+    contexts occurs twice.
     """
     name = source.one_name(pattern)
     try:

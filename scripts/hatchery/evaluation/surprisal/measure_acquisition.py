@@ -1,7 +1,8 @@
-"""Compare the checkpoints of one run with children who learn words.
+"""Compare the word learning of one run, measured at its checkpoints, with children's word learning.
 
 Write `surprisal.json` and `aoa_score.json`, as BabyLM's pipeline does (docs/papers/babylm-2026.md, "Age of
-acquisition"), and `ages.csv`: the words for which the model's age and the children's age of acquisition are known.
+acquisition"), and `ages.csv`: the words for which the model's age of acquisition and the children's age of acquisition
+are known.
 """
 
 import json
@@ -37,7 +38,8 @@ def measure(
     source: Path,
     run: StageRun,
 ) -> None:
-    """Write the surprisals and the score of a run's checkpoints; see the stage `measure_acquisition`."""
+    """Write the surprisals and the score of a run, computed from its checkpoints; see the stage `measure_acquisition`.
+    """
     opened, device = open_source(source), prepare_device(runtime.device, runtime.threads)
     children, contexts = read_norms(opened, settings, settings.children, settings.contexts)
 
@@ -52,7 +54,7 @@ def evaluate(request: Request) -> Answer:
     """Score the checkpoints of one run on words that children learn. Raises the errors of the stage
     `measure_acquisition`.
 
-    The data is BabyLM's folder of tables, or a folder with files that match the settings.
+    The data are BabyLM's folder of tables, or a folder with files that match the patterns in the settings.
     """
     checkpoints, settings = request.checkpoints, request.built(AcquisitionSettings)
     marked = MarkedAcquisition(**vars(settings), words=dict(checkpoints.words))
@@ -71,7 +73,7 @@ def evaluate(request: Request) -> Answer:
 def read_norms(
     source: RawSource, settings: AcquisitionSettings, children: str, contexts: str
 ) -> tuple[Children, Contexts]:
-    """Return the table of children and the table of contexts.
+    """Return the table of children's words and the contexts of the words.
 
     Raises EvaluationError for a file of another layout, and if the two files have no word in common.
     """
@@ -87,8 +89,9 @@ def read_norms(
 
 
 def _pattern(source: RawSource, pattern: str) -> str:
-    """Return `pattern` if it matches a file, else its part after the last slash, because the data may be a subfolder of
-    BabyLM's folder."""
+    """Return `pattern` if it matches a file. Otherwise, return a pattern for the file name alone, because the data may
+    be a subfolder of BabyLM's folder.
+    """
     return pattern if source.names(pattern) else f"*{pattern.rpartition('/')[2].lstrip('*')}"
 
 
@@ -99,10 +102,11 @@ def score(
     settings: MarkedAcquisition,
     runtime: EvaluationRuntime,
 ) -> Scores:
-    """Score the checkpoints of one run; `models` yields (name, model) pairs, with one model in memory at a time.
+    """Score the checkpoints of one run. `models` yields the name and model of each checkpoint; only one model is in
+    memory at a time.
 
-    The table ages.csv contains the words for which the model's age and the children's age of acquisition are known;
-    `texts` are the files of BabyLM's pipeline.
+    The table ages.csv contains the words for which the model's age and the children's age of acquisition are known.
+    `texts` in the result contains the files of BabyLM's pipeline.
     """
     asked = [(word, index, context) for word, own in contexts.items() for index, context in enumerate(own)]
     rows: list[dict[str, Any]] = []

@@ -1,9 +1,9 @@
 """Score one model on reading times: surprisals of the words, and the share of the variance in the times that surprisals
 explain.
 
-The result has `words.parquet` (the rows of the data: context, word, and the surprisals in nats of the word and of the
-previous word), `scores.csv` and `predictions.json`, in the format of BabyLM's evaluation server
-(docs/papers/babylm-2026.md, "Reading times").
+The result contains `words.parquet`, `scores.csv` and `predictions.json`. `words.parquet` has the rows of the data:
+context, word, and the surprisals in nats of the word and of the previous word. `predictions.json` has the format of
+BabyLM's evaluation server (docs/papers/babylm-2026.md, "Reading times").
 """
 
 import json
@@ -52,9 +52,11 @@ def score(
     settings: ReadingSettings,
     runtime: EvaluationRuntime,
 ) -> Scores:
-    """Score a model on words with reading times; an external model must read its tokenizer's template before a text.
+    """Score a model on words with reading times. An external model must read the special tokens of its tokenizer's
+    template before a text.
 
-    The tables are words.parquet and scores.csv, with gains as fractions. Raises the errors of `surprisals_of`.
+    The tables are words.parquet and scores.csv. In scores.csv, gains in explained variance are fractions. Raises the
+    errors of `surprisals_of`.
     """
     if settings.official:
         if isinstance(model, BaselineModel):
@@ -67,7 +69,7 @@ def score(
         {"id": index, "pred": pred, "prev_pred": previous}
         for index, (pred, previous) in enumerate(zip(found.tolist(), before.tolist(), strict=True))
     ]
-    # Missing values are NaN, which is not valid JSON, because the code of BabyLM's server reads NaN.
+    # Write missing surprisals as NaN, although NaN is not valid JSON, because the code of BabyLM's server reads NaN.
     written = json.dumps({"reading": {"predictions": rows}})
     return Scores(
         {

@@ -1,9 +1,9 @@
 """Score the words of a user's texts under one model.
 
-`surprisal.parquet` and `surprisal.csv` have a row for each word. Their columns are the file; the line (in Parquet files
-the row) of the text, or of the word if the rows of the table are words; the columns of `words.SCHEMA`; and the columns
-of the user's table as text (`own_columns`). Texts are read twice: once to check and count them, and once in chunks that
-are scored and written.
+`surprisal.parquet` and `surprisal.csv` have a row for each word. The columns are the file; the line (in Parquet files
+the row) of the text, or of the word if each row of the user's table is one word; the columns of `words.SCHEMA`; and the
+columns of the user's table as text (`own_columns`). Texts are read twice: once to check and count them, and once in
+chunks that are scored and written.
 """
 
 import json
@@ -31,11 +31,11 @@ from hatchery.raw.registration import open_source
 from hatchery.sanitize import csv_text
 
 MOST_NAMED = 8
-"""Largest number of rare characters that a message lists."""
+"""Largest number of rare characters that a note lists."""
 
 
 def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
-    """Write the surprisals of the words of a source's texts; see the stage `measure_surprisal`."""
+    """Write the surprisals of the words in a source's texts; see the stage `measure_surprisal`."""
     opened = open_source(source)
     survey = read_texts(opened, settings)
     for note in survey.notes(settings):
@@ -65,7 +65,7 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
 class ScoredTexts:
     """Surprisals of the words of texts under one model, as a sequence of tables. Only one table is in memory at a time.
 
-    `survey` is the result of a first pass over the texts. `facts` are complete after the last table.
+    `survey` is the result of a first pass over the texts. `facts` are complete only after the last table was yielded.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class ScoredTexts:
     ) -> None:
         self._model, self._texts, self._settings, self._runtime = model, texts, settings, runtime
         self._survey = survey
-        # If the rows of the user's table are words, its column `word` is not repeated, because the result has the
-        # column `word`.
+        # If each row of the user's table is one word, the user's column `word` is omitted, because the result has its
+        # own column `word`.
         is_ours = {settings.column} & {"word"} if settings.text_columns else set()
         self._own = own_columns(column for column in survey.columns if column not in is_ours)
         self.schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(self._own.values(), pl.String)})
@@ -111,8 +111,10 @@ class ScoredTexts:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The scoring method, the model's architecture, and the numbers of texts, missing cells, words, tokens, words
-        with unknown tokens, and words with rare characters; `rare_characters` counts the words with each character."""
+        """The scoring method, the model's architecture, and counts: the number of texts, missing cells, words, tokens,
+        words with unknown tokens, and words with rare characters. `rare_characters` is the number of words with each
+        rare character.
+        """
         return {
             "scoring": scoring_name(self._settings.scoring, self._model.architecture),
             "architecture": self._model.architecture,
@@ -124,8 +126,9 @@ class ScoredTexts:
 
 
 def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]) -> pl.DataFrame:
-    """Return the table of words with the file and line of each word's text, and with the user's columns; `own` maps the
-    user's column names to names in the result."""
+    """Return the table `words` with additional columns: file and line of each word's text, and the columns of the
+    user's table. `own` maps the user's column names to the names in the result.
+    """
     files: list[str] = []
     lines: list[int] = []
     rows: list[Mapping[str, Any]] = []
@@ -144,7 +147,7 @@ def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]
 
 
 def as_text(value: Any) -> str | None:
-    """Return a cell of a user's table as text, as in the file: null for a missing value, JSON for lists and objects."""
+    """Return a cell of a user's table as text: null for a missing value, JSON for lists and objects."""
     if value is None or value != value:
         return None
     if isinstance(value, str):
@@ -153,8 +156,8 @@ def as_text(value: Any) -> str | None:
 
 
 def rare_characters_note(rare: Mapping[str, int]) -> str:
-    """Return a note on the text's characters that no token of the vocabulary contains. The note lists characters that
-    occur in many words before characters that occur in few words."""
+    """Return a note on the characters of the texts that no token of the vocabulary contains, the most frequent first.
+    """
     order = sorted(rare, key=lambda character: (-rare[character], character))
     named = ", ".join(
         f"{character if character.isprintable() else ''} U+{ord(character):04X} in {rare[character]:,}".strip()

@@ -14,16 +14,17 @@ OURS = (
     *("experiment", "model", "run", "seed", "texts", *PLACES),
     *("sentence", "position", "word", "surprisal", "tokens", "unknown", "in_bytes"),
 )
-"""Columns of tables of surprisals; a column of a user's table with the same name gets OWN in front."""
+"""Columns of surprisal tables. If a column of a user's table has one of these names, it is renamed with the prefix OWN.
+"""
 OWN = "own_"
 MOST_DRAWN = 40
-"""Largest number of words that a figure shows of a text."""
+"""Largest number of words of a text that a figure shows."""
 SUITE = "surprisal"
 WORD_METRIC, MEAN_METRIC = "surprisal_bits", "bits_per_word"
 
 
 def own_columns(columns: Iterable[str]) -> dict[str, str]:
-    """Return, for each column of a user's table, its name in tables of surprisals; all names are distinct."""
+    """Return the names that the columns of a user's table have in surprisal tables; all names are distinct."""
     found: dict[str, str] = {}
     for column in columns:
         name = column if column and column not in OURS else f"{OWN}{column or 'rows'}"
@@ -34,8 +35,9 @@ def own_columns(columns: Iterable[str]) -> dict[str, str]:
 
 
 def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the mean bits per word, and the surprisal of every word of one text, which a figure shows (setting
-    `drawn`)."""
+    """Return a row for the mean bits per word, and a row for the surprisal of each word of one text, which a figure
+    shows (setting `drawn`).
+    """
     manifest, name = evaluated.manifest, evaluated.name
     of_ours = ["sentence", "position", "word", "surprisal"]
     words = pl.read_parquet(manifest.file(WORDS_FILE), columns=of_ours).drop_nulls("surprisal")
@@ -60,12 +62,16 @@ def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_words(evaluated: Evaluated, items: int) -> str:
-    """Return the comparison basis of surprisals: the texts, the number of words, and the scoring method."""
+    """Return the comparison basis of surprisals. Two results are comparable if they have the same texts, number of
+    words, and scoring method.
+    """
     manifest = evaluated.manifest
     way = manifest.measures.get("scoring") or manifest.measures.get("architecture")
     return basis(text=shortened(manifest.inputs.get("source")), items=items, scoring=way)
 
 
 def word_task(name: str, position: int, word: str) -> str:
-    """Return the task name, in `measurements.parquet`, of a word of the text that a figure shows."""
+    """Return the task name that a word of the shown text has in `measurements.parquet`: the texts' name, position and
+    word.
+    """
     return f"{name}/{position:02d}/{plain_name(word)}"

@@ -1,9 +1,9 @@
 """Reading times and surprisals of words, as in BabyLM's pipeline of 2026 (docs/papers/babylm-2026.md, "Reading times").
 
 The probability of a word after its context is the product over its tokens. As in the published code, the word has no
-leading space. Every token of the word after its first one is decoded, tokenised again by itself, and predicted after
-the text so far. So a token inside a word may be replaced by a token that begins a word: the numbers are comparable with
-published ones, but differ from the surprisals of `surprisal.words`.
+leading space. Every token of the word after the first token is decoded, tokenised again by itself, and predicted after
+the text so far. A token inside a word may therefore be replaced by a token that begins a word. The scores are
+comparable with published scores, but the surprisals differ from the surprisals of `surprisal.words`.
 
 A score is a share of variance in percent. It is the variance that surprisal explains, divided by the variance that word
 length, frequency and context length leave unexplained: (R2 with surprisal - R2 without) / (1 - R2 without), times 100.
@@ -32,25 +32,26 @@ from hatchery.evaluation.surprisal.human_data import (
 )
 
 MASKS = 3
-"""Number of masks after the context of a masked model; the first one is predicted."""
+"""Number of masks after the context in the input of a masked model; the first mask is predicted."""
 Model = TokenizedModel | BaselineModel
 
 
 Context = tuple[str | int, ...]
-"""A context: texts, with the ids of unknown tokens, which have no text, between the texts."""
+"""Type of a context: texts and, between the texts, the ids of unknown tokens, which cannot be decoded to text."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One prediction: the token `target` after the text `context`."""
+    """One prediction: the token id `target` after the text `context`."""
 
     context: Context
     target: int
 
 
 def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
-    """Return the predictions for the tokens of a word, as in the published code: tokens after the first token are
-    tokenised again without the text before them."""
+    """Return the predictions for the tokens of a word, as in the published code: each token after the first token is
+    decoded and tokenised again by itself.
+    """
     backend, unknown = model.tokenizer.backend, model.tokenizer.unknown_id
     asked: list[Asked] = []
     parts: list[str | int] = [context]
@@ -66,8 +67,8 @@ def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
 
 
 def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]:
-    """Return the ids of a context with the model's special tokens, and the position that predicts the token after the
-    context.
+    """Return the ids of a context with the model's special tokens, and the index of the position at which the token
+    after the context is predicted.
 
     For an imported model, the special tokens are those of its tokenizer's template, even if other evaluations add
     different special tokens.
@@ -86,11 +87,11 @@ def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]
 
 
 def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_batch: int | None = None) -> list[float]:
-    """Return -ln p (nats) of each word after its context, as in the published code; equal predictions are computed
-    once.
+    """Return -ln p (nats) of each word after its context, as in the published code. `words` are pairs (context, word);
+    equal predictions are computed only once.
 
-    Raises EvaluationError for a context of a causal model without tokens, and for a context that is longer than an
-    input of the model.
+    Raises EvaluationError for a causal model if the input contains no token before the word, and for a context that is
+    longer than the model's maximum input.
     """
     wanted = list(words)
     pieces = {pair: pieces_as_published(model, *pair) for pair in dict.fromkeys(wanted)}
@@ -109,8 +110,8 @@ def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_bat
                 f"{model.longest_input:,}"
             )
     budget = tokens_per_batch_for(model, tokens_per_batch)
-    # Contexts of equal length share a batch, so nothing is padded; the sorted order makes scores independent of the
-    # order of the rows.
+    # Contexts of equal length share a batch, so no padding is needed. The contexts are sorted, so that scores do not
+    # depend on the order of the rows.
     ordered = sorted(contexts.items(), key=lambda item: (len(item[1][0]), item[1], str(item[0])))
     targets = {context: [one.target for one in group] for context, group in groupby(distinct, lambda one: one.context)}
     found: dict[Asked, float] = {}
@@ -141,7 +142,9 @@ def _text(context: Context) -> str:
 def reading_surprisals(
     words: Sequence[ReadWord], surprisals: Callable[[Iterable[tuple[str, str]]], list[float]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the surprisals of every word, and of the previous word (NaN if there is none): float64 [rows] each."""
+    """Return two arrays, float64 [rows]: the surprisal of every word, and the surprisal of the previous word (NaN if
+    there is none).
+    """
     pairs = [(one.context, one.word) for one in words]
     before = [one.before for one in words if one.before is not None]
     values = surprisals([*pairs, *before])
@@ -152,8 +155,8 @@ def reading_surprisals(
 
 
 def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
-    """Return (R2 with `base` and `added` - R2 with `base`) / (1 - R2 with `base`) of least-squares regressions of
-    `outcome` with an intercept.
+    """Return (R2 with `base` and `added` - R2 with `base`) / (1 - R2 with `base`). R2 is that of a least-squares
+    regression of `outcome` with an intercept.
 
     `outcome` and `added` are [rows], `base` is [rows, columns]; rows with a NaN are omitted. Return NaN if no row
     remains, or if `base` explains all variance.
@@ -165,11 +168,13 @@ def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
 
 
 def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
-    """Return 1 - R2 of least squares: the share of the variance of `outcome` that `columns` do not explain."""
+    """Return 1 - R2 of a least-squares regression: the share of the variance of `outcome` that `columns` do not
+    explain.
+    """
     if not len(outcome) or np.ptp(outcome) == 0:
         return math.nan
-    # The columns differ by orders of magnitude, because some columns are products of frequencies and lengths. Therefore
-    # columns are standardised for numerical accuracy; R2 does not depend on their scale.
+    # Standardise the columns for numerical accuracy: they differ by orders of magnitude, because some columns are
+    # products of frequencies and lengths. R2 does not depend on the scale of a column.
     spread = columns.std(axis=0)
     scaled = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1)
     design = np.column_stack([np.ones(len(outcome)), scaled])
@@ -178,8 +183,9 @@ def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
 
 
 def reading_scores(words: Sequence[ReadWord], surprisal: np.ndarray, before: np.ndarray) -> dict[str, float]:
-    """Return by name the gains, as fractions: of each eye-tracking measure, `rt` (their mean), `spr` (self-paced
-    reading), and `reading` (the mean of `rt` and `spr`)."""
+    """Return the gains in explained variance by name, as fractions: one gain for each eye-tracking measure, `rt` (the
+    mean over these measures), `spr` (self-paced reading), and `reading` (the mean of `rt` and `spr`).
+    """
     columns: dict[str, Any] = {name: np.array([one.numbers[name] for one in words]) for name in NUMBERS}
     columns["prev_surprisal"] = before
     of_the_word = _with_products([columns[name] for name in OF_THE_WORD])

@@ -1,4 +1,4 @@
-"""Settings of surprisals of words; all are part of a result's identity."""
+"""Settings for the surprisal of words. All settings are part of a result's identity."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -8,51 +8,63 @@ from hatchery.settings.base import Count, Settings, conflict, omitted_at_default
 from hatchery.settings.fields import ABSENT, DataName, NotEmpty, OneOfKeys, SomeNames
 
 MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL")
-"""Cells that R, spreadsheets and pandas write for a missing value, in addition to an empty cell."""
+"""Cell contents that R, spreadsheets and pandas write for a missing value, in addition to an empty cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SurprisalSettings(Settings):
-    """Settings of surprisals: the layout of texts in their files, their words, and the scoring."""
+    """Settings for the surprisal of the words in a user's texts: layout of the files, splitting into words, and
+    scoring.
+    """
 
     files: NotEmpty = "*"
-    """Shell pattern of the files in the source. Text files (.txt, .md) hold one text per line. Tables with a header
-    (.csv, .tsv), JSON (lines or one list) and Parquet files hold texts in a column. `*` skips README, LICENSE and
-    hidden files; if `column` is set and there are tables, it also skips all other files."""
+    """Shell pattern of the files in the source. Text files (.txt, .md) contain one text per line. Tables with a header
+    (.csv, .tsv), JSON (lines or one list) and Parquet files contain texts in a column. `*` skips README, LICENSE and
+    hidden files; if `column` is set and there are tables, `*` also skips all files that are not tables.
+    """
     column: str | None = None
-    """Column or field of the text in tables, JSON and Parquet files; with `text`, the column of single words. null
-    reads text files."""
+    """Column or field that contains the texts in tables, JSON and Parquet files. If `text` is set, the column contains
+    single words. null: the files are text files.
+    """
     text: NotEmpty | SomeNames | None = None
     """For tables with one word per row: column or columns that identify a text, such as `item` or `[participant,
-    item]`. Rows with equal values are the words of one text. null means that each row has a whole text."""
+    item]`. Rows with equal cells in these columns are the words of one text. null means that each row contains a whole
+    text.
+    """
     order: NotEmpty | None = None
     """Column of numbers that order the words of a text; requires `text`. null uses the order of the rows."""
     joined_by: str = " "
-    """Characters inserted between the words of a text whose words are rows; "" for languages without spaces."""
+    """For tables with one word per row: characters inserted between the words of a text; "" for languages without
+    spaces.
+    """
     missing: tuple[str, ...] = MISSING
-    """Cell values that mean a missing text, in addition to empty cells. Missing texts are not scored; their number is
-    reported."""
+    """Cell contents that mean a missing text, in addition to empty cells. Missing texts are not scored; their number is
+    reported.
+    """
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
-    """Cleaning of the texts before scoring, as in corpora; use the value of the model's corpus. encoding repairs wrong
-    decodings. minimal also makes quotes straight, and unifies ligatures, widths and accents. full also simplifies
-    dashes and no-break spaces, and removes spaces before contractions."""
+    """Cleaning of the texts before scoring, with the rules for cleaning corpora; use the setting of the model's corpus.
+    encoding repairs wrong decodings. minimal also makes quotes straight, and unifies ligatures, widths and accents.
+    full also simplifies dashes and no-break spaces, and removes spaces before contractions.
+    """
     separator: NotEmpty | None = None
     """Separator of words, removed before scoring; null splits words at white space, which remains part of the text. Use
-    a separator for languages without spaces and for your own word boundaries; then write spaces in addition to it
-    (`the| cat|'s`)."""
+    a separator for languages without spaces and for your own word boundaries. A separator does not replace spaces:
+    write the spaces, too (`the| cat|'s`).
+    """
     scoring: ScoringName = "auto"
     """Scoring method. auto is left_to_right for causal models, in which a word is predicted from earlier words, and pll
-    for masked models, in which each token is predicted from all other tokens. Hybrid models support both methods, and
-    their sum (fused)."""
+    for masked models, in which each token is predicted from all other tokens. Hybrid models support left_to_right, pll,
+    and the sum of both scores (fused).
+    """
     leading_blank: bool = False
     """Add a space before every text. If the tokenizer distinguishes words after a space, the first word then has the
     same tokens as in the middle of a text."""
     drawn: Count = 1
-    """Number of the text that a figure shows, counted from 1."""
+    """Number of the text whose surprisals a figure shows, counted from 1."""
 
     @property
     def text_columns(self) -> tuple[str, ...]:
-        """The columns whose values identify texts; empty if each row is a whole text."""
+        """The columns that identify texts; empty if each row contains a whole text."""
         return (self.text,) if isinstance(self.text, str) else self.text or ()
 
     def __post_init__(self) -> None:
@@ -84,26 +96,30 @@ class NamedTexts(SurprisalSettings):
     """Settings of the stage `measure_surprisal`."""
 
     name: str
-    """Name of the texts in the experiment."""
+    """Name of these texts in the experiment."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingSettings(Settings):
-    """Settings of the surprisal of words whose reading times were measured (BabyLM's reading task)."""
+    """Settings for the surprisal of words with measured reading times (BabyLM's reading task)."""
 
     files: NotEmpty = "*full_eval/reading/reading_data.csv"
     """Shell pattern that matches exactly one file of the source: a table with BabyLM's columns."""
     scoring: Literal["auto", "pll", "left_to_right"] = "auto"
-    """Scoring method. auto uses left_to_right, the prediction after the last token, for causal models and pll, the
-    prediction at a mask, for all others. Hybrid models support both methods."""
+    """Scoring method. left_to_right reads the prediction after the last token of the context, pll the prediction at a
+    mask after the context. auto is left_to_right for causal models and pll for all other models. Hybrid models support
+    both methods.
+    """
     official: bool = False
     """Reproduce two errors of the official code. First, external models receive token types if their tokenizer returns
-    them (GPT-2 then adds an embedding). Second, the previous word has no surprisal if the text before it is `None`."""
+    them; GPT-2 then adds an additional embedding to every token. Second, the previous word has no surprisal if the text
+    before the previous word is `None`.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingTimes(ReadingSettings, OneOfKeys):
-    """Reading times of BabyLM that are predicted from the surprisal of words."""
+    """Reading times of BabyLM, which a regression predicts from the surprisal of words."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: babylm_2026_evaluation",
@@ -118,20 +134,22 @@ class ReadingTimes(ReadingSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class AcquisitionSettings(Settings):
-    """Settings of the surprisal of words that children learn, and the ages at which children say these words."""
+    """Settings for the surprisal of words that children learn, and for the ages at which children say these words."""
 
     contexts: NotEmpty = "*full_eval/aoa/cdi_childes.json"
-    """Shell pattern that matches exactly one file of contexts in the source."""
+    """Shell pattern that matches exactly one file of the source: the contexts of the words (JSON)."""
     children: NotEmpty = "*full_eval/aoa/cdi_human.csv"
-    """Shell pattern that matches exactly one table of children in the source: a column `word`, and a column for each
-    month with the share of children who say the word."""
+    """Shell pattern that matches exactly one file of the source: a table with a column `word`, and a column for each
+    month of age with the share of children who say the word.
+    """
     scoring: ScoringName = "auto"
-    """Scoring method; auto is left_to_right for causal models and pll for all others."""
+    """Scoring method; auto is left_to_right for causal models and pll for all other models."""
     edition: Literal[2025, 2026] = 2026
-    """Year of BabyLM whose rules apply to the fitting of curves and to the loss of a random guess."""
+    """Year of BabyLM whose rules apply to the fitting of curves and to the surprisal of a random guess."""
     spaces: bool = omitted_at_default(True)
-    """Whether the language separates words by spaces. false, for example for Mandarin, adds no space between a context
-    and its word, and keeps words of one character."""
+    """Whether the language separates words by spaces. false (for example for Mandarin): no space is added between a
+    context and its word, and words of one character are not omitted.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,12 +157,14 @@ class MarkedAcquisition(AcquisitionSettings):
     """Settings of the stage `measure_acquisition`."""
 
     words: dict[str, int]
-    """Number of words that each checkpoint has seen, by the name of the checkpoint."""
+    """Number of training words that the model has read at each checkpoint, by name of the checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgeOfAcquisition(AcquisitionSettings, OneOfKeys):
-    """Comparison of the ages at which children say words with the word milestones at which models learn these words."""
+    """Comparison of the ages at which children say words with the number of training words after which models have
+    learned these words.
+    """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: babylm_2026_evaluation",

@@ -11,17 +11,17 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class Words:
-    """A text, and the characters [start, end) of each of its words."""
+    """A text, and the range of characters [start, end) of each of its words."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
 
     def of_tokens(self, offsets: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the index of each token's word: the word that contains the token's first character other than white
-        space.
+        """Return, for each token, the index of its word: the word that contains the token's first character that is not
+        white space.
 
-        So white space in front of a word belongs to the word, as in tokens that begin with a space, and white space at
-        the end of a text belongs to the last word.
+        White space in front of a word therefore belongs to the word, as in tokens that begin with a space. White space
+        at the end of a text belongs to the last word.
         """
         ends = [end for _, end in self.spans]
         found = []
@@ -32,7 +32,7 @@ class Words:
         return found
 
     def with_blanks(self) -> Iterable[str]:
-        """Yield each word, preceded by the characters between the previous word and this word."""
+        """Yield each word together with the characters between the previous word and this word."""
         begin = 0
         for _, end in self.spans:
             yield self.text[begin:end]
@@ -40,11 +40,10 @@ class Words:
 
 
 def split_words(text: str, separator: str | None = None) -> Words:
-    """Split a text into words at white space, which remains in the text, or at `separator`, which is removed from the
-    text.
+    """Return a text split into words, either at white space, which remains in the text, or at `separator`, which is
+    removed from the text.
 
-    With a separator, a text contains its spaces in addition to separators: `the| black| cat` has spaces, `黒|猫` has
-    none.
+    A separator does not replace the spaces of the text: `the| black| cat` contains both, `黒|猫` contains no spaces.
     """
     if separator is None:
         return Words(text, tuple(match.span() for match in _WORD.finditer(text)))
@@ -52,7 +51,9 @@ def split_words(text: str, separator: str | None = None) -> Words:
 
 
 def joined_words(parts: Sequence[str], joined_by: str = "") -> Words:
-    """Join `parts` by `joined_by`; each part with a visible character is one word, including its inner white space."""
+    """Return the text in which `joined_by` joins the `parts`. Each part with a visible character is one word, inner
+    white space included.
+    """
     ends = accumulate(len(part) + len(joined_by) * (index > 0) for index, part in enumerate(parts))
     spans = (
         (end - len(part.lstrip()), end - len(part) + len(part.rstrip()))

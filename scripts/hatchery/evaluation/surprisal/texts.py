@@ -1,6 +1,7 @@
 """Read a user's texts: lines of text files, a column of tables, or tables with one word per row.
 
-Planning also imports this module, so it has no slow imports. Only texts whose words are not all read yet are in memory.
+Planning also imports this module, so it has no slow imports. Texts are yielded one by one; for tables with one word per
+row, only incomplete texts are kept in memory.
 """
 
 from collections import Counter
@@ -31,7 +32,9 @@ ROWS: dict[str, Callable[[RawSource, str], Iterator[Record]]] = {
 }
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 NO_TEXTS = ("README*", "LICENSE*", "LICENCE*", "~$*", ".*")
-"""Patterns of files without data that may be next to data: descriptions, lock files of spreadsheets, hidden files."""
+"""Patterns of files that may be in a folder of texts but contain no texts: descriptions, lock files of spreadsheets,
+and hidden files.
+"""
 CLEANING: Mapping[str, Callable[[str], str]] = {
     "none": lambda text: text,
     "encoding": repair_mojibake,
@@ -39,16 +42,18 @@ CLEANING: Mapping[str, Callable[[str], str]] = {
     "full": lambda text: clean(text, BABYLM_RULES),
 }
 LOOKS_LIKE_WORDS_FROM, LOOKS_LIKE_WORDS = 5, 0.9
-"""A column with at least this number of texts, of which at least this share are single words, seems to have one word
-per row."""
+"""Thresholds for a note: if a column has at least 5 texts, and at least the share 0.9 of these texts are single words,
+the table seems to have one word per row.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The words of a text, its file, and its table rows: one row, or one row per word.
+    """The words of a text, with the file and the table rows that contain them: one row for the text, or one row per
+    word.
 
-    `lines` are the numbers of the rows, counted from 1: lines of the file, rows of a Parquet file, or items of a JSON
-    list.
+    `lines` are the numbers of these rows, counted from 1: lines of a text file or table, rows of a Parquet file, or
+    items of a JSON list.
     """
 
     words: Words
@@ -58,13 +63,15 @@ class Text:
 
     @property
     def where(self) -> str:
-        """File and line of the text, for messages."""
+        """File and first line of the text, for messages."""
         return f"{self.file}:{self.lines[0]}"
 
 
 @dataclass
 class Survey:
-    """Result of a pass over all texts: numbers of texts and of missing cells, and the user's columns in order."""
+    """Result of a first pass over all texts: the number of texts, of texts of one word, and of missing cells, and the
+    user's columns in order.
+    """
 
     texts: int = 0
     one_word: int = 0
@@ -90,13 +97,14 @@ class Survey:
 
 
 def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
-    """Return the names of the files, sorted. Raises EvaluationError if no file matches, and for a file whose suffix is
-    not supported."""
+    """Return the sorted names of the files with texts. Raises EvaluationError if no file matches, and for a file whose
+    suffix is not supported.
+    """
     names = source.names(settings.files)
     if settings.files == SurprisalSettings.files:
         names = [name for name in names if not _has_no_texts(name)] or names
-        # If the source contains tables, skip all other files, such as notes and the spreadsheets from which the tables
-        # were made.
+        # If the source contains tables, skip all files that are not tables: notes, and the spreadsheets from which the
+        # tables were made.
         tables = [name for name in names if _ending(name) in ROWS]
         names = tables if tables and settings.column is not None else names
     if not names:
@@ -129,12 +137,12 @@ def texts_of(
     survey: Survey | None = None,
     most_rows: int | None = None,
 ) -> Iterator[Text]:
-    """Yield the texts of one file in the order of their first rows; blank lines and missing cells are skipped.
+    """Yield the texts of one file, sorted by first row; blank lines and missing cells are skipped.
 
-    `survey` is updated with each text. `most_rows` limits the rows to read of the file.
+    `survey` is updated with each text. `most_rows` limits the number of rows to read from the file.
 
-    Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts, a
-    row without the column, and a text without a word.
+    Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts,
+    for a row without the column, and for a text without a word.
     """
     survey = Survey() if survey is None else survey
     if settings.column is None:
@@ -175,10 +183,10 @@ def _whole_texts(
 def _grouped_words(
     rows: Callable[[], Iterable[Record]], settings: SurprisalSettings, name: str, survey: Survey
 ) -> Iterator[Text]:
-    """Yield the texts of a table whose rows are single words, in the order of the texts' first rows.
+    """Yield the texts of a table in which each row is a single word, sorted by first row.
 
-    The table is read twice, first to count the rows of each text, because a text's rows need not be adjacent: a table
-    may be sorted by words or participants.
+    The table is read twice. The first pass counts the rows of each text, because the rows of a text need not be
+    adjacent: a table may be sorted by words or participants.
     """
     left = Counter(_key(record, settings) for record in rows())
     waiting: dict[tuple[str, ...], list[tuple[float, str, Record]]] = {}
@@ -210,7 +218,7 @@ def _joined(
 
 
 def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | None:
-    """Return the text of a row, or None for a missing text, which `survey` counts."""
+    """Return the text in a row's cell. If the text is missing, update the counts in `survey` and return None."""
     assert settings.column is not None
     survey.columns.update(dict.fromkeys(record.values))
     value = record.value(settings.column)
@@ -222,12 +230,13 @@ def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | 
 
 
 def is_missing(value: Any, spellings: Iterable[str]) -> bool:
-    """Return whether a cell is a missing value: null, NaN, white space, or one of `spellings`."""
+    """Return True if a cell is null, NaN, empty, white space, or one of `spellings`."""
     return value is None or value != value or (isinstance(value, str) and value.strip() in ("", *spellings))
 
 
 def _key(record: Record, settings: SurprisalSettings) -> tuple[str, ...]:
-    """Return the values of the text columns, which identify the text of a row."""
+    """Return the cells that identify the text of a row (the columns `text`). Raises EvaluationError for a missing cell.
+    """
     values = [record.value(column) for column in settings.text_columns]
     for column, value in zip(settings.text_columns, values, strict=True):
         if is_missing(value, settings.missing) or isinstance(value, list | dict):
@@ -249,11 +258,11 @@ def _place(record: Record, settings: SurprisalSettings, default: int) -> float:
 
 
 def read_texts(source: RawSource, settings: SurprisalSettings, most: MostRows = lambda name: None) -> Survey:
-    """Read all files, and return the survey of their texts; `most` returns the number of rows to read of a file, None
-    for all rows.
+    """Read all files, and return counts of their texts. `most` returns the number of rows to read from a file, None for
+    all rows.
 
-    Raises the errors of `texts_of`. If all rows were read, also raises EvaluationError if `drawn` exceeds the number of
-    texts.
+    Raises the errors of `texts_of`. If all rows were read, also raises EvaluationError if the setting `drawn` exceeds
+    the number of texts.
     """
     survey, whole = Survey(), True
     for name in text_files(source, settings):
@@ -275,9 +284,9 @@ def all_texts(source: RawSource, settings: SurprisalSettings) -> Iterator[Text]:
 
 
 def plain_texts(sentences: Iterable[Any], name: str = "sentence") -> list[str]:
-    """Return the sentences as a list; a single text is one sentence, not a sequence of characters.
+    """Return the sentences as a list. A single text counts as one sentence, not as a sequence of characters.
 
-    Raises EvaluationError with the number, counted from 1, of the first value that is not a text.
+    Raises EvaluationError for an element that is not a text. The error names the element's number, counted from 1.
     """
     listed = [sentences] if isinstance(sentences, str) else list(sentences)
     for number, sentence in enumerate(listed, 1):

@@ -1,8 +1,8 @@
-"""The surprisal of every word of some texts: -log2 of the word's probability, in bits.
+"""The surprisal of every word of the user's texts: -log2 of the word's probability, in bits.
 
 Words are separated by white space or by a separator: a word includes its punctuation, its apostrophes and all parts of
-a compound with hyphens. Its surprisal is the sum over its tokens. Every scored token belongs to exactly one word, so
-the sum of surprisals over the words of a text is minus the text's score (`ways_of_scoring.WAYS`) in bits.
+a compound with hyphens. The surprisal of a word is the sum over its tokens. Every scored token belongs to exactly one
+word, so the sum of surprisals over the words of a text is minus the text's score (`ways_of_scoring.WAYS`) in bits.
 """
 
 import math
@@ -22,7 +22,7 @@ from hatchery.evaluation.surprisal.splitting import Words, split_words
 from hatchery.evaluation.ways_of_scoring import WAYS
 
 LONGEST_INPUT_TOKENS = 1024
-"""Largest number of tokens in an input of a model that has no limit of its own; `windows` splits longer texts."""
+"""Maximum number of input tokens for a model that has no maximum of its own; `windows` splits longer texts."""
 
 SCHEMA = {
     "sentence": pl.UInt32,
@@ -33,18 +33,23 @@ SCHEMA = {
     "unknown": pl.Boolean,
     "in_bytes": pl.Boolean,
 }
-"""Columns: number of the text and position of the word in the text, both counted from 1; the word; its surprisal in
-bits, null if no token begins in the word; its number of tokens; whether it has an unknown token; whether it has a
-character that no token of the vocabulary contains, so that bytes encode the character (`Alphabet`)."""
+"""Columns of the table of words. `sentence` is the number of the text, and `position` is the word's position in the
+text, both counted from 1. `surprisal` is in bits, null if no token begins in the word. `tokens` is the word's number of
+tokens. `unknown` is true if the word contains an unknown token. `in_bytes` is true if the word contains a character
+that no token of the vocabulary contains, so that bytes encode this character (`Alphabet`).
+"""
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 1 << 20
-"""Largest number of texts whose scores are in memory together, and approximate number of their characters."""
+"""Limits for the texts whose scores are in memory together: maximum number of texts, and approximate number of
+characters.
+"""
 
 Item = TypeVar("Item")
 
 
 def chunks(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield the items in lists of at most TEXTS_AT_ONCE items, each list with about CHARACTERS_AT_ONCE characters."""
+    """Yield lists of items. A list ends when it contains TEXTS_AT_ONCE items or at least CHARACTERS_AT_ONCE characters.
+    """
     chunk: list[Item] = []
     size = 0
     for item in items:
@@ -59,29 +64,33 @@ def chunks(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator
 
 @dataclass
 class Alphabet:
-    """The characters in the tokens of a model's vocabulary, and the other characters of texts, which no token contains.
+    """The characters that occur in a model's vocabulary, and rare characters: characters of texts that no token
+    contains.
 
     A byte-level tokenizer can encode any character. Its vocabulary has tokens for the frequent characters of its
-    training text. A character without a token is rare in that text or absent from it. So the character's surprisal
-    reflects the vocabulary, not the word's predictability.
+    training text. A character without a token is rare in the training text or absent from it. The surprisal of such a
+    character reflects the vocabulary, not the predictability of the word.
     """
 
     model: TokenizedModel | BaselineModel
     rare: dict[str, int] = field(default_factory=dict)
-    """Number of words with each character that no token contains."""
+    """For each rare character, the number of words that contain it."""
 
     def __post_init__(self) -> None:
         backend = self.model.tokenizer.backend
-        # Imported tokenizers may have no decoder, although their vocabulary spells bytes as Latin letters.
+        # Imported byte-level tokenizers may have no decoder. Their vocabulary spells bytes as Latin letters, so decode
+        # it as bytes.
         decoder = decoders.ByteLevel() if "ByteLevel" in repr(backend.pre_tokenizer) else backend.decoder
         texts = [token if decoder is None else decoder.decode([token]) for token in backend.get_vocab()]
-        # A token with only a part of a character's bytes is decoded to U+FFFD.
+        # A token that contains only some bytes of a character is decoded to U+FFFD, which is not a character of the
+        # vocabulary.
         self._known = {character for text in texts for character in text} - {"\ufffd"}
         self._found: dict[str, str] = {}
 
     def rare_characters(self, word: str) -> str:
-        """Return the characters of a word, and of the spaces before it, that no token contains; add the word to the
-        counts of these characters."""
+        """Return the characters of a word, and of the white space before the word, that no token contains. Increase the
+        count of each of these characters in `rare`.
+        """
         if word.isascii():
             return ""
         if word not in self._found:
@@ -95,10 +104,10 @@ class Alphabet:
 
 
 def windows(sentence: EncodedSentence, longest: int) -> Iterator[EncodedSentence]:
-    """Divide a text into inputs of at most `longest` tokens; each token is scored in exactly one input.
+    """Yield the parts of a text that are inputs of at most `longest` tokens; each token is scored in exactly one input.
 
-    In every input except the first, the first half is context and is not scored. So a token of a long text is predicted
-    from at least half an input before it.
+    In every input except the first, the first half is context and is not scored. Each token of a long text is therefore
+    predicted from at least half an input of previous tokens, except near the beginning of the text.
     """
     length, step = len(sentence.ids), longest - longest // 2
     yield EncodedSentence(sentence.ids[:longest], sentence.words and sentence.words[:longest])
@@ -120,19 +129,19 @@ def word_surprisals(
     first: int = 0,
     on_texts: Callable[[int], None] = lambda number: None,
 ) -> pl.DataFrame:
-    """Return a row for each word of the texts with its surprisal, with the columns of SCHEMA.
+    """Return a table with the columns of SCHEMA: a row for each word of the texts, with the surprisal of the word.
 
-    A text with known words is a `Words`; other texts are split, at white space or at `separator`. `scoring` is a
-    scoring method (WAYS). With `auto`, a causal model predicts a word from earlier words, and a masked or hybrid model
-    predicts each token from the rest of the text; a hybrid model that was loaded for left-to-right use counts as
-    causal. `leading_blank` adds a space before every text, unless the model has its own setting. `alphabet` counts rare
-    characters; `first` is the index of the first text. `on_texts` is called with the number of texts that were scored
-    since its last call.
+    If the words of a text are known, the text is a `Words`; other texts are split at white space or at `separator`.
+    `scoring` is a scoring method (WAYS). If `scoring` is "auto", a causal model predicts a word from earlier words, and
+    a masked or hybrid model predicts each token from the rest of the text; a hybrid model that was loaded for
+    left-to-right use counts as causal. If `leading_blank` is true, a space is added before every text, unless the model
+    has its own setting. `alphabet` counts rare characters; `first` is the index of the first text. `on_texts` is called
+    with the number of texts that were scored since its last call.
 
-    A text that is longer than an input of a causal model is scored in `windows`. Raises EvaluationError for a text
-    without words, and for a text that is longer than an input of a masked model; `place` returns the text's name in the
-    message from its index. Raises ConfigError for an encoder-decoder, and for a scoring method that does not fit the
-    model.
+    For a causal model, a text that is longer than the maximum input is scored in `windows`. Raises EvaluationError for
+    a text without words and, for a masked model, for a text that is longer than the maximum input. In these messages,
+    `place(index)` is the name of the text. Raises ConfigError for an encoder-decoder, and if the model does not support
+    the scoring method.
     """
     if model.architecture == "encoder_decoder":
         raise ConfigError("surprisals: got an encoder-decoder, expected a causal, masked or hybrid model")
@@ -149,7 +158,7 @@ def word_surprisals(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A model with its scoring method and settings, which scores the words of texts."""
+    """A model with a scoring method and its settings. The method `table` scores the words of texts."""
 
     model: TokenizedModel | BaselineModel
     scoring: str
@@ -160,7 +169,9 @@ class _Asked:
     def table(
         self, split: Sequence[Words], first: int, place: Callable[[int], str], on_texts: Callable[[int], None]
     ) -> pl.DataFrame:
-        """Return the rows of all words in a chunk of texts."""
+        """Return a table with a row for each word of the texts `split`; `first` is the index of the first of these
+        texts.
+        """
         model, way = self.model, WAYS[self.scoring]
         for index, words in enumerate(split, first):
             if not words.spans:
@@ -204,8 +215,9 @@ class _Asked:
 
 
 def _in_texts(total: int, texts: int, on_texts: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a function that counts scored tokens and calls `on_texts` with the corresponding number of scored texts;
-    `total` tokens correspond to `texts` texts."""
+    """Return a function that adds up the numbers of scored tokens and reports progress in texts: it calls `on_texts`
+    with the number of texts that correspond to these tokens, if `total` tokens correspond to `texts` texts.
+    """
     done = [0, 0]
 
     def count(tokens: int) -> None:
@@ -225,8 +237,9 @@ def _rows(
     unknown: np.ndarray,
     rare: Sequence[bool],
 ) -> dict[str, Iterable[Any]]:
-    """Return the columns of one text: `nats` and `unknown` have an entry per token, `rare` is true for words with a
-    rare character."""
+    """Return the columns of SCHEMA for the words of one text. `nats` and `unknown` have an entry per token; `rare` has
+    an entry per word, true if the word contains a rare character.
+    """
     word, count = np.array(words.of_tokens(offsets)), len(words.spans)
     is_unknown = np.bincount(word, weights=unknown, minlength=count) > 0
     tokens = np.bincount(word, minlength=count).tolist()

@@ -1,1 +1,3 @@
-"""Labelled tasks: read rows, arrange their texts as inputs, and select the rows that are scored."""
+"""Labelled tasks for fine-tuning and probing: read rows, convert the texts of rows to model inputs, and select the rows
+that are scored.
+"""

@@ -10,13 +10,15 @@ from hatchery.evaluation.tasks.settings import SPAN_HEADS, TaskSettings, label_t
 from hatchery.settings.base import RefusedError, require
 
 PROBING_FORMATS = ("jiant", "conllu", "conll2012", "treebanks")
-# Heads without a label set.
+# Kinds of heads that have no label set.
 _REGRESSION, _CHOICE = "regression", "multiple_choice"
 _MARKED = "marked_words_classification"
 
 
 def check_task(task: TaskSettings) -> None:
-    """Raise ConfigError naming task, key, value and the expected value for settings that exclude each other."""
+    """Raise ConfigError for settings of a task that exclude each other. The error names the task, the key, its value
+    and the expected value.
+    """
     try:
         _check_files(task)
         _check_head(task)

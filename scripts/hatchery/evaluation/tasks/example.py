@@ -1,6 +1,7 @@
-"""Rows of every task: texts with a label, questions with choices, sentences with labelled spans.
+"""Examples of every task: texts with a label, questions with choices, sentences with labelled spans.
 
-Readers and layouts create rows; encodings and metrics read them. This module depends on no file format and no model.
+Readers and layouts create examples; encodings and metrics read them. This module depends on no file format and no
+model.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ Label = int | float | tuple[int, ...]
 
 @dataclass(frozen=True)
 class MarkedSpan:
-    """Characters [start, end) of one segment of an input, such as the target words of WiC."""
+    """A range of characters [start, end) in one segment of an input, for example a target word of WiC."""
 
     segment: int
     start: int
@@ -20,13 +21,14 @@ class MarkedSpan:
 
 @dataclass(frozen=True)
 class Example:
-    """One labelled unit.
+    """One example of a task: one or more model inputs with one label.
 
-    `inputs` holds the segments of every model input: one input of one to three texts, or one input per choice. `label`
-    is the index of a class or of the right choice, or a number (regression). Rows with the same `group` are judged
-    together (the question of MultiRC, the query of ReCoRD). A row that is not `scored` is predicted and stored, but
-    enters no metric (MSGS rows of other conditions). `facts` are further texts that metrics and tables need (ReCoRD's
-    entity and answers, HANS' heuristic); `where` is `file:line` of the row.
+    `inputs` contains the segments (texts) of every model input: one input of one to three segments, or one input per
+    choice. `label` is the index of a class or of the correct choice, or a number (regression). Metrics evaluate
+    examples with the same `group` together (the question of MultiRC, the query of ReCoRD). If `scored` is false, the
+    example is predicted and stored, but enters no metric (MSGS rows of other conditions). `marked` are the words that
+    the head reads. `facts` are further texts that metrics and tables need (ReCoRD's entity and answers, HANS'
+    heuristic). `where` is `file:line` of the example's row.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -39,16 +41,16 @@ class Example:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The segments of the example's only input."""
+        """The segments of the input, for an example that has only one input."""
         (segments,) = self.inputs
         return segments
 
 
 @dataclass(frozen=True)
 class SpanTarget:
-    """One labelled span, or pair of spans, of a sentence: word indices [start, end), and the true labels.
+    """One target of a sentence: one span of words [start, end), or a pair of spans, with the true labels.
 
-    Labels are indices into the task's label set; a label outside the set is -1, which equals no prediction.
+    Labels are indices into the task's label set. A label outside the label set is -1, which no prediction can equal.
     """
 
     spans: tuple[tuple[int, int], ...]
@@ -57,7 +59,9 @@ class SpanTarget:
 
 @dataclass(frozen=True)
 class SpanExample:
-    """A sentence of edge probing: its words, and the spans to label. `where` is `file:line` of its record."""
+    """A sentence of edge probing: its words, and its targets (spans with labels). `where` is `file:line` of the
+    sentence's record.
+    """
 
     words: tuple[str, ...]
     targets: tuple[SpanTarget, ...]
@@ -66,10 +70,11 @@ class SpanExample:
 
 @dataclass(frozen=True)
 class TaskData:
-    """Training rows, and the scored rows by name of the set.
+    """The training examples, and the examples of each scored set by name of the set.
 
-    The first scored set, "validation", is the main one: papers use it as their test set, so training and selection
-    never read it. `labels` are the label names in the order of their indices; empty for a task without a label set.
+    The first scored set, "validation", is the main scored set. Papers use it as their test set, so training and model
+    selection never read it. `labels` are the label names in the order of their indices; empty for a task without a
+    label set.
     """
 
     train: list[Example] | list[SpanExample]

@@ -1,18 +1,18 @@
-"""Read records in all file formats of tasks.
+"""Read the records of tasks in all file formats.
 
-The files of a set are those in the source that match the task's patterns. The formats of edge probing (`jiant`,
+The files of a set are the files of the source that match the task's patterns. The formats of edge probing (`jiant`,
 `conllu`, `conll2012`) contain sentences with spans; `probing.formats` reads these formats. This module reads the
 following formats:
 
 - `rows`: the suffix of the file determines the reader. JSON lines (`.json` or `.jsonl`) are the format of SuperGLUE,
-  BabyLM 2023 and MSGS, Parquet is the format of data sets on the hub, and tab-separated tables (`.tsv`, `.txt`) are the
-  format of the original GLUE and HANS. Spreadsheets are saved as `.csv`: a header line, quotes where a cell needs them,
-  and commas, semicolons or tabs between the cells. Tab-separated tables have no quoting, unless the names in their
-  header are quoted, as in tables that R wrote. CoLA has no header; the task names its columns. In QQP's training file,
-  line breaks inside questions split a few rows. The hub's copy omits these rows; this reader also omits them, up to the
-  share MOST_TORN_ROWS.
-- `labelled_lines`: collections without a split, such as the subjectivity data set (Pang and Lee 2004); the validation
-  rows are drawn later with the task's `split_seed`.
+  BabyLM 2023 and MSGS, Parquet is the format of data sets on the Hugging Face hub, and tab-separated tables (`.tsv`,
+  `.txt`) are the format of the original GLUE and HANS. Spreadsheets are saved as `.csv`: a header line, quotes where a
+  cell needs them, and commas, semicolons or tabs between the cells. In tab-separated tables, quotes are plain
+  characters, unless the column names in the header are quoted, as in tables that R wrote. CoLA has no header; the
+  task's settings contain the column names. In QQP's training file, line breaks inside questions split a few rows. The
+  hub's copy omits these rows; this reader also omits them, up to the share MOST_TORN_ROWS.
+- `labelled_lines`: collections that are not divided into training and validation, such as the subjectivity data set
+  (Pang and Lee 2004). The validation rows are drawn later with the task's `split_seed`.
 - `rte_xml`: the files of the RTE challenges 1 to 3 (Dagan et al. 2006), `pair` elements with a text `t` and a
   hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 write `entailment="YES|NO"`; these values become
   the labels of GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and downloads
@@ -36,7 +36,7 @@ LINE_FIELDS = ("sentence",)
 
 
 def read_labelled_lines(source: RawSource, name: str, label: str) -> Iterator[Record]:
-    """Return the lines of a file, white space collapsed, all with the label `label`.
+    """Return the lines of a file as records with the label `label`. Runs of white space become one space.
 
     Raises EvaluationError naming file and line for bytes that are not UTF-8, and naming a file without lines.
     """
@@ -57,9 +57,9 @@ LABEL_OF_VALUE = {
 
 
 def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
-    """Return the pairs of text and hypothesis of an RTE file, in order.
+    """Yield the pairs (text, hypothesis) of an RTE file, in order.
 
-    Raises EvaluationError naming file and line for malformed XML or a wrong pair.
+    Raises EvaluationError naming file and line for malformed XML or a malformed pair.
     """
     parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
     try:
@@ -99,11 +99,13 @@ def _text(pair: etree._Element, tag: str, where: str) -> str:
 
 
 MOST_TORN_ROWS = 1e-3
-"""Largest share of the rows that may have a wrong number of cells; QQP has one wrong row in some ten thousand."""
+"""Largest share of rows with a wrong number of cells, above which a table is refused. In QQP, about one row in ten
+thousand is wrong.
+"""
 
 
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
-    """Yield the rows of a table in order; `columns` names the columns of a file without a header.
+    """Yield the rows of a tab-separated table in order; `columns` contains the column names of a file without a header.
 
     Rows that a line break splits are omitted. Quotes are plain characters, as in GLUE. If the header begins with a
     quote, the table was written by R and is read by `read_csv`. Raises EvaluationError naming file and line for a
@@ -133,11 +135,11 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
 
 
 def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[Record]:
-    """Yield the rows of a table as spreadsheets save it; rows without any text are omitted.
+    """Yield the rows of a table in CSV, as spreadsheets save it; empty rows are omitted.
 
     The separator is the delimiter (comma, semicolon, tab or `|`) that occurs most often in the header. Raises
-    EvaluationError naming file and line for a row with more cells than the header and, with `complete`, for a row with
-    fewer cells; SourceError for a table that is not well formed or not UTF-8.
+    EvaluationError naming file and line for a row with more cells than the header and, if `complete` is true, for a row
+    with fewer cells. Raises SourceError for a malformed table, and for a table that is not UTF-8.
     """
     lines = Lines(source, name, has_options=False)
     lines.where, lines.mark = name, ":"
@@ -159,12 +161,12 @@ def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[R
 
 
 def read_parquet(source: RawSource, name: str, wanted: Collection[str] | None) -> Iterator[Record]:
-    """Yield the rows of a Parquet file in order, with the columns in `wanted`, or all columns; `line` is the number of
-    the row, counted from 1.
+    """Return the rows of a Parquet file in order, with the columns in `wanted`, or with all columns if `wanted` is
+    None. The `line` of a record is the number of its row, counted from 1.
 
     Raises SourceError naming file and row for a damaged file.
     """
-    # The import is inside the function, because planning imports this module and opens no Parquet file.
+    # Import the Parquet reader here, because planning imports this module but opens no Parquet file.
     from hatchery.corpora.parquet_files import parquet_rows
 
     rows = parquet_rows(source, name, wanted, name)
@@ -182,7 +184,9 @@ READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str] | No
 
 
 def is_table(name: str) -> bool:
-    """Return whether `read_rows` reads files with this name's suffix as tables; text files are not tables."""
+    """Return True if `read_rows` reads a file with this suffix, except for the suffix .txt, which may also be a text
+    file.
+    """
     ending = PurePosixPath(name).suffix.lower()
     return ending in READERS and ending != ".txt"
 
@@ -190,8 +194,8 @@ def is_table(name: str) -> bool:
 def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Collection[str] | None) -> Iterator[Record]:
     """Return the records of one file.
 
-    `columns` names the columns of a tab-separated table without a header. `wanted` are the fields to read; other fields
-    may be skipped. None reads all fields.
+    `columns` contains the column names of a tab-separated table without a header. `wanted` are the fields to read;
+    other fields may be skipped. If `wanted` is None, all fields are read.
 
     Raises EvaluationError for an unknown suffix, and naming file and line for malformed rows.
     """
@@ -202,9 +206,10 @@ def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Coll
 
 
 def task_files(source: RawSource, task: TaskSettings, key: str) -> list[str]:
-    """Return names of the files under `files.<key>`, in the configured order; patterns expand in sorted order.
+    """Return the names of the files that match the patterns in `files.<key>`. The files are in the order of the
+    patterns; the files of one pattern are sorted.
 
-    Raises EvaluationError when a pattern matches no file.
+    Raises EvaluationError if a pattern matches no file.
     """
     patterns = task.files[key]
     names: dict[str, None] = {}
@@ -232,9 +237,9 @@ class FormatDefinition:
     """A file format of tasks.
 
     `read(source, task, key, name, wanted)` returns the records of the file `name`, which is listed in
-    `task.files[key]`, with the fields `wanted`. `fields` are the text fields of tasks that name none. If
-    `files_by_label` is true, the keys of `task.files` are the task's labels, and the training set consists of the files
-    of all labels.
+    `task.files[key]`, with the fields `wanted`. `fields` are the default text fields, for tasks whose settings contain
+    no `fields`. If `files_by_label` is true, the keys of `task.files` are the task's labels, and the training set
+    consists of the files of all labels.
     """
 
     read: Callable[[RawSource, TaskSettings, str, str, Collection[str]], Iterator[Record]]
@@ -254,7 +259,7 @@ FORMATS: dict[Format, FormatDefinition] = {
 
 
 def text_fields(task: TaskSettings) -> tuple[str, ...]:
-    """Return the text fields or templates of a task, by default those of its format."""
+    """Return the text fields or templates of a task; the default is the text fields of the task's format."""
     return task.fields or FORMATS[task.format].fields
 
 
@@ -269,7 +274,7 @@ def set_names(task: TaskSettings) -> list[str]:
 def read_records(
     source: RawSource, task: TaskSettings, name: str, wanted: Collection[str]
 ) -> Iterator[Iterator[Record]]:
-    """Return the records of the set called `name`, one iterator per file, the files in their order."""
+    """Yield one iterator over records for each file of the set called `name`, in the order of the files."""
     definition = FORMATS[task.format]
     for key in task.label_names if definition.files_by_label else (name,):
         for file in task_files(source, task, key):

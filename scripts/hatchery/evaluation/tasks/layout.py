@@ -1,14 +1,14 @@
-"""The type `Layout`, whose instances are the constants `LAYOUT` of the files in `layouts/`, and the readers of labels,
-groups and facts.
+"""The type `Layout`, which describes how the fields of a record become the inputs of a model, and the readers of
+labels, groups and facts. Each file in `layouts/` defines a layout in its constant `LAYOUT`.
 
 A label is the index of a class, the index of a choice, or a number. If releases of a task spell a label differently
 (`entailment` and 0, `true` and 1), the task's `label_values` maps the spellings. Unusable labels have separate error
-messages: hidden labels of test splits (-1), null in a feature without a role (MSGS controls), and labels of another
-task.
+messages: hidden labels of test splits (-1), null in a label field that the file does not use (MSGS controls), and
+labels of another task.
 
-A file of another task is recognised by its fields, so that a mix-up raises an error instead of giving a wrong number.
+A file of another task is recognised by its fields, so that a mix-up raises an error instead of producing a wrong score.
 Without this check, a CoLA task would read an MSGS file, which has a `sentence` and may have a `label`, and MRPC would
-read a WiC file, which has two sentences. Fields that no other suite has identify these files.
+read a WiC file, which has two sentences. Such a file is recognised by the fields that no other suite has.
 """
 
 import json
@@ -21,7 +21,7 @@ from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 
-# Fields by suite or task. A record belongs to the first entry of which it contains all fields.
+# Names of the fields of each suite or task. A record belongs to the first entry whose fields are all in the record.
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (
@@ -46,8 +46,8 @@ _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("CoLA or SST-2", "sentence"),
     )
 )
-# Fields that only one suite has. A task that uses none of these fields must not read a file with them, even if the
-# task's own fields are present.
+# For each suite, the fields that no other suite has. A task that uses none of these fields must not read a file with
+# two of them, even if the file also has the fields of the task.
 _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (
@@ -63,13 +63,16 @@ _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
 
 
 def guess_suite(names: Collection[str]) -> str | None:
-    """Return the name of the suite or task whose records have the fields `names`; None if no suite is known."""
+    """Return the name of the suite or task to which a record with the fields `names` probably belongs; None if no suite
+    matches.
+    """
     dotted = {name.replace(" ", ".") for name in names}
     return next((suite for suite, fields in _SIGNATURES if fields <= dotted), None)
 
 
 def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
-    """Raise EvaluationError if the record's fields identify a suite and the task uses none of these fields."""
+    """Raise EvaluationError if the record has fields that only one suite has, and the task uses none of these fields.
+    """
     names = set(record.names)
     for suite, fields in _DISTINCTIVE:
         if len(fields & names) >= 2 and fields.isdisjoint(used):
@@ -80,7 +83,9 @@ def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
 
 
 def missing_field(record: Record, name: str, task_name: str) -> EvaluationError:
-    """Return the error for a record without the field `name`, naming the suite to which the record seems to belong."""
+    """Return the error for a record without the field `name`. The message names the suite to which the record probably
+    belongs.
+    """
     suite = guess_suite(record.names)
     guess = f"; it looks like a file of {suite}" if suite else ""
     return EvaluationError(
@@ -90,14 +95,15 @@ def missing_field(record: Record, name: str, task_name: str) -> EvaluationError:
 
 
 ReadLabel = Callable[[Record, object], int | float]
-"""Function that converts the value of a record's label field to a label; the record is for messages only."""
+"""Function that converts the content of a record's label field to a label; the record is only used in error messages.
+"""
 
 
 def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
-    """Return the reader of a task's labels: class indices if the task lists labels, else indices of `choices` choices,
-    else finite numbers.
+    """Return a function that reads a task's labels. Labels are class indices if the task lists labels. Otherwise,
+    labels are indices of choices if there are `choices` choices, and finite numbers if there are none.
 
-    The reader raises EvaluationError naming file and line, the value and the expected values.
+    The function raises EvaluationError naming file and line, the wrong label and the expected labels.
     """
     if task.labels:
         return _class_reader(task)
@@ -107,7 +113,7 @@ def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
 
 
 def label_value(record: Record, task: TaskSettings) -> object:
-    """Return the value of the label field. Raises EvaluationError if the record has no such field."""
+    """Return the content of the label field. Raises EvaluationError if the record has no such field."""
     name = task.label_field
     if name in record.values:
         return record.values[name]
@@ -171,17 +177,17 @@ def _unknown(record: Record, value: object, task: TaskSettings, expected: str) -
 
 
 LayOut = Callable[[Record], Iterable[Example]]
-"""A function that returns the examples of one record, in order."""
+"""Function that returns the examples of one record, in order."""
 
 NO_FACTS: dict[str, str] = {}
-"""Empty mapping that all examples without facts share; it is never changed."""
+"""Empty mapping, shared by all examples without facts; it must never be changed."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Parameters of a layout: the task, the normalisation of its texts, and whether its rows are scored.
+    """Parameters of a layout: the task, the normalisation of texts, and whether the rows belong to a scored set.
 
-    The setting `scored_rows` selects rows of scored sets only, because the training rows of MSGS have another
+    The setting `scored_rows` selects rows only in scored sets, because the training rows of MSGS have another
     condition.
     """
 
@@ -195,8 +201,9 @@ class Context:
         object.__setattr__(self, "label", label_reader(self.task, self.choices))
 
     def traits(self, record: Record) -> tuple[str, bool, dict[str, str]]:
-        """Return the record's group, whether its row is scored, and its facts, from the task's `group_fields`,
-        `scored_rows` and `facts`."""
+        """Return the group of a record, whether the record is scored, and its facts, as defined by the task's settings
+        `group_fields`, `scored_rows` and `facts`.
+        """
         task = self.task
         if not (task.group_fields or task.scored_rows or task.facts):
             return "", True, NO_FACTS
@@ -207,7 +214,9 @@ class Context:
         return group, scored, {name: self._text(record, name) for name in task.facts}
 
     def string(self, record: Record, name: str) -> str:
-        """Return a text field, which may be empty. Raises EvaluationError if the field is missing or not a text."""
+        """Return the content of a text field, which may be empty. Raises EvaluationError if the field is missing or not
+        a text.
+        """
         text = record.values.get(name)
         if type(text) is str and text.isascii():
             return text
@@ -216,8 +225,9 @@ class Context:
         return record.string(name)
 
     def text(self, record: Record, name: str) -> str:
-        """Return a text field, normalised and not empty. Raises EvaluationError if the field is missing or not a
-        text."""
+        """Return the normalised content of a text field. Raises EvaluationError if the field is missing, empty or not a
+        text.
+        """
         if not record.has(name):
             raise missing_field(record, name, self.task.name)
         return self.normalise(record.text(name))
@@ -236,7 +246,7 @@ class Layout:
     """The conversion of a record's fields to the inputs of a model."""
 
     make: Callable[[Context], LayOut]
-    """Function that returns, for a task, the function from a record to its examples."""
+    """Function that receives the task's `Context` and returns a function from a record to its examples."""
     fields: tuple[str, ...] = ()
     """Fields of a record that the layout reads; empty if the task's settings name the fields."""
     choices: int | None = None
@@ -244,8 +254,9 @@ class Layout:
 
 
 def nested(record: Record, value: object, name: str, kind: type) -> object:
-    """Return `value`, the record's field `name`. Raises EvaluationError unless the value has the type `kind` (dict or
-    list)."""
+    """Return `value`, the content of the record's field `name`. Raises EvaluationError unless its type is `kind` (dict
+    or list).
+    """
     if not isinstance(value, kind):
         raise EvaluationError(
             f"{record.where}: the field {name!r} must be a {kind.__name__}, got {type(value).__name__}"

@@ -1,6 +1,8 @@
-"""COPA: two inputs per item, one per choice; the label is the right choice (docs/papers/ltg-bert.md, "Fine-tuning").
+"""COPA: each item is two model inputs, one per choice; the label is the correct choice (docs/papers/ltg-bert.md,
+"Fine-tuning").
 
-The cause comes first: to the question "cause" the inputs are (choice, premise), to "effect" (premise, choice).
+The cause is the first segment: if the question is "cause", the inputs are (choice, premise); if the question is
+"effect", the inputs are (premise, choice).
 """
 
 from collections.abc import Iterator
@@ -15,9 +17,9 @@ CHOICES = 2
 
 
 def lay_out_copa(context: Context) -> LayOut:
-    """Return a function from a record to an example with two inputs of two segments.
+    """Return a function from a record to an example with two inputs; each input has two segments.
 
-    The function raises EvaluationError for a question other than "cause" and "effect" in a record.
+    The function raises EvaluationError if the record's question is neither "cause" nor "effect".
     """
 
     def lay_out(record: Record) -> Iterator[Example]:

@@ -1,7 +1,8 @@
-"""MultiRC: (paragraph, question, answer), one example per answer (docs/papers/ltg-bert.md, "Fine-tuning").
+"""MultiRC: each answer is one example with the segments (paragraph, question, answer) (docs/papers/ltg-bert.md,
+"Fine-tuning").
 
-Answers to the same question of a paragraph are a group. Rows are flat, as in the hub's copy, or nested, as in
-SuperGLUE's own release: a passage per line, with its questions and answers inside.
+The answers to one question of a paragraph form a group. Rows are flat, as in the copy on the Hugging Face hub, or
+nested, as in SuperGLUE's own release: each line is a passage with its questions and their answers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,15 +17,15 @@ FIELDS = ("paragraph", "question", "answer", "idx", "passage")
 
 
 def lay_out_answers(context: Context) -> LayOut:
-    """Return a function from a record to examples with three segments, one per answer.
+    """Return a function from a record to its examples, one per answer, each with three segments.
 
-    The function raises EvaluationError naming a missing part of a passage.
+    The function raises EvaluationError if a passage has no questions or a question has no answers.
     """
 
     def lay_out(record: Record) -> Iterator[Example]:
         for row in _answers(record):
             paragraph, question = (context.text(row, name) for name in FIELDS[:2])
-            # An answer may be empty, because a few published answers are.
+            # An empty answer is accepted, because a few published answers are empty.
             answer = context.normalise(context.string(row, "answer"))
             group = f"{row.value('idx.paragraph')}/{row.value('idx.question')}"
             _, scored, facts = context.traits(row)

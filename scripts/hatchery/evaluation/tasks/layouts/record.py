@@ -1,8 +1,10 @@
-"""ReCoRD as (passage, query, entity), an example per candidate entity (docs/papers/ltg-bert.md, "Fine-tuning").
+"""ReCoRD: each candidate entity is one example with the segments (passage, query, entity) (docs/papers/ltg-bert.md,
+"Fine-tuning").
 
 The query's @placeholder is replaced by the entity, and the label is 1 if the entity is among the answers. The summary
-lines of a passage follow its text after `@highlight`; they become separate sentences. Rows are flat, as in the hub's
-copy, or nested, as in SuperGLUE's own release: a passage per line, with entities as spans with inclusive ends.
+lines at the end of a passage, each after the mark `@highlight`, become separate sentences. Rows are flat, as in the
+copy on the Hugging Face hub, or nested, as in SuperGLUE's own release: each line is a passage, whose entities are spans
+with inclusive ends.
 """
 
 import json
@@ -21,10 +23,10 @@ _ENDS = (".", "?", "!", '"', "'")
 
 
 def lay_out_entities(context: Context) -> LayOut:
-    """Return a function from a record to examples with three segments.
+    """Return a function from a record to its examples, one per entity, each with three segments.
 
-    The `facts` of an example are entity and answers (a JSON list) as in the file; its `group` is the query. The query
-    and the entity are normalised before the entity is inserted, so that no text is normalised twice.
+    The `facts` of an example are the entity and the answers (a JSON list), spelled as in the file; its `group` is the
+    query. The query and the entity are normalised before the entity is inserted, so that no text is normalised twice.
     """
 
     def lay_out(record: Record) -> Iterator[Example]:
@@ -51,7 +53,9 @@ def lay_out_entities(context: Context) -> LayOut:
 
 
 def without_highlights(passage: str) -> str:
-    """Return the passage with its summary lines as sentences: a full stop ends a line without final punctuation."""
+    """Return the passage with its summary lines as sentences: a full stop is added to each line without final
+    punctuation.
+    """
     *before, last = (part.strip() for part in passage.split(_HIGHLIGHT))
     return " ".join([*(part if part.endswith(_ENDS) else f"{part}." for part in before), last])
 
@@ -68,7 +72,7 @@ def _check(row: Record, passage: str, query: str, entities: list[str], answers: 
 
 
 def _texts(row: Record, name: str) -> list[str]:
-    """Return the distinct texts of a row's list `name`, in order."""
+    """Return the distinct texts in a row's list field `name`, in order."""
     values: Any = nested(row, row.value(name), name, list)
     for value in values:
         if not isinstance(value, str) or not value.strip():

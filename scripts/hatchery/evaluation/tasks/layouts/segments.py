@@ -1,8 +1,9 @@
-"""One input of one to three texts; each text is a field of the record or a template over its fields.
+"""One model input with one to three segments; each segment is a field of the record, or a template that contains
+fields.
 
-For example, `question` is a field, and `"Question: {question} Answer: {answer}"` is a template. BabyLM 2023 joins
-question and answer of MultiRC with templates, and builds the query of WSC (docs/papers/babylm-evaluation.md, "Tasks").
-The content of a field is never interpreted as a template.
+For example, `question` is a field, and `"Question: {question} Answer: {answer}"` is a template. BabyLM 2023 uses
+templates to join the question and answer of MultiRC and to build the query of WSC (docs/papers/babylm-evaluation.md,
+"Tasks"). Braces in the content of a field are never interpreted as a template.
 """
 
 import re
@@ -18,9 +19,9 @@ PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 
 def lay_out_segments(context: Context) -> LayOut:
-    """Return a function from a record to an example with the task's `fields` as segments.
+    """Return a function from a record to an example whose segments are the task's `fields`.
 
-    A text may be empty (QQP has empty questions) if another text of the same input is not empty.
+    A segment may be empty (QQP has empty questions) if another segment of the same input is not empty.
     """
     task, label = context.task, context.label
     fields = text_fields(task)
@@ -37,7 +38,9 @@ def lay_out_segments(context: Context) -> LayOut:
 
 
 def field_names(field: str) -> list[str]:
-    """Return the names of the record's fields in a field or template of a task."""
+    """Return the names of the record's fields that an entry of the task's `fields` uses. An entry is a field or a
+    template.
+    """
     return PLACEHOLDER.findall(field) if "{" in field else [field]
 
 

@@ -1,4 +1,4 @@
-"""WiC: two sentences with a marked word in each, which the head reads together with [CLS].
+"""WiC: two sentences with one marked word in each sentence. The head reads the two words together with [CLS].
 
 `start1`, `end1`, `start2`, `end2` count characters of the raw sentences, so the sentences stay unchanged.
 """
@@ -14,8 +14,8 @@ FIELDS = ("sentence1", "sentence2", "start1", "start2", "end1", "end2")
 
 
 def lay_out_wic(context: Context) -> LayOut:
-    """Return a function from a record to an example with two segments and, for a head that reads marked words, two
-    marked spans.
+    """Return a function from a record to an example with two segments. If the head reads marked words, the example also
+    has two marked spans.
 
     The function raises EvaluationError for a span outside its sentence.
     """
