@@ -1,5 +1,6 @@
-"""The objective and the uses (masked, causal, translation) of a trained model, and the objective that defines its
-prediction targets on held-out text."""
+"""The training objective and the uses (masked, causal, translation) of a model, and the objective that defines the
+model's prediction targets on held-out text.
+"""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,19 +19,19 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """The uses of a model (masked, causal, translation); the first one is the default."""
+    """The uses that a model supports (masked, causal, translation); the first use is the default."""
 
     kinds: tuple[ModelKind, ...]
     predicted_before: int = 0
-    """Distance from the position of a prediction to its hidden token."""
+    """Distance from the position of a prediction to the predicted hidden token: 0, or 1 for hybrid models."""
     appends_end_token: bool = True
-    """True if a separator ended the texts of the training."""
+    """True if the training texts ended with a separator token."""
     only: ModelKind | None = None
-    """The only one of `kinds` that the model was trained for; None if the model was trained for all `kinds`."""
+    """The single use for which the model was trained; None if the model was trained for all `kinds`."""
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """The uses that the model was trained for."""
+        """The uses for which the model was trained."""
         return self.kinds if self.only is None else (self.only,)
 
 
@@ -43,8 +44,9 @@ def objective_of_model(model: Manifest) -> ObjectiveKeys:
 
 
 def use_of(trained: Manifest, model: "LanguageModel") -> Use:
-    """Return the uses of a model; an imported model has no objective in its manifest, so its uses are read from its
-    configuration."""
+    """Return the uses of a model. The manifest of an imported model contains no objective, so the uses of this model
+    are derived from its configuration.
+    """
     if "objective" in trained.settings:
         return use_of_objective(objective_of_model(trained))
     if isinstance(model.config, EncoderDecoderConfig):
@@ -61,17 +63,17 @@ def use_of_objective(objective: ObjectiveKeys) -> Use:
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
     """Return the objective that defines a model's prediction targets on held-out text.
 
-    A model without an objective in its manifest was imported, and predicts masked tokens.
+    A model whose manifest contains no objective was imported, and predicts masked tokens.
     """
     trained = objective_of_model(model) if "objective" in model.settings else None
     return asked_objective(settings, trained, str(model.path))
 
 
 def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None, where: str) -> Objective:
-    """Return the objective that defines a Hatchery model's prediction targets on held-out text; `trained` are its
-    training settings, None if unknown.
+    """Return the objective that defines a Hatchery model's prediction targets on held-out text. `trained` are the
+    settings of the objective in training, None if unknown.
 
-    Raises ManifestError naming `where` for masking "own" if `trained` is None.
+    If `trained` is None and masking is "own", raises ManifestError naming `where`.
     """
     common = common_masks(settings)
     if trained is None:
@@ -83,10 +85,9 @@ def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None,
 
 
 def default_objective(use: Use) -> ObjectiveKeys | None:
-    """Return default settings of an objective for a model with the uses `use`; None for a masked or a translation
-    model.
+    """Return default objective settings for a model with the uses `use`; None for a masked or a translation model.
 
-    These settings replace the unknown training settings of a model in a folder without them.
+    These settings replace unknown training settings, if the model's folder does not contain the settings.
     """
     if "causal" not in use.kinds:
         return None
@@ -96,13 +97,14 @@ def default_objective(use: Use) -> ObjectiveKeys | None:
 
 
 def baseline_objective(settings: PerplexitySettings, architecture: Architecture) -> Objective:
-    """Return the objective that defines an external model's prediction targets; the objective of its training is
-    unknown."""
+    """Return the objective that defines an external model's prediction targets on held-out text. It depends only on the
+    architecture, because the training objective of an external model is unknown.
+    """
     return common_masks(settings) if architecture == "masked" else CausalObjective(CausalSettings())
 
 
 def common_masks(settings: PerplexitySettings) -> MaskedObjective:
-    """Return the objective whose masks are the same for all models."""
+    """Return the objective that masks the same tokens for all models with the same tokenizer."""
     return MaskedObjective(
         MaskedSettings(
             kind="subword",

@@ -1,10 +1,10 @@
 """Translate test sets of raw text with one model, and score the translations by BLEU and chrF.
 
-`score` is a function of a model, pairs and settings; the stage opens the model and the pairs. The stage writes
+`score` is a function of a model, sentence pairs and settings; the stage opens the model and the pairs. The stage writes
 scores.csv, `<test>.txt` with a translation per line, and `<test>.reference.txt` with the references. If the beam size
 is chosen by BLEU on validation text (Section 4.1 of "A Natural Bias for Language Generation Models"), the stage also
-writes `beams.csv`. The model's own tokenizer encodes all test sets, including those of other corpora; the references
-are compared in their original spelling.
+writes `beams.csv`. The model's own tokenizer encodes all test sets, including test sets of other corpora. Translations
+are compared with the references in their original spelling.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ from hatchery.typed import build
 SCORES_FILE = "scores.csv"
 BEAMS_FILE, BEAM_COLUMNS = "beams.csv", ("beam", "metric", "score", "chosen")
 TEST, PAIRS, PAIR_COLUMNS = "test", "pairs", ("source", "reference")
-"""Name of the test set and of the corpus for pairs in memory, and the columns of a table of pairs."""
+"""Names for sentence pairs in memory: name of the test set, name of the corpus, and columns of a table of pairs."""
 COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
 _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
@@ -70,11 +70,11 @@ def translate_all(
 
 @dataclass(frozen=True)
 class Translator:
-    """A translation model in evaluation mode on `device`, and its search settings. A beam size chosen for the test sets
-    replaces that of the search settings.
+    """A translation model in evaluation mode on `device`, with its search settings. If a beam size is chosen for the
+    test sets, it replaces the beam size in `search`.
 
-    `longest` is the sequence length of the model's training in tokens; `direction` is the direction of translation that
-    the model was trained for.
+    `longest` is the sequence length in training, in tokens; `direction` is the direction in which the model was trained
+    to translate.
     """
 
     network: TranslationModel
@@ -87,7 +87,8 @@ class Translator:
 
 def translator_of(opened: Pretrained, device: torch.device) -> Translator:
     """Return a translation model with its search settings. Raises EvaluationError for a model that was not trained to
-    translate."""
+    translate.
+    """
     is_ours = isinstance(opened, OurModel) and Path(opened.where).name == MANIFEST
     objective, network = opened.objective, opened.network
     if not is_ours or not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
@@ -106,10 +107,10 @@ def score(
     settings: TranslationTests,
     runtime: EvaluationRuntime,
 ) -> Scores:
-    """Translate the sources of each test set, and compare the translations with the references.
+    """Translate the source sentences of each test set, and score the translations against the references.
 
-    `pairs` are the sources and references by test set. The tables are scores.csv, with scores from 0 to 100, and, if
-    the beam size is chosen, beams.csv. The texts are the translations and the references.
+    `pairs` maps each test set to its source sentences and references. The tables are scores.csv, with scores from 0 to
+    100, and, if the beam size is chosen, beams.csv. The texts are the translations and the references.
     """
     rows: list[tuple[Any, ...]] = []
 
@@ -156,9 +157,10 @@ def score(
 
 
 def evaluate(request: Request) -> Answer:
-    """Translate pairs: a list of (source, reference), a table with these columns, or the folder of a Hatchery corpus.
+    """Score a model on sentence pairs: a list of (source, reference), a table with these columns, or the folder of a
+    Hatchery corpus.
 
-    The key `split` names the split of a corpus, by default `test`. Raises the errors of the stage `translate_tests`.
+    The key `split` names the split of the corpus, by default `test`. Raises the errors of the stage `translate_tests`.
     """
     split = str(request.settings.get("split", "test"))
     known = {key: value for key, value in request.settings.items() if key != "split"}
@@ -182,13 +184,14 @@ def evaluate(request: Request) -> Answer:
 
 
 def best_beam(scored: Mapping[int, float]) -> int:
-    """Return the beam size with the highest BLEU; among sizes with equal BLEU, the smallest one."""
+    """Return the beam size with the highest BLEU; the smallest such size if several sizes have the highest BLEU."""
     return max(scored, key=lambda size: (scored[size], -size))
 
 
 def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[str], list[str]]:
-    """Return sources and references of a test set in the spelling of the corpus. Raises CorpusError if there are no
-    pairs."""
+    """Return source sentences and references of a test set, spelled as in the corpus. Raises CorpusError if the split
+    is missing or contains no pairs.
+    """
     manifest = read_manifest(corpus)
     shards = shards_by_split(manifest)
     if test.split not in shards:

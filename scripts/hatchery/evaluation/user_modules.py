@@ -1,8 +1,8 @@
-"""Adapters of a user's module for evaluations that need more than logits and a Hatchery tokenizer.
+"""Adapters of a user's PyTorch module for evaluations that need more than logits and a Hatchery tokenizer.
 
-`UserEncoder` returns the states that fine-tuning and probing read, from the module's own method `hidden_states`.
-`LibraryView` gives the module the interface of a model of the library `transformers`, for modules with a tokenizer of
-that library.
+`UserEncoder` returns the hidden states that fine-tuning and probing read; the module's own method `hidden_states`
+computes these states. `LibraryView` gives the module the interface of a model of the library `transformers`, for
+modules with a tokenizer of that library.
 """
 
 from types import SimpleNamespace
@@ -17,13 +17,13 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.training.own_model import OwnModel, may_read, missing_embeddings_reported
 
 STATES = "hidden_states"
-"""Name of the method that returns a module's states: see `training.own_model`."""
+"""Name of the module's method that returns hidden states: see `training.own_model`."""
 
 
 class UserEncoder(Encoder):
-    """The encoder of a user's module, whose method `hidden_states` returns the states.
+    """The encoder of a user's module, whose method `hidden_states` returns the hidden states.
 
-    Raises EvaluationError for a module without this method, and ModelError for states of other shapes than [B, T, D].
+    Raises EvaluationError for a module without this method, and ModelError for states whose shape is not [B, T, D].
     """
 
     def __init__(self, network: OwnModel, causal: bool, some_id: int) -> None:
@@ -44,7 +44,7 @@ class UserEncoder(Encoder):
 
     @property
     def n_layers(self) -> int:
-        """Number of layers that probes read: 0 if the module returns only its last states."""
+        """Number of layers that probes can read: 0 if the module returns only its last hidden states."""
         return self.config.num_hidden_layers
 
     @property
@@ -58,7 +58,7 @@ class UserEncoder(Encoder):
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """Return the states of all layers, each [B, T, D]. Raises ModelError for other shapes."""
+        """Return the hidden states of all layers, each [B, T, D]. Raises ModelError for states of other shapes."""
         causal = torch.full(input_ids.shape[:1], self.first_token_is_blind, device=input_ids.device)
         with missing_embeddings_reported(self.name, input_ids):
             found = getattr(self.module, STATES)(input_ids, may_read(input_ids, attention_mask, causal))
@@ -73,19 +73,22 @@ class UserEncoder(Encoder):
         return states
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """Return the last states [M, D] at the flat positions `rows` int64 [M] (b * T + t)."""
+        """Return the last hidden states [M, D] at the flat positions `rows` int64 [M]; position t of sequence b is b *
+        T + t.
+        """
         return self(input_ids, attention_mask)[-1].flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Set the probability of every dropout, including probabilities that the module stores as numbers. Raises
-        ModelError for a probability outside [0, 1)."""
+        """Set the probability of every dropout, including probabilities that the module stores as plain numbers. Raises
+        ModelError for a probability outside [0, 1).
+        """
         set_dropout_(self, probability)
 
 
 class LibraryView(nn.Module):
     """A user's module with the interface of a model of the library `transformers`.
 
-    Raises ModelError for logits of another shape than [B, T, V].
+    Raises ModelError for logits whose shape is not [B, T, V].
     """
 
     def __init__(self, network: OwnModel, causal: bool) -> None:
@@ -94,21 +97,23 @@ class LibraryView(nn.Module):
         self.config = SimpleNamespace(max_position_embeddings=network.longest_input, pad_token_id=None, model_type="")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> SimpleNamespace:
-        """Return the logits [B, T, V]; the module caches no keys and values, and has no token types."""
+        """Return an object with the logits [B, T, V]. The module caches no keys and values, and reads no token types.
+        """
         causal = torch.full(input_ids.shape[:1], self.causal, device=input_ids.device)
         mask = None if attention_mask is None else attention_mask.bool()
         return SimpleNamespace(logits=self.network.logits(input_ids, mask, causal))
 
     def get_output_embeddings(self) -> SimpleNamespace:
-        """Return an object with the number of output ids, V, as the length of its `weight`."""
+        """Return an object whose `weight` has the length V, the number of output ids."""
         return SimpleNamespace(weight=torch.empty(self.network.config.vocab_size, 0))
 
     def get_input_embeddings(self) -> SimpleNamespace:
-        """Return an object with the number of input ids, which equals the number of output ids."""
+        """Return an object whose `num_embeddings` is the number of input ids, which equals the number of output ids."""
         return SimpleNamespace(num_embeddings=self.network.config.vocab_size)
 
 
 class LibraryTokensModel(BaselineModel):
-    """A user's module with a tokenizer of `transformers`, as a language model for sentences and held-out text."""
+    """A user's module with a tokenizer of `transformers`, as a language model that scores sentences and held-out text.
+    """
 
     network: LibraryView

@@ -1,9 +1,9 @@
-"""Scoring methods (ways), and the models that each method fits. Planning checks the fit before any training, and jobs
-check it again.
+"""Scoring methods (ways), and the models that each method fits. Planning checks that the method fits the model before
+any training, and jobs check this again.
 
 A masked model predicts a hidden token at the token's own position. A hybrid model (GPT-BERT) predicts a hidden token at
-the position before it, and can also continue a text. Logits read at the wrong position give meaningless numbers without
-an error.
+the previous position, and can also continue a text. Logits that are read at the wrong position give meaningless scores
+without an error, so the position is checked.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,25 +14,28 @@ if TYPE_CHECKING:
 
 Architecture = Literal["masked", "causal", "encoder_decoder"]
 Edition = Literal[2023, 2025, 2026]
-"""Years of BabyLM whose evaluations have different rules."""
+"""Years of BabyLM. The rules of evaluation differ between these years."""
 
 
 class Way(NamedTuple):
-    """A scoring method: the architectures that it fits, and the position at which a hidden token is predicted."""
+    """A scoring method: the architectures that it fits, and the position at which the prediction of a hidden token is
+    read.
+    """
 
     architectures: tuple[Architecture, ...]
     tokens: str
-    """Name of the function of `module` that returns the log-probabilities of tokens."""
+    """Name of the scoring function, which returns the log-probabilities of tokens; the function is in `module`."""
     rows: Callable[[int], int]
-    """Function from the number of scored tokens of a sentence to its number of model inputs."""
+    """Function that returns a sentence's number of model inputs, given the sentence's number of scored tokens."""
     predicted_before: int | None = None
-    """Position of a prediction. 0: at the hidden token; 1: at the position before the hidden token; None: as in the
-    model's training."""
+    """Position at which a prediction is read. 0: position of the hidden token; 1: position before the hidden token;
+    None: as in the model's training.
+    """
     needs_words: bool = False
     sums: bool = False
-    """True if the model is also scored from left to right, and the two log-likelihoods are added."""
+    """True if the model is also scored from left to right, and the two log-likelihoods are summed."""
     pads: bool = False
-    """True if sentences of different lengths may share a padded batch."""
+    """True if a padded batch may contain sentences of different lengths."""
     module: str = "likelihoods"
     """Name of the module in `minimal_pairs` that contains the scoring function."""
 
@@ -43,17 +46,17 @@ def _each(length: int) -> int:
 
 _PLL = "token_pseudo_log_likelihoods"
 DIFFUSION_ORDERS = 4
-"""Number of orders of a sentence's tokens over which the bound of masked diffusion is averaged."""
+"""Number of random orders of a sentence's tokens; the bound of masked diffusion is averaged over these orders."""
 WAYS: dict[str, Way] = {
-    # Each token is masked separately (Salazar et al., 2020).
+    # Pseudo-log-likelihood: each token is predicted with only this token masked (Salazar et al., 2020).
     "pll": Way(("masked",), _PLL, _each),
-    # BabyLM's pipeline has the same names for these two methods. Each method fits one position of predictions, which is
-    # checked.
+    # Names in BabyLM's pipeline for the pseudo-log-likelihood of masked models and of hybrid models. Each name fits
+    # only one position of predictions, which is checked.
     "masked": Way(("masked",), _PLL, _each, predicted_before=0),
     "mntp": Way(("masked",), _PLL, _each, predicted_before=1),
-    # The later subwords of the token's word are masked too (Kauf & Ivanova, 2023).
+    # Pseudo-log-likelihood in which the later subwords of the token's word are also masked (Kauf & Ivanova, 2023).
     "pll_within_word_l2r": Way(("masked",), "token_within_word_likelihoods", _each, needs_words=True),
-    # The pseudo-log-likelihood plus the log-likelihood from left to right, for hybrid models (GPT-BERT).
+    # Sum of the pseudo-log-likelihood and the log-likelihood from left to right, for hybrid models (GPT-BERT).
     "fused": Way(
         ("masked",),
         "token_fused_likelihoods",
@@ -62,11 +65,11 @@ WAYS: dict[str, Way] = {
         sums=True,
         module="left_to_right",
     ),
-    # The bound of masked diffusion, for models that are trained at all shares of hidden tokens.
+    # Bound of masked diffusion on the log-likelihood, for models that are trained with all shares of hidden tokens.
     "diffusion": Way(
         ("masked",), "token_diffusion_bounds", lambda length: DIFFUSION_ORDERS * length, module="diffusion_bounds"
     ),
-    # The log-likelihood from left to right, after one context token (BabyLM 2023).
+    # Log-likelihood from left to right, after one context token (BabyLM 2023).
     "left_to_right": Way(
         ("causal", "encoder_decoder"),
         "token_left_to_right_likelihoods",
@@ -78,7 +81,7 @@ WAYS: dict[str, Way] = {
 
 
 def default_way(architecture: str) -> str:
-    """Return the scoring method that `auto` selects for an architecture."""
+    """Return the scoring method that `auto` means for an architecture."""
     return "pll" if architecture == "masked" else "left_to_right"
 
 
@@ -86,10 +89,10 @@ _PREDICTED = {"masked": "hidden tokens", "causal": "next tokens"}
 
 
 def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
-    """Return the reason why a scoring method does not fit the model's training, or None.
+    """Return the reason why a scoring method does not fit the model's training, or None if the method fits.
 
-    `kinds` are the uses that the network supports. `learned` are the uses for which the network was trained; a scoring
-    method needs a learned use.
+    `kinds` are the uses (masked, causal) that the network supports. `learned` are the uses for which the network was
+    trained; a scoring method fits only a learned use.
     """
     if name not in WAYS:
         return None  # `auto` uses the model as it was trained.
@@ -99,8 +102,9 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
 
 
 def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
-    """Return the reason why a scoring method hides shares of tokens that the model never saw hidden in training, or
-    None."""
+    """Return the reason why a scoring method does not fit the model: it masks shares of tokens that were never masked
+    in training. Return None if the method fits.
+    """
     rates = getattr(objective, "rates", None)
     if name != "diffusion" or (rates is not None and rates.covers_all):
         return None
@@ -109,8 +113,9 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
-    """Return the scoring methods that fit a model with the uses `kinds` and this distance from a prediction's position
-    to its hidden token."""
+    """Return the scoring methods that fit a model. `kinds` are the model's uses; `predicted_before` is the distance
+    from the position of a prediction to the predicted hidden token.
+    """
     return [
         name
         for name, way in WAYS.items()
@@ -120,8 +125,9 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
 
 
 def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
-    """Return the reason why a method does not fit a model under the rules of `edition`, and a method that fits; None if
-    the method fits."""
+    """Return the reason why a scoring method does not fit a model under the rules of `edition`, with the methods that
+    fit. Return None if the method fits.
+    """
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
             f"{name!r} by the rules of {edition} predicts the hidden tokens of an encoder-decoder, which is not "

@@ -1,8 +1,8 @@
-"""Texts by models: the continuation of a causal model, and subwords in readable form.
+"""Texts that models write: the continuation by a causal model, and subwords in readable form.
 
-Each token of a continuation, most probable or drawn, is predicted from all earlier tokens, whose states are cached.
-Draws are uniform numbers of a seeded generator, looked up in the cumulative probabilities, so that equal model weights
-give equal texts.
+Each token of a continuation is the most probable token, or is drawn. It is predicted from all earlier tokens, whose
+keys and values are cached. A token is drawn by a uniform random number from a seeded generator, which is looked up in
+the cumulative probabilities, so that equal model weights give equal texts.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,10 @@ def continuation(
 ) -> list[int]:
     """Return at most `most_tokens` ids that continue `ids`, the beginning of a text.
 
-    Each id is the most probable one (among equally probable ids the first), or is drawn by `generator`. The
-    continuation ends with the text or with the paragraph, because a model that was trained with one sentence per
-    paragraph predicts only the end of the paragraph after a sentence. Other special tokens are never predicted.
+    Without `generator`, each id is the most probable id (the first if several are equally probable); otherwise, each id
+    is drawn with `generator`. The continuation ends when the model predicts the end of the text or of the paragraph: a
+    model that was trained with one sentence per paragraph always predicts the end of the paragraph after a sentence.
+    Other special tokens are never predicted.
     """
     limit = model.config.position_limit or len(ids) + most_tokens
     ends = {tokenizer.sep_id, tokenizer.par_id}
@@ -56,22 +57,22 @@ def continuation(
 def best_subwords(
     tokenizer: Tokenizer | BaselineTokenizer, logits: torch.Tensor, number: int
 ) -> list[tuple[str, float]]:
-    """Return the most probable subwords under `logits` [V], in readable form, with their probabilities.
+    """Return the `number` most probable subwords under `logits` [V], in readable form, with their probabilities.
 
-    Equally probable subwords are ordered by id. Special tokens are omitted for Hatchery models only, because the
+    Equally probable subwords are ordered by id. Special tokens are omitted only for Hatchery models, because the
     special tokens of an external model are unknown.
     """
     probabilities = logits.double().softmax(-1)
     if isinstance(tokenizer, Tokenizer):
         probabilities = probabilities[: tokenizer.vocabulary_size]
-        # Markers of document structure are excluded, because they are not text.
+        # Exclude the special tokens, which mark document structure, because they are not text.
         probabilities[: tokenizer.n_special] = 0
     probabilities, order = probabilities.sort(descending=True, stable=True)
     return [*zip(subword_texts(tokenizer, order[:number].tolist()), probabilities[:number].tolist(), strict=True)]
 
 
 def subword_texts(tokenizer: Tokenizer | BaselineTokenizer, ids: Sequence[int]) -> list[str]:
-    """Return subwords in readable form: a subword that does not begin a word has an ellipsis before it."""
+    """Return subwords in readable form: an ellipsis precedes a subword that does not begin a word."""
     if not isinstance(tokenizer, Tokenizer):
         return [tokenizer.backend.decode([index]).strip() for index in ids]
     spelled = tokenizer.tokens

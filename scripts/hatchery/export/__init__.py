@@ -1,4 +1,5 @@
-"""Export of models for the `transformers` library: a folder with one self-contained modelling file per family.
+"""Export of models for the `transformers` library: a folder that contains one self-contained modelling file for the
+model's family.
 
 The package can be called: `hatchery.export(model, folder)` is the function `export` in `hatchery.public`.
 """

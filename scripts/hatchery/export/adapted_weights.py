@@ -1,6 +1,6 @@
 """Weights of an exported model that `transformers` cannot load or resize by itself.
 
-These are the precision of layer norms, tables that are not stored, and the rows of an output layer.
+These weights are layer norms, which must stay in fp32; tables that are not stored; and the rows of an output layer.
 """
 
 import torch
@@ -11,15 +11,18 @@ from hatchery.modeling.norm_and_dropout import LayerNorm
 
 
 def norm_names(model: nn.Module) -> list[str]:
-    """Return the names of the layer norms: they compute in fp32, and on the CPU their parameters must be fp32."""
+    """Return the names of the layer norms, whose parameters must stay in fp32: layer norms compute in fp32, and on the
+    CPU, computation and parameters must have the same precision.
+    """
     return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
 
 
 @torch.no_grad()
 def restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEncoder) -> None:
-    """Compute the tables of `module` in `encoder`, which have no values after loading, because they are not stored.
+    """Compute the tables (buffers) of `module`, a part of `encoder`. The tables are not stored, so they are undefined
+    after loading.
 
-    `fresh` is a newly built encoder.
+    `fresh` is a newly built encoder, whose tables are copied.
     """
     for name, child in encoder.named_modules():
         if child is module:
@@ -31,7 +34,7 @@ def restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEnc
 def resize_output_layer(head: nn.Module, old_size: int, new_size: int) -> None:
     """Resize each parameter of `head` that has one row per subword to `new_size` rows.
 
-    New rows of a matrix are the mean of the old rows; new biases are the lowest old bias.
+    Each new row of a matrix is the mean of the old rows; each new bias is the lowest old bias.
     """
     for module in head.modules():
         for name, parameter in list(module.named_parameters(recurse=False)):

@@ -1,8 +1,8 @@
-"""Merges a module and the parts of this library that it needs into one self-contained Python file.
+"""Merge a module and the parts of this library that it needs into one self-contained Python file.
 
-The exported code is the training code: definitions are copied verbatim from their modules, in the order of the imports,
-and definitions that the root module does not use, directly or indirectly, are omitted. So exported models and training
-run the same code. The result depends only on the source files, and does not import Hatchery.
+The exported code is the training code: definitions are copied verbatim from their modules, in the order of the imports.
+Definitions that the root module does not use, directly or indirectly, are omitted. Exported models therefore run the
+same code as training. The merged file depends only on the source files, and does not import Hatchery.
 """
 
 import ast
@@ -20,46 +20,48 @@ LINE_LENGTH = 120
 IMPORTS = ast.Import | ast.ImportFrom
 
 Definition = tuple[str, str]
-"""A module and a name that it defines."""
+"""Name of a module, and a name that the module defines."""
 
 
 @dataclass
 class Statement:
-    """A top-level statement: its lines with the comments above it, and the names that the statement defines and
-    uses.
+    """A top-level statement of a module: its lines, the comments above it, and the names that the statement defines and
+    reads.
     """
 
     lines: list[str]
     defines: frozenset[str]
     reads: frozenset[str]
     is_block: bool
-    """True for a class or a function, which is separated by two empty lines."""
+    """True for a class or a function: two empty lines precede and follow it."""
     follows_closely: bool
-    """True if there is no empty line between the statement, with its comment, and the previous statement."""
+    """True if no empty line separates the statement and its comment from the previous statement."""
     imports_at: int | None
-    """Line of an import inside the statement; None without import."""
+    """Line of an import inside the statement; None if there is no import."""
 
 
 @dataclass
 class Module:
-    """A module divided into statements. `external` maps imported names to their origins in other packages, `internal`
-    to their origins in this library.
+    """A module of this library, divided into statements. `external` maps imported names to their origins in other
+    packages, `internal` maps imported names to their origins in this library.
     """
 
     name: str
     docstring: str
     statements: list[Statement] = field(default_factory=list)
     external: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    """(module, name in the module); the name is None for `import module`."""
+    """Origin by imported name: the module, and the name in this module. The name in the module is None for `import
+    module`.
+    """
     internal: dict[str, Definition] = field(default_factory=dict)
 
 
 def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
-    """Return the text of one file with the module `root` (such as `hatchery.export.modeling_ltg_bert`) and all code of
-    the library that it needs.
+    """Return the text of one file that contains the module `root` (such as `hatchery.export.modeling_ltg_bert`) and all
+    code of the library that the module needs.
 
-    `sources` is the folder of the library, `text` the content of the root module if it is not a file. Raises
-    ModelError, which names the module, for imports or equal names that cannot be merged.
+    `sources` is the folder of the library. `text` is the source code of the root module if the module has no file.
+    Raises ModelError naming the module for imports that cannot be merged, and for different objects with the same name.
     """
     modules = _modules(root, sources, text)
     kept = _reachable(root, modules)
@@ -72,7 +74,9 @@ def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
 
 
 def _modules(root: str, sources: Path, text: str | None) -> dict[str, Module]:
-    """Return the modules that `root` imports, directly or indirectly, each after its own imports; `root` is last."""
+    """Return `root` and all modules that `root` imports, directly or indirectly. Each module follows the modules that
+    it imports, so `root` is last.
+    """
     ordered: dict[str, Module] = {}
     visiting: list[str] = []
 
@@ -136,7 +140,7 @@ def _defined(node: ast.stmt) -> Iterable[str]:
 
 
 def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
-    """Record the names that an import binds in `module.external` or `module.internal`."""
+    """Store the names that an import defines, with their origins, in `module.external` or `module.internal`."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.name.partition(".")[0] == LIBRARY or (alias.asname is None and "." in alias.name):
@@ -158,8 +162,8 @@ def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statement]]:
-    """Return, by module, the statements that the root module needs, directly or indirectly; all statements of the root
-    module.
+    """Return, by module, the statements that the root module needs, directly or indirectly. All statements of the root
+    module are included.
     """
     providers = {
         (name, defined): statement
@@ -206,9 +210,9 @@ def _docstring(root: str, included: Sequence[str]) -> str:
 
 
 def _banner(module: Module, is_root: bool) -> str:
-    """Return a comment with the name and the docstring of a module.
+    """Return a comment that contains the name and the docstring of a module.
 
-    The docstring of the root module is omitted, because the file begins with it.
+    The docstring of the root module is omitted, because the merged file begins with it.
     """
     head = f"# {'-' * 4} {module.name} ".ljust(LINE_LENGTH, "-")
     if is_root:
@@ -229,8 +233,8 @@ def _text(statements: Sequence[Statement]) -> str:
 
 
 def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
-    """Return the imports from other packages that the copied statements use, without duplicates, standard library
-    first.
+    """Return the imports from other packages that the copied statements need, without duplicates; imports from the
+    standard library come first.
     """
     plain: set[tuple[str, str]] = set()
     named: dict[str, set[str]] = {}
@@ -252,7 +256,7 @@ def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
 
 
 def _from_import(source: str, names: Iterable[str]) -> str:
-    # Use the order of the code formatter: constants, classes, functions.
+    # Sort as the code formatter does: constants, classes, functions.
     ordered = sorted(names, key=lambda name: (0 if name.isupper() else 1 if name[:1].isupper() else 2, name.lower()))
     line = f"from {source} import {', '.join(ordered)}"
     if len(line) <= LINE_LENGTH:

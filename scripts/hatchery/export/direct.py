@@ -1,5 +1,5 @@
-"""`hatchery.export`: convert a model folder to a folder for `transformers`, without an experiment and without a model
-card.
+"""`hatchery.export`: convert a model folder of Hatchery to a folder for `transformers`. This function needs no
+experiment and writes no model card.
 """
 
 from os import PathLike
@@ -14,7 +14,7 @@ from hatchery.export.write_export import generation_settings
 
 
 def export(model: str | PathLike[str], folder: str | Path) -> list[Path]:
-    """Convert Hatchery's folder of a model to the new `folder`, which `transformers` loads; return its files.
+    """Write a folder for `transformers` from Hatchery's folder of a model; return the paths of the written files.
 
     Raises ModelError for an external model, or if `folder` is not empty, and the errors of `open_model`.
     """

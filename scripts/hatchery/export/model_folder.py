@@ -1,10 +1,10 @@
-"""Writes a folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
+"""Write a folder that `transformers` can load: configuration, weights, tokenizer and the family's modelling file.
 
 The weights are bit-identical to the pretrained weights, with the parameter names of the classes in the modelling file.
 The tokenizer is the tokenizer of pretraining, changed to add special tokens and to recognise the mask token within
-texts. The modelling file is bundled from a root module, which defines the family's classes by code that all families
-share. For a family that is an encoder with a head, the root module is generated here from the family's record. Other
-families have a root module in this folder.
+texts. The modelling file merges a root module and all code that it needs. The root module defines the family's classes,
+which derive from classes that all families share. For a family that is an encoder with a head, the root module is
+generated here from the family's record (`Family`). Other families have a root module in this folder.
 """
 
 import copy
@@ -94,9 +94,9 @@ class {classes}{head}(Hatchery{head}):
 
 
 def modelling_file(family: Family) -> str:
-    """Return the text of the family's modelling file, with all code that it needs.
+    """Return the text of the family's modelling file, with all code that the family's classes need.
 
-    Raises ModelError as `bundle` does.
+    Raises the ModelErrors of `bundle`.
     """
     exported, modules = family.exported, family.modules()
     root = f"hatchery.export.{exported.module}"
@@ -128,7 +128,7 @@ LANGUAGE_MODELS: dict[ModelKind, str] = {
     "causal": "ForCausalLM",
     "translation": "ForSeq2SeqLM",
 }
-"""(suffix of our class, suffix of the library's auto class) of each kind of model."""
+"""Suffix of the class name of a language model, by kind of model: ForMaskedLM in AutoModelForMaskedLM."""
 
 
 def write_model_folder(
@@ -139,12 +139,13 @@ def write_model_folder(
     generation: Mapping[str, Any] | None = None,
     appends_end_token: bool = True,
 ) -> list[Path]:
-    """Write all files except for the model card; return the paths.
+    """Write all files except for the model card; return the paths of the files.
 
-    `kinds` are the tasks of the model (such as masked or causal language modelling), `tokenizer` is a tokenizer.json,
-    and `generation` are the defaults of `generate`. Without `appends_end_token`, the tokenizer adds no end token,
-    because training texts had none. Raises TokenizationError if the tokenizer is unusable, and ModelError if the
-    tokenizer has ids without an embedding in the model, or another padding id than the model.
+    `kinds` are the tasks of the model (such as masked or causal language modelling), `tokenizer` is the path of a
+    tokenizer.json, and `generation` are the defaults of `generate`. If `appends_end_token` is false, the tokenizer adds
+    no end token, because the training texts had no end token. Raises TokenizationError if the tokenizer is unusable.
+    Raises ModelError if the tokenizer has ids for which the model has no embedding, or another padding id than the
+    model.
     """
     names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, appends_end_token)
     family = family_of(model.config)
@@ -155,7 +156,8 @@ def write_model_folder(
     if generation is not None:
         write_json(folder / GENERATION_FILE, {**{key: config[key] for key in GENERATION_IDS}, **generation})
         names.append(GENERATION_FILE)
-    # If the class of the language model contains a base model, the encoder's parameters are inside it.
+    # If the exported language model contains a base model, the names of the encoder's parameters begin with the name of
+    # the base model.
     inside = "model." if exported.bare else ""
     tensors = {
         f"{inside}{name}" if name.startswith("encoder.") else name: tensor.detach().cpu().contiguous()
@@ -167,13 +169,13 @@ def write_model_folder(
 
 
 def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: SpecialTokens) -> dict[str, object]:
-    """Return the content of config.json: our configuration, class names, and ids of special tokens."""
+    """Return the content of config.json: the model's configuration, the class names, and the ids of special tokens."""
     kind, language_models = kinds[0], [LANGUAGE_MODELS[kind] for kind in kinds]
     exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
     role: dict[str, object] = {}
     if tuple(kinds) != ("masked",):
-        # `generate` reads the ids of the tokens at the beginning and the end of a text from these keys.
+        # The method `generate` reads these keys: the ids of the tokens that begin and end a text.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
     if kind == "causal":
         role = {"is_decoder": True}
@@ -207,7 +209,8 @@ def _write_tokenizer(
     pad = getattr(config, "pad_token_id", tokenizer.pad_id)
     if pad != tokenizer.pad_id:
         raise ModelError(f"{path}: the tokenizer's padding id is {tokenizer.pad_id}, the model expects {pad}")
-    # The published tokenizers add no special tokens, because the authors' programs add the ids.
+    # Set a post-processor that adds special tokens: published tokenizers add none, because the authors' programs add
+    # the ids.
     if kind != "masked":
         backend.post_processor = post_processor(special, "begun" if kind == "causal" else "ended")
     elif backend.encode("").ids != [tokenizer.cls_id, *tokenizer.end_ids]:
@@ -218,11 +221,12 @@ def _write_tokenizer(
         backend.save(str(partial), pretty=True)
     settings, roles = tokenizer_config(backend, special), special_tokens_map(special)
     if tuple(kinds) != ("masked",):
-        # Programs that score texts read these keys, whose values equal those in config.json.
+        # Programs that score texts read these keys of the tokenizer's files; the tokens have the ids that are listed in
+        # config.json.
         ends = {"bos_token": special.cls, "eos_token": special.sep}
         settings, roles = {**settings, **ends}, {**roles, **ends}
     if kind == "causal":
-        # Padding is on the left, because a batch of prompts is continued on the right.
+        # Add padding on the left: `generate` appends tokens on the right of each prompt in a batch.
         settings["padding_side"] = "left"
     limit = config.position_limit
     if limit is not None:
@@ -241,12 +245,13 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
     `definition`, the original content, is not modified. In pretraining, a sentence is tokenised and then masked: `dogs
     sleep.` becomes `Ġdogs Ġsleep .` and then `Ġdogs [MASK] .`. In a text with a mask, `dogs [MASK].`, the library
     tokenises the parts before and after the mask separately. Without changes, the space before the mask would become a
-    token that the model has never seen, and the full stop would get the space that begins a text.
+    token that the model has never seen, and the full stop would get the space that the tokenizer adds at the beginning
+    of a text.
 
     In the returned definition, the mask token includes the white space before it. If the pre-tokenizer inserts a space
     before each text (byte-level with `add_prefix_space`, Metaspace), the normaliser inserts this space instead, and the
-    mask is matched in the normalised text. So a space is inserted at the beginning of a text and after other special
-    tokens, as in pretraining, but not after the mask. Texts without a mask have the same ids as in pretraining.
+    mask is matched in the normalised text. Therefore a space is inserted at the beginning of a text and after other
+    special tokens, as in pretraining, but not after the mask. Texts without a mask have the same ids as in pretraining.
     """
     changed = copy.deepcopy(definition)
     token = next(token for token in changed["added_tokens"] if token["content"] == mask)
@@ -254,7 +259,8 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
     steps = _prefix_moved(changed)
     if steps:
         token["normalized"] = True
-        # The normaliser is also applied to the text of the mask token, which must not change.
+        # The library also applies the normaliser to the spelling of the mask token, so remove the space that would be
+        # inserted before the mask.
         steps += [
             {"type": "Prepend", "prepend": SPACE},
             {"type": "Replace", "pattern": {"Regex": rf"\A{SPACE}(?={SPACE}|{re.escape(mask)})"}, "content": ""},
@@ -265,10 +271,11 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
 
 
 def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """Switch off the space that the pre-tokenizer inserts before a text; return the normaliser steps that must precede
-    it.
+    """Disable the space that the pre-tokenizer inserts before a text. Return the steps that the normaliser must apply
+    before it inserts this space.
 
-    The list is empty if the pre-tokenizer inserts no space, and contains one empty step if no other step must precede.
+    The list is empty if the pre-tokenizer inserts no space. The list contains one empty step if the pre-tokenizer
+    inserts a space and no other step is needed.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]
@@ -280,7 +287,8 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
         parts[0]["prepend_scheme"] = "never"
         return [{}]
     if kinds[:1] == ["WhitespaceSplit"] and always[1:2] == [True]:
-        # Metaspace marks the beginning of a word by the single space before it, so white space becomes one space.
+        # Metaspace marks the beginning of a word by a single space before the word, so replace each run of white space
+        # by one space.
         definition["pre_tokenizer"]["pretokenizers"].pop(0)
         parts[1].update(prepend_scheme="never", split=True)
         return [
@@ -291,7 +299,9 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _parts(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the pre-tokenizers of a sequence, or the single pre-tokenizer; nested sequences are not resolved."""
+    """Return the parts of a sequence of pre-tokenizers, or a list with the single pre-tokenizer; nested sequences are
+    not resolved.
+    """
     whole = definition["pre_tokenizer"]
     if whole is None:
         return []

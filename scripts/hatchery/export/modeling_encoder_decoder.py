@@ -37,7 +37,7 @@ from hatchery.modeling.norm_and_dropout import full_precision
 
 
 class HatcheryEncoderDecoderConfig(HatcheryConfig):
-    """Configuration; the defaults are the sizes of the natural-bias study's model for IWSLT'14."""
+    """Configuration; the default sizes are those of the natural-bias study's model for IWSLT'14."""
 
     model_type = "hatchery_encoder_decoder"
     architecture_class = EncoderDecoderConfig
@@ -46,7 +46,7 @@ class HatcheryEncoderDecoderConfig(HatcheryConfig):
         sizes = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4}
         roles = {"is_encoder_decoder": True, "decoder_start_token_id": 0, "bos_token_id": 0, "eos_token_id": 2}
         super().__init__(**{"vocab_size": 20480, **sizes, **roles, **values})
-        # `generate` reads the number of layers with cached keys and values from this attribute.
+        # `generate` reads this attribute: the number of layers whose keys and values are cached.
         self.decoder_layers = self.architecture().decoder_layers
 
 
@@ -63,7 +63,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         super().__init__(config)
         architecture = config.architecture()
         self.encoder = SourceEncoder(architecture)
-        # `generate` reads the name of the encoder's input from this attribute.
+        # `generate` reads this attribute: the name of the encoder's input.
         self.encoder.main_input_name = self.main_input_name  # type: ignore[assignment]
         self.decoder = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.decoder_layers))
         self.decoder_norm = norm(architecture) if architecture.normalisation == "pre_norm" else None
@@ -73,7 +73,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
 
     @property
     def layers_to_recompute(self) -> list[nn.Module]:
-        """Return the modules that gradient checkpointing recomputes."""
+        """Modules that gradient checkpointing recomputes."""
         return [*self.encoder.layers, *self.decoder]
 
     def get_encoder(self, modality: str | None = None) -> "SourceReader":
@@ -99,13 +99,14 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
     ) -> Seq2SeqLMOutput | tuple[Any, ...]:
         """Return logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
 
-        The source is `input_ids` int64 [B, S], or `encoder_outputs` if the encoder has already been run. With `labels`
-        int64 [B, T] (-100: ignored), the mean cross-entropy is also returned; then, unless `decoder_input_ids` are
-        given, the decoder reads the start token and all labels except for the last. With `past_key_values`, which
-        version 5.24 of `transformers` renamed to `cache`, the decoder reads the tokens that follow the cached tokens;
-        version 4 also passes their positions in `cache_position`. `decoder_attention_mask` is ignored: tokens do not
-        attend to later tokens, so padding on the right has no effect. `inputs_embeds` are rows of the word embedding
-        instead of `input_ids`. Raises ValueError if source or target are missing.
+        The source is `input_ids` int64 [B, S], or `encoder_outputs` if the encoder has already been run.
+        `inputs_embeds` are rows of the word embedding that replace `input_ids`. If `labels` int64 [B, T] are given
+        (-100: ignored), the mean cross-entropy is also returned. If `labels` but no `decoder_input_ids` are given, the
+        decoder reads the start token and all labels except for the last. If `past_key_values` is given, the decoder
+        reads the tokens that follow the cached tokens. Version 5.24 of `transformers` renamed this argument to `cache`;
+        version 4 also passes the positions of the tokens in `cache_position`. `decoder_attention_mask` is ignored:
+        tokens do not attend to later tokens, so padding on the right has no effect. Raises ValueError if source or
+        target are missing.
         """
         if decoder_input_ids is None:
             if labels is None:
@@ -138,21 +139,23 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """Return the decoder's inputs int64 [B, T] that predict `labels` int64 [B, T]: the start token, and the labels
-        except for the last.
+        """Return the decoder's inputs int64 [B, T] for predicting `labels` int64 [B, T]: the start token, and all
+        labels except for the last.
         """
         read = labels.roll(1, dims=1)
         read[:, 0] = self.config.decoder_start_token_id
         return read.masked_fill(read == -100, self.config.pad_token_id)
 
     def _state(self, memory: Tensor, mask: Tensor | None, cache: EncoderDecoderCache | None) -> DecoderState:
-        """Return the decoder's state at the start, or after the tokens in `cache`; decoding appends to `cache`."""
+        """Return the decoder's state before the first token, or after the tokens in `cache`. Decoding appends keys and
+        values to `cache`.
+        """
         layers: list[LayerCache] = []
         for index, layer in enumerate(self.decoder_layers):
             if cache is None:
                 layers.append(layer.begun(memory))
                 continue
-            # The source is cached once; if it is cached, nothing is appended.
+            # The keys and values of the source are cached only once: if they are already cached, append nothing.
             added = memory[:, :0] if cache.is_updated.get(index) else memory
             of_source = HubTokenCache(cache.cross_attention_cache, index)
             kept = of_source.extended(*layer.source_attention.keys_and_values(added))
@@ -170,7 +173,7 @@ class SourceReader:
         self.model = model
 
     def __call__(self, *values: Any, **named: Any) -> BaseModelOutput:
-        """Call `forward`."""
+        """Return the result of `forward`."""
         return self.forward(*values, **named)
 
     def forward(
@@ -183,8 +186,8 @@ class SourceReader:
     ) -> BaseModelOutput:
         """Return the encoder's output [B, S, D] for the source.
 
-        `hidden_states` are the output of the embedding and of each layer, before the last norm; `attentions` are each
-        layer's probabilities [B, H, S, S] before dropout.
+        `hidden_states` are the output of the embedding and the output of each layer, before the last norm. `attentions`
+        are the attention probabilities [B, H, S, S] of each layer, before dropout.
         """
         model = self.model
         probabilities: list[Tensor] | None = [] if chosen(model, "output_attentions", output_attentions) else None

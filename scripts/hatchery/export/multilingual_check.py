@@ -1,7 +1,7 @@
-"""Checks whether the two files for BabyLM's multilingual track have the structure that the organisers' collator writes.
+"""Check whether the two files for BabyLM's multilingual track have the structure that the organisers' collator writes.
 
-The check was written only from the description of the files (docs/papers/babylm-2026.md, "The multilingual track"), so
-that it finds mistakes in the code that writes the files.
+The check was written only from the description of the files (docs/papers/babylm-2026.md, "The multilingual track"),
+independently of the code that writes the files, so that the check finds mistakes in this code.
 """
 
 import math
@@ -32,8 +32,9 @@ MOST_CHECKPOINTS = 28
 
 
 def structure_problems(submission: Any, predictions: Any) -> list[str]:
-    """Return one line for each problem in the contents of the two submission files. The list is empty if the structure
-    of the files is correct."""
+    """Return one line for each problem in the content of the two submission files. The list is empty if the structure
+    of the files is correct.
+    """
     return [*_submission(submission), *_predictions(predictions)]
 
 

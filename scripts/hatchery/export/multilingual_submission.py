@@ -1,4 +1,5 @@
-"""Writes the two files for BabyLM's multilingual track: a model's accuracies, and its predictions and checkpoints.
+"""Write the two files for BabyLM's multilingual track: one with a model's accuracies, one with its predictions and the
+scores of its checkpoints.
 
 Source: docs/papers/babylm-2026.md, "The multilingual track". Tasks without measurements are omitted from the files, and
 listed in the report. Accuracies are fractions (inferred from the library with which the organisers score).
@@ -39,16 +40,18 @@ from hatchery.export.settings import MultilingualSubmissionSettings
 from hatchery.rendering.escaping import markdown_text
 
 Found = Mapping[str, Path]
-"""Manifests of evaluations by the organisers' task name; for checkpoints, by names such as `chck_1M/zhoblimp`."""
+"""Type of a mapping from the organisers' task name to an evaluation's manifest. For checkpoints, the keys are names
+such as `chck_1M/zhoblimp`.
+"""
 MAIN_SET = "validation"
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Manifests of a model's evaluations.
+    """Manifests of all evaluations of a model.
 
-    `zero_shot` are manifests by task, `finetuned` by names such as `arc_nl` and `pos`, `reading` by names such as
-    `meco_l1_eng`, and `fast` by checkpoint and task.
+    The keys of `zero_shot` are tasks, the keys of `finetuned` are names such as `arc_nl` and `pos`, the keys of
+    `reading` are names such as `meco_l1_eng`, and the keys of `fast` are `<checkpoint>/<task>`.
     """
 
     zero_shot: Found
@@ -80,7 +83,8 @@ def public_name(task: str) -> str:
 
 
 def submission(evaluated: Evaluated) -> dict[str, dict[str, float]]:
-    """Return the content of `<model>_submission.json`. Raises ManifestError for altered files."""
+    """Return the content of `<model>_submission.json`. Raises ManifestError if a file was changed after the evaluation.
+    """
     found: dict[str, dict[str, float]] = {}
     for task in zero_shot_tasks():
         if task in evaluated.zero_shot and task not in HIDDEN:
@@ -97,7 +101,9 @@ def submission(evaluated: Evaluated) -> dict[str, dict[str, float]]:
 
 
 def predictions(settings: MultilingualSubmissionSettings, evaluated: Evaluated) -> dict[str, Any]:
-    """Return the content of `<model>_predictions.json`. Raises ManifestError for altered files."""
+    """Return the content of `<model>_predictions.json`. Raises ManifestError if a file was changed after the
+    evaluation.
+    """
     zero_shot = {task: read_manifest(path) for task, path in evaluated.zero_shot.items()}
     hidden: dict[str, Any] = {task: _documents(zero_shot[task]) for task in HIDDEN if task in zero_shot}
     for name, languages in READING.items():
@@ -119,7 +125,8 @@ def predictions(settings: MultilingualSubmissionSettings, evaluated: Evaluated) 
 
 
 def _accuracies(manifest: Manifest) -> dict[str, float]:
-    """Return accuracies as fractions by paradigm; the key BY_PAIR contains the suite's accuracy over all pairs."""
+    """Return the accuracy on each paradigm as a fraction; the key BY_PAIR contains the suite's accuracy over all pairs.
+    """
     rows = _csv(manifest.file("accuracy.csv"))
     found = {row["name"]: float(row["accuracy"]) for row in rows if row["level"] == "paradigm"}
     whole = next(row for row in rows if row["level"] == "suite" and row["name"].endswith(BY_PAIR))
@@ -127,7 +134,9 @@ def _accuracies(manifest: Manifest) -> dict[str, float]:
 
 
 def _tuned(manifest: Manifest) -> dict[str, float]:
-    """Return the accuracy on each scored set of the run with the first seed and learning rate; 0 if it diverged."""
+    """Return the accuracy on each scored set of the fine-tuning with the first seed and learning rate; 0 if this
+    fine-tuning diverged.
+    """
     found: dict[str, float] = {}
     for row in _csv(manifest.file("results.csv")):
         if row["metric"] == "accuracy":
@@ -141,7 +150,7 @@ def _csv(path: Path) -> list[dict[str, str]]:
 
 
 def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
-    """Return the accuracies of tasks, and of the paradigms of a task, in the format of lm-evaluation-harness."""
+    """Return the accuracies of tasks and of their paradigms, in the format of lm-evaluation-harness."""
     results: dict[str, dict[str, Any]] = {}
     subtasks: dict[str, list[str]] = {}
     for task, manifest in manifests.items():
@@ -156,7 +165,9 @@ def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
 
 
 def _documents(manifest: Manifest) -> dict[str, Any]:
-    """Return the scores of the two sentences of each pair of Hanzi, by lm-evaluation-harness's name of the pair."""
+    """Return, for each pair of Hanzi, the scores of its two sentences. The keys are lm-evaluation-harness's names of
+    the pairs.
+    """
     rows = pq.read_table(manifest.file("scores.parquet")).to_pylist()
     return {
         row["pair_id"]: {"scores": [row["score_good"], row["score_bad"]], "has_unk": row["unknown"]} for row in rows
@@ -164,8 +175,8 @@ def _documents(manifest: Manifest) -> dict[str, Any]:
 
 
 def _words(manifest: Manifest) -> dict[str, float]:
-    """Return surprisals (nats) of the words of a MECO text by `item:word`; if a key repeats, the first value is
-    used.
+    """Return the surprisals (nats) of the words of a MECO text by `item:word`. If a key occurs several times, the first
+    surprisal is returned.
     """
     found: dict[str, float] = {}
     columns = ["item", "position", "surprisal_nats"]
@@ -176,14 +187,15 @@ def _words(manifest: Manifest) -> dict[str, float]:
 
 
 def _gain(manifest: Manifest) -> float:
-    """Return the log-likelihood gain of the regressions of a text's reading times."""
+    """Return the gain in log-likelihood (nats) of the regression of a text's reading times."""
     return float(_csv(manifest.file("scores.csv"))[0]["gain_nats"])
 
 
 def _labels(manifests: Mapping[str, Manifest]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield (name, predicted labels of scored rows) of the runs with the first seed and learning rate.
+    """Yield, for each fine-tuned task, its name and the predicted labels of its scored rows, from the fine-tuning with
+    the first seed and learning rate.
 
-    For part-of-speech tagging, the labels of all words of the test sets are returned.
+    For part-of-speech tagging, yield the labels of all words of each language's test set.
     """
     columns = ["rows", "seed", "learning_rate", "row", "scored", "prediction"]
     for name, manifest in manifests.items():
@@ -200,7 +212,8 @@ def _run_of(row: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def missing_parts(evaluated: Mapping[str, Any], predicted: Mapping[str, Any], checkpoints: int) -> list[str]:
-    """Return one line for each task or checkpoint without results in the files."""
+    """Return one line for each task without results in the files, and one line if results of checkpoints are missing.
+    """
     found = [
         f"zero-shot: {public_name(task)}"
         for task in zero_shot_tasks()
@@ -226,7 +239,7 @@ def report(
     parts: Parts,
     hidden: Mapping[str, float | None],
 ) -> str:
-    """Return a report on the files in Markdown, to be read before they are uploaded."""
+    """Return a report on the two submission files in Markdown; the user reads it before uploading the files."""
     rows = []
     for language, name in LANGUAGES.items():
         of_groups = [
@@ -267,5 +280,5 @@ def report(
 
 
 def all_names(suites: str, tasks: str) -> tuple[list[str], list[str]]:
-    """Return the configuration's names of the suites and the tasks of a submission."""
+    """Return the names that the suites and the tasks of a submission have in the configuration."""
     return [f"{suites}_{task}" for task in zero_shot_tasks()], [f"{tasks}_{name}" for name in finetuned_names()]

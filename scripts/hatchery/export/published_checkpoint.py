@@ -1,10 +1,11 @@
-"""Converts a checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code to a folder like the folder of a
+"""Convert a checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code to a folder like the folder of a
 pretraining.
 
 Properties that the tensors determine are detected and checked: the family, the attention gate, the layer weights, the
-sentence-pair head, the position tables, and the output matrix, which must equal the word embedding. Other properties
-must be given by the user: LTG-BERT's BNC code and BabyLM code have tensors with equal names and shapes, but compute
-different results (docs/papers/ltg-bert.md, "Attention"). The same holds for three variants of ELC-BERT.
+sentence-pair head, the position tables, and the output matrix, which must equal the word embedding. The user must state
+all other properties: LTG-BERT's BNC code and BabyLM code have tensors with equal names and shapes, but compute
+different results (docs/papers/ltg-bert.md, "Attention"). Three variants of ELC-BERT also have tensors with equal names
+and shapes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +41,9 @@ OPTIONAL = (
     "layer_norm_eps",
 )
 CHOICES = ("family", "layer_weighting", "position_head_layout", "attention_gate")
-"""Keys of the manifest that state how the file was interpreted."""
+"""Keys of the model's configuration that are stored in the manifest, because they state how the checkpoint was
+interpreted.
+"""
 UNDISTINGUISHED = ("biased", "zero", "normalized")
 LAYOUTS: tuple[str, ...] = get_args(PositionHeadLayout)
 
@@ -55,9 +58,9 @@ def import_checkpoint(
 ) -> None:
     """Write the model as `config.json`, `model.safetensors` and `tokenizer.json` next to the manifest `output`.
 
-    `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`), `config` the
-    authors' JSON configuration. Raises ModelError for unusable files, and if `layer_weighting` or
-    `position_head_layout` is missing or contradicts the weights; TokenizationError for an unusable tokenizer.
+    `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`); `config` is the
+    authors' configuration in JSON. Raises ModelError for unusable files, and if `layer_weighting` or
+    `position_head_layout` is missing or contradicts the weights. Raises TokenizationError for an unusable tokenizer.
     """
     state = under_training_names(read_weights(weights))
     chosen = checkpoint_config(state, read_config(config), str(weights), layer_weighting, position_head_layout)
@@ -82,8 +85,8 @@ def import_checkpoint(
 
 
 def under_training_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors with their names in the authors' training code; only GPT-BERT's `transformers` wrapper renames
-    tensors.
+    """Return the tensors with the names that they have in the authors' training code. Names change only if the file was
+    saved from GPT-BERT's `transformers` wrapper, which renames tensors.
     """
     trained = {gpt_bert_names.in_training(name): tensor for name, tensor in state.items()}
     return trained if _is_gpt_bert(trained) else dict(state)
@@ -96,10 +99,10 @@ def checkpoint_config(
     layer_weighting: str | None = None,
     position_head_layout: str | None = None,
 ) -> ModelConfig:
-    """Return our configuration of a published model; `where` is the file's name in messages.
+    """Return Hatchery's configuration of a published model; `where` is the file's name in messages.
 
-    Keys of `published` that our configuration does not have are ignored. Raises ModelError if `layer_weighting` or
-    `position_head_layout` is missing, unknown, or contradicts the weights.
+    Keys of `published` that Hatchery's configuration does not have are ignored. Raises ModelError if `layer_weighting`
+    or `position_head_layout` is missing, unknown, or contradicts the weights.
     """
     values: dict[str, Any] = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     configuration: type[ModelConfig] = GptBertConfig if _is_gpt_bert(state) else LtgBertConfig
@@ -111,7 +114,7 @@ def checkpoint_config(
         values |= {
             "layer_weighting": weighting,
             "position_head_layout": layout,
-            # The BNC code applies dropout before the head's second norm, and all later code applies it after this norm
+            # The BNC code applies dropout before the head's second norm; all later code applies dropout after this norm
             # (docs/papers/ltg-bert.md, "Model").
             "head_dropout": "before_norm" if layout == "bnc" else "after_norm",
             "sentence_pair_head": any(name.startswith("pair_head.") for name in ltg_names.from_published(state)),
@@ -123,14 +126,14 @@ def checkpoint_config(
 
 
 def _is_gpt_bert(state: Mapping[str, Tensor]) -> bool:
-    """Return True if the tensors are those of GPT-BERT, in which attention and feed-forward blocks are separate
-    lists.
+    """Return True if the tensors belong to GPT-BERT, whose state dict has separate lists of attention layers and
+    feed-forward layers.
     """
     return any(name.startswith("transformer.attention_layers.") for name in state)
 
 
 def load_published(state: Mapping[str, Tensor], config: ModelConfig, where: str) -> LanguageModel:
-    """Return a model with the weights of `state`, in fp32. Raises ModelError, which names `where` and the tensor."""
+    """Return a model with the weights of `state`, in fp32. Raises ModelError naming `where` and the unusable tensor."""
     assert isinstance(config, LtgBertConfig | GptBertConfig)
     names: ModuleType = ltg_names
     name_in_file = partial(ltg_names.published_name, n_layers=config.num_hidden_layers)
@@ -177,10 +180,11 @@ def _layout(state: Mapping[str, Tensor], weighting: str, where: str, chosen: str
 
 
 def _choice(what: str, chosen: str | None, possible: Sequence[str], only: str, undecided: str) -> str:
-    """Return the value of the option `what`: `chosen`, or the only possible value.
+    """Return the setting of the option `what`: the user's choice `chosen` or, if only one setting is possible, this
+    setting.
 
-    `only` and `undecided` are reasons for messages: why only one value is possible, and why the weights do not
-    determine it.
+    `only` and `undecided` are reasons for messages: `only` says why only one setting is possible, and `undecided` says
+    why the weights do not determine the setting.
     """
     if chosen is not None and chosen in possible:
         return chosen

@@ -1,4 +1,4 @@
-"""Reads published weights and configurations without running any code that they contain."""
+"""Read published weights and configurations without executing code that the files may contain."""
 
 import argparse
 import pickle
@@ -16,22 +16,25 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ModelError
 
 STATE_PREFIX = "state."
-"""Prefix of parameters in our golden npz files, which also contain inputs and outputs."""
+"""Prefix of parameter names in Hatchery's golden npz files (test data), which also contain inputs and outputs of the
+model.
+"""
 PARALLEL_PREFIX = "module."
-"""Prefix of parameters in weights that were saved from a DistributedDataParallel module."""
+"""Prefix of parameter names in weights that were saved from a DistributedDataParallel module."""
 TORCH_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
 UNREADABLE = (
     *(OSError, RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError),
     *(pickle.UnpicklingError, zipfile.BadZipFile, SafetensorError),
 )
-"""Exceptions that the readers raise for damaged files."""
+"""Exceptions that the readers of weights raise for damaged files."""
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return the state dict in a file; the suffix is .bin, .pt, .pth or .ckpt (torch), .safetensors, or .npz.
+    """Return the state dict in a file. The suffix of the file is .bin, .pt, .pth or .ckpt (torch), .safetensors, or
+    .npz.
 
-    In a torch file, the state dict may have the key "model", as in the authors' checkpoints. Raises ModelError, which
-    names the file, if it is missing, damaged, contains code, or contains no state dict.
+    In a torch file, the state dict may have the key "model", as in the authors' checkpoints. Raises ModelError naming
+    the file if the file is missing, is damaged, contains code, or contains no state dict.
     """
     if not path.is_file():
         raise ModelError(f"{path}: the file with the weights is missing")
@@ -58,7 +61,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def _from_torch(path: Path) -> dict[str, Tensor]:
-    # The authors' checkpoints also contain their command line as argparse.Namespace, which is safe to load.
+    # Allow argparse.Namespace, which is safe to load: the authors' checkpoints store their command line in this class.
     with torch.serialization.safe_globals([argparse.Namespace]):
         content = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(content, Mapping) and isinstance(content.get("model"), Mapping):
@@ -81,11 +84,13 @@ def _from_npz(path: Path) -> dict[str, Tensor]:
 
 
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-"""Required keys of the authors' configuration."""
+"""Keys that the authors' configuration must contain."""
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """Return the authors' configuration. Raises ModelError if the file is missing, damaged, or lacks a required key."""
+    """Return the authors' configuration. Raises ModelError if the file is missing or damaged, or if a required key is
+    missing.
+    """
     try:
         values = json_value(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -12,73 +12,77 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionSettings(Settings):
-    """Settings of the submission of one model; `edition` is the year of BabyLM whose rules apply."""
+    """Settings of a submission to BabyLM's leaderboard, for one model; `edition` is the year of BabyLM whose rules
+    apply.
+    """
 
     run: str
-    """Name of the run: model and seed."""
+    """Name of the submitted run, which consists of model and seed."""
     track: Track
     edition: Edition
     suites: str
-    """Prefix that our names of suites add to the organisers' names."""
+    """Prefix of suite names: Hatchery's name of a suite is this prefix and the organisers' name."""
     tasks: str
-    """Prefix that our names of tasks add to the organisers' names."""
+    """Prefix of task names: Hatchery's name of a task is this prefix and the organisers' name."""
     checkpoints: tuple[str, ...]
-    """Names of the checkpoints with results in the file, in training order."""
+    """Names of the checkpoints in the file, in the order of training."""
     age_of_acquisition: Literal["as_measured", "zero"]
     track_checked: bool
-    """True if the experiment names the track, so that its rules were checked."""
+    """True if the experiment has the key `track`, so that the experiment was checked against the track's rules."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultilingualSubmissionSettings(Settings):
-    """Settings of the files of one model for the multilingual track."""
+    """Settings of a submission to BabyLM's multilingual track, for one model."""
 
     run: str
-    """Name of the run: model and seed."""
+    """Name of the submitted run, which consists of model and seed."""
     model: str
-    """Beginning of the files' names, before `_submission.json`."""
+    """First part of the names of the submission files, before `_submission.json`."""
     suites: str
-    """Prefix that our names of suites add to the organisers' names."""
+    """Prefix of suite names: Hatchery's name of a suite is this prefix and the organisers' name."""
     tasks: str
-    """Prefix that our names of tasks add to the organisers' names."""
+    """Prefix of task names: Hatchery's name of a task is this prefix and the organisers' name."""
     reading: str
-    """Prefix that our names of tables of reading times add to the organisers' names."""
+    """First part of the names of tables of reading times: Hatchery's name of a table is this prefix and the rest of the
+    organisers' name after `meco`.
+    """
     checkpoints: tuple[str, ...]
-    """Names of the checkpoints with results in the files, in training order."""
+    """Names of the checkpoints in the files, in the order of training."""
     track_checked: bool
-    """True if the experiment names the track, so that its rules were checked."""
+    """True if the experiment has the key `track`, so that the experiment was checked against the track's rules."""
 
 
 BRANCHES = "branches"
-"""Name of the folder next to the exported model that contains a folder for each intermediate checkpoint."""
+"""Name of the subfolder of an exported model that contains one folder for each exported intermediate checkpoint."""
 
 
 @dataclass(frozen=True)
 class DataSource(SourceTerms):
-    """A raw input of the training data, and its terms of use."""
+    """A raw input of the training data, with its terms of use."""
 
     dataset: str | None = None
-    """Name of the data set on the Hugging Face hub, if the input was downloaded from there."""
+    """Name of the raw input's data set on the Hugging Face hub; None if the input was not downloaded from the hub."""
 
 
 @dataclass(frozen=True)
 class ExportSettings(Settings):
-    """One exported model: a run of an experiment with one pretraining seed."""
+    """Settings of one exported model: a run of an experiment with one pretraining seed."""
 
     experiment: str
     description: str
-    """Description of the experiment in its configuration."""
+    """Description of the experiment in the experiment's file."""
     run: SeededRun
     seeds: tuple[int, ...]
-    """All pretraining seeds of the run's model, over which the scores are averaged."""
+    """All pretraining seeds of the run; the scores in the model card are means over these seeds."""
     model: str
-    """Name of the model's architecture in the configuration."""
+    """Name of the model's architecture: a file in config/models/."""
     model_description: str
     corpus: str
     corpus_description: str
     sources: tuple[DataSource, ...]
     languages: tuple[str, ...] = ()
-    """ISO 639 codes of the languages of the corpus; empty if unknown."""
+    """ISO 639 codes of the corpus's languages; empty if the languages are unknown."""
 
     def __post_init__(self) -> None:
         if (seed := self.run.seed) not in self.seeds:

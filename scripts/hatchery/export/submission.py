@@ -1,4 +1,4 @@
-"""Writes the file for BabyLM's leaderboard: all predictions of one model, and the scores of its checkpoints.
+"""Write the file for BabyLM's leaderboard: all predictions of one model, and the scores of its checkpoints.
 
 Source: docs/papers/babylm-2026.md, "Submission". Missing measurements are null; missing tasks of GLUE are omitted.
 """
@@ -26,7 +26,9 @@ from hatchery.export.submission_check import (
 from hatchery.rendering.escaping import markdown_text
 
 Found = Mapping[str, Path]
-"""Manifests of evaluations by name: a key of SUITES, `reading`, `acquisition`, or a task such as `glue/rte`."""
+"""Type of a mapping from the name of an evaluation to its manifest. Names are the keys of SUITES, `reading`,
+`acquisition`, and tasks such as `glue/rte`.
+"""
 UNDEFINED = (
     "`NaN` is the surprisal of the word before the first word of a sentence. The organisers' pipeline also writes it, "
     "and the server's Python code reads it, but strict JSON parsers (jq, JavaScript) refuse the file"
@@ -42,9 +44,11 @@ def write_submission(
     output: Path,
     report: Path,
 ) -> None:
-    """Write the file for the leaderboard and a report; the stage `write_submission` calls this function."""
+    """Write the file for the leaderboard and a report on this file; the stage `write_submission` calls this function.
+    """
     value = submission(settings, predictions, fast)
-    # Missing values of reading are written as NaN, which is invalid JSON, because the server's code expects it.
+    # Missing surprisals under `reading` are written as NaN, which is invalid JSON, because the server's code expects
+    # NaN.
     write_text(output, json.dumps(value) + "\n")
     frame = read_frame(measurements, MEASUREMENTS, run=(settings.run,))
     parts = parts_of(frame, settings.suites, settings.tasks, settings.edition)
@@ -54,7 +58,9 @@ def write_submission(
 
 
 def submission(settings: SubmissionSettings, predictions: Found, fast: Found) -> dict[str, Any]:
-    """Return the content of the file. Raises ManifestError for altered files."""
+    """Return the content of the file for the leaderboard. Raises ManifestError if a file was changed after the
+    evaluation.
+    """
     manifests = {name: read_manifest(path) for name, path in predictions.items()}
     value: dict[str, Any] = {block: _predictions(manifests.get(block)) for block in SUITES}
     value["reading"] = _predictions(manifests.get("reading"))
@@ -70,8 +76,8 @@ def submission(settings: SubmissionSettings, predictions: Found, fast: Found) ->
 
 
 def _predictions(manifest: Manifest | None) -> Any:
-    """Return the content of an evaluation's `predictions.json`; None without this file, which does not exist if only a
-    sample of rows was evaluated.
+    """Return the content of an evaluation's `predictions.json`. Return None if this file does not exist, because there
+    is no evaluation or because only a sample of the rows was evaluated.
     """
     if manifest is None or not manifest.listed("predictions.json"):
         return None
@@ -79,7 +85,9 @@ def _predictions(manifest: Manifest | None) -> Any:
 
 
 def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dict[str, Any]:
-    """Return the surprisals of all checkpoints and the age-of-acquisition score; empty unless all checkpoints exist."""
+    """Return the surprisals of all checkpoints and the age-of-acquisition score; null for both unless all checkpoints
+    were evaluated.
+    """
     if manifest is None:
         return {"aoa_surprisals": None, "aoa": None}
     surprisals = json.loads(manifest.file("surprisal.json").read_text(encoding="utf-8"))
@@ -92,8 +100,8 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
-    """Return the scores of a checkpoint on a fast suite: accuracies as fractions by paradigm, or two scores of reading
-    times.
+    """Return the scores of a checkpoint on a fast suite: the accuracy on each paradigm as a fraction, or two scores of
+    reading times.
     """
     if manifest is None:
         return None
@@ -112,7 +120,7 @@ def report_of(
     parts: Mapping[str, float | None],
     counts: Sequence[RowCount],
 ) -> str:
-    """Return a report on the file in Markdown, to be read before it is submitted."""
+    """Return a report on the file for the leaderboard, in Markdown; the user reads it before submitting the file."""
     rules = RULES[settings.edition]
     written = (value["aoa"] or {}).get("aoa")
     measured = parts.get("acquisition")

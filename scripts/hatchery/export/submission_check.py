@@ -1,4 +1,4 @@
-"""Checks a submission's structure and numbers of rows by the rules of BabyLM's server.
+"""Check the structure of a submission, and its number of rows, by the rules of BabyLM's server.
 
 The check was written only from the description of the file (docs/papers/babylm-2026.md, "Submission" and
 "Leaderboard"), so that it does not share the assumptions of the code that writes the file.
@@ -29,7 +29,8 @@ _SHOWN = 3
 
 
 def structure_problems(value: Any, track: Literal["strict", "strict_small"]) -> list[str]:
-    """Return one line for each problem in a file's content; empty if the server would accept it."""
+    """Return one line for each problem in the content of a submission file; empty if the server would accept the file.
+    """
     if not isinstance(value, dict):
         return ["the file does not contain a JSON object"]
     found = [f"the key {key!r} is missing" for key in KEYS if key not in value]
@@ -52,10 +53,10 @@ def _is_whole(value: Any) -> bool:
 
 
 def _predicted(block: Any, name: str, fits: Callable[[Any], bool], kind: str, one: bool = False) -> Iterator[str]:
-    """Yield the problems of predictions by paradigm under the key `name`; with `one`, each paradigm must have exactly
-    one prediction.
+    """Yield the problems of the predictions under the key `name`, which are grouped by paradigm. If `one` is true, each
+    paradigm must have exactly one prediction.
 
-    `fits` returns True for a valid prediction, and `kind` names valid predictions.
+    `fits` returns True for a valid prediction, and `kind` describes valid predictions in messages.
     """
     if block is None:
         return
@@ -97,7 +98,7 @@ def _reading(block: Any) -> Iterator[str]:
         return
     for number, row in enumerate(rows):
         values = row.get("id"), row.get("pred"), row.get("prev_pred")
-        # Only the surprisal of the previous word may be missing (NaN).
+        # The surprisal of the word must be finite; only the surprisal of the previous word may be missing (NaN).
         if (
             values[0] != number
             or type(values[1]) is not float
@@ -157,7 +158,9 @@ def _fast(block: Any, most: int) -> Iterator[str]:
 
 
 def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "strict_small"]) -> list[str]:
-    """Return one line for each part of the file that has another number of checkpoints than the track requires."""
+    """Return one line for each part of the file whose number of checkpoints differs from the number that the track
+    requires.
+    """
     expected, fast = CHECKPOINTS[track], value.get("fast_eval_results") or {}
     there = {f"fast_eval_results: {block}": sum(map(bool, fast.get(block, ()))) for block in FAST}
     surprisals = value.get("aoa_surprisals") or {"results": []}
@@ -166,15 +169,15 @@ def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "stri
 
 
 def undefined_surprisals(value: Mapping[str, Any]) -> int:
-    """Return the number of rows under `reading` whose surprisal is NaN (invalid JSON), because the evaluation data
-    lacks a word.
+    """Return the number of rows under `reading` that contain NaN (invalid JSON), because the evaluation data have no
+    previous word.
     """
     rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()
     return sum(any(isinstance(one, float) and math.isnan(one) for one in row.values()) for row in rows)
 
 
 def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:
-    """Return one line for each part of the file whose number of rows differs from the official files.
+    """Return one line for each part of the file whose number of rows differs from the official number.
 
     The organisers' collator drops these parts.
     """

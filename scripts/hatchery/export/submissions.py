@@ -1,4 +1,4 @@
-"""The run that an experiment submits to BabyLM's leaderboard, and a check that the experiment evaluates the required
+"""The run that an experiment submits to BabyLM's leaderboard, and a check whether the experiment evaluates the required
 suites and tasks.
 """
 
@@ -19,8 +19,8 @@ SubmissionKey = Literal["submission", "multilingual_submission"]
 
 
 def submitted_run(project: "Project", name: str, key: SubmissionKey = "submission") -> "SeededRun":
-    """Return the run that an experiment submits, named by the key `key`. Raises ConfigError for an unknown run or
-    seed.
+    """Return the run that an experiment submits; `key` is the experiment's key that names this run. Raises ConfigError
+    for an unknown run or seed.
     """
     block, where = project.experiment(name), f"{project.place('experiment', name)}: {key}"
     wanted: Submission | MultilingualSubmission | None = getattr(block, key)
@@ -41,7 +41,7 @@ def suite_names(wanted: "Submission") -> list[str]:
 
 
 def check_submission(project: "Project", name: str) -> None:
-    """Raise ConfigError if an experiment submits an unknown run, or has none of the suites or tasks of the
+    """Raise ConfigError if an experiment submits an unknown run, or evaluates none of the suites or tasks of the
     submission.
     """
     experiment, problems = project.experiment(name), Problems()
@@ -57,7 +57,9 @@ def check_submission(project: "Project", name: str) -> None:
 
 
 def multilingual_choice(project: "Project", name: str) -> tuple["MultilingualSubmission", "SeededRun"]:
-    """Return the submission to the multilingual track and its run. Raises ConfigError if the experiment has none."""
+    """Return the settings of the submission to the multilingual track, and the submitted run. Raises ConfigError if the
+    experiment has no such submission.
+    """
     wanted = project.experiment(name).multilingual_submission
     if wanted is None:
         where = project.place("experiment", name)
@@ -76,7 +78,7 @@ def _check(
         ("suites", wanted.suites, suites, experiment.minimal_pairs),
         ("tasks", wanted.tasks, tasks, tuple(experiment.finetuning.tasks)),
     ):
-        # All fine-tuning tasks may be missing; then this part of the score counts as 0.
+        # An experiment may have no fine-tuning tasks at all; then the fine-tuning part of the score counts as 0.
         if not set(names) & set(there) and (there or key == "suites"):
             ends = tuple(one.removeprefix(prefix) for one in names)
             known = sorted({one.removesuffix(end) for one in there for end in ends if one.endswith(end)})

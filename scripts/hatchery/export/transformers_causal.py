@@ -49,12 +49,13 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
     ) -> CausalLMOutputWithPast | tuple[Any, ...]:
         """Return logits [B, T, V] of the next subword at each position.
 
-        With `labels` int64 [B, T], usually equal to `input_ids` (-100: ignored), also return the mean cross-entropy of
-        the labels given the previous tokens. With `past_key_values` (`cache` from version 5.24 of `transformers` on),
-        `input_ids` are the tokens that follow the cached tokens and are appended to the cache, and `attention_mask`
-        [B, S] covers cached and new tokens; `use_cache` starts a cache. `logits_to_keep` is the number of last
-        positions whose logits are returned (0: all), or indices of positions, int64 [K]. Raises ValueError if the mask
-        does not cover the cache, or if labels and logits have different numbers of positions.
+        If `labels` int64 [B, T] are given (usually equal to `input_ids`; -100: ignored), also return the mean
+        cross-entropy of the labels given the previous tokens. If `past_key_values` is given (named `cache` since
+        version 5.24 of `transformers`), `input_ids` are the tokens that follow the cached tokens; these tokens are
+        appended to the cache, and `attention_mask` [B, S] covers cached and new tokens. If `use_cache` is true and
+        there is no cache, a new cache is returned. `logits_to_keep` is the number of last positions whose logits are
+        returned (0: all), or the indices of these positions, int64 [K]. Raises ValueError if the mask does not cover
+        the cache, or if labels and logits have different numbers of positions.
         """
         cache = past_key_values if cache is None else cache
         if cache is None and use_cache:
@@ -89,8 +90,8 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         logits_to_keep: int | Tensor = 0,
         **options: Any,
     ) -> dict[str, Any]:
-        """Return the arguments with which `generate` calls the model: the tokens that are not cached, and the complete
-        mask.
+        """Return the arguments with which `generate` calls the model: the tokens that are not yet cached, and the
+        attention mask of all tokens.
         """
         kept = options.get("cache") if past_key_values is None else past_key_values
         known = {CACHE_FIELD: kept, "use_cache": kept is not None}

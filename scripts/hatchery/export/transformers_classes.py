@@ -1,12 +1,12 @@
-"""The interface of `transformers` for our encoders and heads, shared by all families.
+"""The interface of `transformers` for Hatchery's encoders and heads, shared by all families.
 
 Weights, computation and parameter names below `model.encoder`, `head` and `pair_head` are those of the training code.
-Attention masks follow the convention of `transformers`: 1 at tokens, 0 at padding, no mask if there is no padding.
-Whether tokens attend to later tokens depends on the class of a language model; encoders without a language-model head,
-and classifiers, attend as in pretraining (`is_decoder`). `inputs_embeds` are rows of the word embedding instead of
-`input_ids`. Attention probabilities are computed on request, by slower code. `token_type_ids` and, with relative
-positions, `position_ids` have no effect in these models and are ignored. The modelling file of a family defines the
-family's class names (`model_folder`).
+Attention masks follow the convention of `transformers`: 1 at tokens, 0 at padding, no mask if there is no padding. The
+class of a language model (masked or causal) determines whether tokens attend to later tokens. In encoders without a
+language-model head, and in classifiers, tokens attend as in pretraining (`is_decoder`). `inputs_embeds` are rows of the
+word embedding that replace `input_ids`. Attention probabilities are computed on request, by slower code.
+`token_type_ids` and, with relative positions, `position_ids` have no effect in these models and are ignored. The
+modelling file of a family defines the family's class names (`model_folder`).
 """
 
 import contextlib
@@ -33,30 +33,34 @@ from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
 from hatchery.modeling.recomputation import recompute_
 
 CACHE_FIELD = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
-"""Name of the cache of earlier tokens in outputs and in the arguments of `generate`: `cache` from version 5.24 on."""
+"""Name of the cache of earlier tokens in outputs and in the arguments of `generate`: `cache` since version 5.24 of
+`transformers`, `past_key_values` before.
+"""
 
 
 class HatcheryConfig(PretrainedConfig):
-    """Configuration of a model: the attributes of `transformers`, and the fields of our configuration.
+    """Configuration of a model: the attributes of `transformers`, and the fields of Hatchery's configuration.
 
-    `classifier_dropout` is the dropout of a classification head; None selects `hidden_dropout_prob`.
-    `classifier_transform` names the layers of the head before its output layer (see `TRANSFORMS`). The configuration
-    class of each family defines values for fields without default, because `transformers` creates configurations
-    without arguments. This class must define `__init__`; otherwise, `transformers` adds a dataclass constructor.
+    `classifier_dropout` is the dropout of a classification head; None means `hidden_dropout_prob`.
+    `classifier_transform` names the layers of the classification head before its output layer (see `TRANSFORMS`). The
+    configuration class of each family must define values for fields without default, because `transformers` creates
+    configurations without arguments. This class must also define `__init__`; otherwise, `transformers` adds a dataclass
+    constructor.
     """
 
     architecture_class: ClassVar[Any] = None
-    """Our configuration class of the family; its fields become attributes with equal names."""
+    """Hatchery's configuration class of the family; each of its fields becomes an attribute of the same name."""
 
     def __init__(self, **values: Any) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self.architecture_class)}
         head = {"classifier_dropout": None, "classifier_transform": "ltg_wrapper"}
-        # The library refuses `output_attentions` for other implementations; these models ignore the value.
+        # The library refuses `output_attentions` for attention implementations other than "eager". These models ignore
+        # the implementation.
         attention = {"attn_implementation": "eager"}
         super().__init__(**{**attention, **head, **defaults, **values})
 
     def architecture(self) -> Any:
-        """Return our configuration object. Raises ModelError, which names key and value, for invalid values."""
+        """Return Hatchery's configuration object. Raises ModelError naming key and value of an invalid setting."""
         names = [f.name for f in dataclasses.fields(self.architecture_class)]
         return self.architecture_class(**{name: getattr(self, name) for name in names})
 
@@ -67,14 +71,15 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     config_class = HatcheryConfig
     base_model_prefix = "model"
     main_input_name = "input_ids"
-    # All checkpoints contain the language-model heads, which encoders and classifiers do not use.
+    # All checkpoints contain the language-model heads. Encoders and classifiers do not use these heads, so they ignore
+    # them when loading.
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
     supports_gradient_checkpointing = True
-    # This is True because `attend` uses PyTorch's fused kernel whenever possible, independent of the requested
-    # implementation.
+    # The models support scaled dot-product attention: `attend` uses PyTorch's fused kernel whenever possible,
+    # independent of the requested implementation.
     _supports_sdpa = True
-    # Version 4 of `transformers` only passes a cache in `generate` if these attributes are True.
+    # In version 4 of `transformers`, `generate` uses a cache only if these attributes are True.
     _supports_cache_class = True
     _supports_static_cache = True
 
@@ -84,7 +89,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @property
     def word_encoder(self) -> LayeredEncoder:
-        """Return the encoder inside the base model."""
+        """The encoder inside the base model."""
         return cast("LayeredEncoder", self.base_model.encoder)
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -93,7 +98,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @property
     def layers_to_recompute(self) -> list[nn.Module]:
-        """Return the modules that gradient checkpointing recomputes."""
+        """Modules that gradient checkpointing recomputes."""
         return list(self.word_encoder.layers)
 
     def _set_gradient_checkpointing(
@@ -102,17 +107,17 @@ class HatcheryPreTrainedModel(PreTrainedModel):
         gradient_checkpointing_func: Callable[..., Any] = checkpoint,
         every_n_layers: int = 1,
     ) -> None:
-        """Switch gradient checkpointing on or off; the library calls this method."""
+        """Enable or disable gradient checkpointing; `transformers` calls this method."""
         layers = self.layers_to_recompute
         for layer in layers:
             vars(layer).pop("forward", None)
         if enable:
             recompute_(layers[::every_n_layers], gradient_checkpointing_func)
-        # The library reads from this attribute whether gradient checkpointing is on.
+        # `transformers` reads this attribute: whether gradient checkpointing is enabled.
         self.gradient_checkpointing = enable
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replace the word embedding, and thereby the matrix of a tied output layer."""
+        """Replace the word embedding. If the output layer is tied, this also replaces its matrix."""
         encoder = self.word_encoder
         for module in encoder.modules():
             for name, child in module.named_children():
@@ -121,13 +126,16 @@ class HatcheryPreTrainedModel(PreTrainedModel):
                     return
 
     def get_output_embeddings(self) -> None:
-        """Return None, because output matrices are the word embedding or plain parameters, not `nn.Linear` modules."""
+        """Return None, because an output matrix is the word embedding or a plain parameter, not an `nn.Linear` module.
+        """
         return
 
     def resize_token_embeddings(
         self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
     ) -> nn.Embedding:
-        """Resize the vocabulary at its end; the output bias of new subwords is the lowest existing bias."""
+        """Add or remove subwords at the end of the vocabulary. The output bias of a new subword is the lowest existing
+        bias.
+        """
         old_size = self.get_input_embeddings().num_embeddings
         embedding = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
         new_size = embedding.num_embeddings
@@ -140,10 +148,10 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Initialise weights that a checkpoint lacks: truncated normal for matrices, 0 for biases, 1 for norms and
-        scales.
+        """Initialise weights that are missing in a checkpoint: truncated normal for matrices, 0 for biases, 1 for norms
+        and scales.
 
-        The library calls this method for each module with parameters or tables that were not loaded.
+        `transformers` calls this method for each module with parameters or tables that were not loaded.
         """
         deviation = math.sqrt(2 / (5 * self.config.hidden_size))
         if any(True for _ in module.buffers(recurse=False)):
@@ -152,8 +160,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
             for mixture in self.word_encoder.modules():
                 if isinstance(mixture, LayerMixture) and mixture.layer_weights is module:
                     for parameter, start in zip(module, mixture.initial_weights(), strict=True):
-                        # The library sets this attribute of parameters that it has loaded; these must not be
-                        # initialised again.
+                        # `transformers` sets this attribute on loaded parameters, which must not be initialised again.
                         if not getattr(parameter, "_is_hf_initialized", False):
                             parameter.copy_(start)
         else:
@@ -170,7 +177,7 @@ class Encoded(NamedTuple):
     """The output of an encoder."""
 
     last: Tensor
-    """Input of the heads, [B, T, D]."""
+    """Input of the heads: the final hidden states [B, T, D]."""
     hidden_states: tuple[Tensor, ...] | None
     """Hidden states [B, T, D] of the embedding and each layer, if requested."""
     attentions: tuple[Tensor, ...] | None
@@ -200,9 +207,9 @@ class HatcheryModel(HatcheryPreTrainedModel):
     ) -> BaseModelOutput | tuple[Any, ...]:
         """Return the hidden states of `input_ids` int64 [B, T].
 
-        `last_hidden_state` [B, T, D] is the input of the heads. `hidden_states` are the outputs of the embedding and of
-        each layer; with the layer weighting "weighted_output", their weighted sum is the last. `attentions` are each
-        layer's probabilities [B, H, T, T] before dropout.
+        `last_hidden_state` [B, T, D] is the input of the heads. `hidden_states` are the output of the embedding and the
+        output of each layer; with the layer weighting "weighted_output", the last entry is the weighted sum of these
+        outputs. `attentions` are the attention probabilities [B, H, T, T] of each layer, before dropout.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -218,8 +225,8 @@ class HatcheryModel(HatcheryPreTrainedModel):
     ) -> Encoded:
         """Return the encoder's output for `tokens` (see `given_tokens`).
 
-        In a causal model with a `cache`, `tokens` follow the cached tokens, and `attention_mask` [B, S] covers cached
-        and new tokens. Raises ValueError if the mask has another length.
+        If a causal model gets a `cache`, `tokens` follow the cached tokens, and `attention_mask` [B, S] covers cached
+        and new tokens. Raises ValueError if the length of the mask differs from the number of these tokens.
         """
         mask = None if attention_mask is None else attention_mask.bool()
         probabilities: list[Tensor] | None = [] if chosen(self, "output_attentions", output_attentions) else None
@@ -233,8 +240,9 @@ class HatcheryModel(HatcheryPreTrainedModel):
                         f"attention_mask: got {mask.shape[1]} positions, expected {before + n_new}: {before} tokens in "
                         f"past_key_values and {n_new} following tokens; input_ids contain only the latter"
                     )
-                # Positions are counted over cached and new tokens. Because RoBERTa's positions depend on the padding
-                # id, cached positions are filled with ids.
+                # Positions are counted over cached and new tokens, so the encoder needs ids for the cached tokens, too.
+                # RoBERTa's positions only depend on which ids are padding, so any other id can represent a cached
+                # token.
                 known = tokens.new_zeros((len(tokens), before, *tokens.shape[2:]))
                 if tokens.ndim == 2:
                     known += self.config.cls_token_id
@@ -278,7 +286,9 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> MaskedLMOutput | tuple[Any, ...]:
-        """Return logits [B, T, V] and, with `labels` int64 [B, T] (-100: ignored), the mean cross-entropy."""
+        """Return logits [B, T, V]. If `labels` int64 [B, T] are given (-100: ignored), also return the mean
+        cross-entropy.
+        """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         with working_precision(self):
@@ -287,7 +297,7 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         return answer(self, MaskedLMOutput, encoded, return_dict, loss=loss, logits=logits)
 
     def sentence_pair_logits(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Return log-odds [B] that the two texts of each input belong together.
+        """Return, for each input, the log-odds [B] that its two texts belong together.
 
         Raises ModelError if the model has no sentence-pair head.
         """
@@ -302,17 +312,17 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
 
 
 class HubTokenCache(TokenCache):
-    """Keys and values of one layer, stored in a cache of `transformers`, which reorders them in beam search."""
+    """Keys and values of one layer, stored in a cache object of `transformers`, which beam search can reorder."""
 
     def __init__(self, cache: Cache, index: int) -> None:
         super().__init__()
         self.cache, self.index = cache, index
 
     def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append keys and values of new tokens to the cache; return the keys and values of all cached tokens.
+        """Append the keys and values of new tokens to the cache; return the keys and values of all cached tokens.
 
-        A static cache also returns unused positions, which are removed here. Version 4 of `transformers` requires the
-        positions of the new tokens for a static cache.
+        A static cache also returns unused positions, which are removed here. In version 4 of `transformers`, a static
+        cache requires the positions of the new tokens.
         """
         before = int(self.cache.get_seq_length(self.index))
         after = before + keys.shape[2]
@@ -322,9 +332,9 @@ class HubTokenCache(TokenCache):
 
 
 def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[Any]:
-    """Return a context of autocast to the type of the parameters if that is a half-precision type.
+    """Return a context that enables autocast if the model's parameters have a half-precision type.
 
-    Matrix products with half-precision weights need autocast, because layer norms and softmax output fp32.
+    Because layer norms and softmax output fp32, matrix products with half-precision weights need autocast.
     """
     device, dtype = model.device.type, next(model.get_input_embeddings().parameters()).dtype
     if dtype in (torch.bfloat16, torch.float16) and not torch.is_autocast_enabled(device):
@@ -339,7 +349,7 @@ def given_tokens(
     attention_mask: Tensor | None = None,
     position_ids: Tensor | None = None,
 ) -> Tensor:
-    """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E]; encoders accept either argument.
+    """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E]; encoders can read both.
 
     Raises ValueError unless exactly one of `input_ids` and `inputs_embeds` is given. Also raises ValueError if the
     model has absolute positions and `position_ids` differ from the positions that the model computes.
@@ -351,7 +361,7 @@ def given_tokens(
     if position_ids is not None and model.word_encoder.config.position_limit is not None:
         batch, length = tokens.shape[:2]
         mask = tokens.new_ones((batch, length), dtype=torch.bool) if attention_mask is None else attention_mask.bool()
-        # Only differences of positions are compared, because the first position is 0 in BERT and 2 in RoBERTa.
+        # Compare only differences between positions, because positions begin at 0 in BERT and at 2 in RoBERTa.
         steps = (position_ids.expand(batch, length) - mask.cumsum(dim=1))[mask]
         if bool((steps != steps[:1]).any()):
             raise ValueError(
@@ -361,13 +371,13 @@ def given_tokens(
 
 
 def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
-    """Return `value`, the argument of a call, or the configuration's value of `name` if it is None."""
+    """Return `value`, the argument of a call. If `value` is None, return the configuration's attribute `name`."""
     return bool(getattr(model.config, name)) if value is None else value
 
 
 def answer(model: PreTrainedModel, kind: Any, encoded: Encoded, return_dict: bool | None, **made: Any) -> Any:
-    """Return an object of the output class `kind`, or a tuple, with `made` (results of the head), hidden states and
-    attentions.
+    """Return an object of the output class `kind`, or a tuple, that contains the results of the head (`made`), the
+    hidden states and the attention probabilities.
     """
     output = kind(**made, hidden_states=encoded.hidden_states, attentions=encoded.attentions)
     return output if chosen(model, "return_dict", return_dict) else output.to_tuple()

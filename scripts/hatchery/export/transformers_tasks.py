@@ -1,8 +1,9 @@
 """The interface of `transformers` for models with a newly initialised head: classification of texts or tokens,
 extractive question answering, and multiple choice.
 
-The heads, and the inputs of the heads, are the same as in Hatchery's fine-tuning: a text is represented by the vector
-of its first token or, in a causal model, whose first token has no context, of its last token.
+The heads, and the inputs of the heads, are the same as in Hatchery's fine-tuning. The vector of the first token
+represents a text. In a causal model, the first token has no context, so the vector of the last token represents the
+text.
 """
 
 from typing import Any, ClassVar, cast
@@ -30,7 +31,7 @@ from hatchery.modeling.norm_and_dropout import full_precision, set_dropout
 
 
 class HatcheryWithFreshHead(HatcheryPreTrainedModel):
-    """Base of models with a newly initialised head on a pretrained encoder."""
+    """Base class of models with a newly initialised head on a pretrained encoder."""
 
     base_class: ClassVar[Any] = None
 
@@ -40,9 +41,9 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
         self.model = self.base_class(config)
 
     def fresh_head(self, n_outputs: int, transform: Any = None) -> ScoreHead:
-        """Return a newly initialised head with this number of outputs.
+        """Return a newly initialised head with `n_outputs` outputs.
 
-        `transform` names its layers before the output layer; None uses the configuration's value.
+        `transform` names the layers of the head before its output layer; if None, the configuration names these layers.
         """
         config = self.config
         transform = config.classifier_transform if transform is None else transform
@@ -57,7 +58,9 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
             return full_precision(head(vectors))
 
     def vectors_of_texts(self, states: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return the vectors [B, D] that represent texts, from `states` [B, T, D]; padding may be on either side."""
+        """Return the vectors [B, D] that represent whole texts, selected from the token vectors `states` [B, T, D].
+        Padding may be on either side of the tokens.
+        """
         causal, length = self.model.encoder.causal, states.shape[1]
         if attention_mask is None:
             return states[:, -1 if causal else 0]
@@ -68,7 +71,7 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
 
 
 class HatcheryForSequenceClassification(HatcheryWithFreshHead):
-    """Classification of, or regression on, a text or a pair of texts; a text may have several labels."""
+    """Classification or regression of a text or a pair of texts; a text may have several labels."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
@@ -87,10 +90,12 @@ class HatcheryForSequenceClassification(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> SequenceClassifierOutput | tuple[Any, ...]:
-        """Return logits [B, num_labels] and, with `labels`, the loss of the configuration's `problem_type`.
+        """Return logits [B, num_labels]. If `labels` are given, also return the loss for the configuration's
+        `problem_type`.
 
-        `labels` are int64 [B] for a single label, float [B, num_labels] for several labels per text, and float [B] or
-        [B, num_labels] for regression. By default, `problem_type` follows from the number and type of the labels.
+        `labels` are int64 [B] for a single label per text, float [B, num_labels] for several labels per text, and float
+        [B] or [B, num_labels] for regression. If `problem_type` is not set, it is derived from the number and type of
+        the labels.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -119,7 +124,9 @@ class HatcheryForTokenClassification(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> TokenClassifierOutput | tuple[Any, ...]:
-        """Return logits [B, T, num_labels] and, with `labels` int64 [B, T] (-100: ignored), the mean cross-entropy."""
+        """Return logits [B, T, num_labels]. If `labels` int64 [B, T] are given (-100: ignored), also return the mean
+        cross-entropy.
+        """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         logits = self.scores(self.classifier, encoded.last)
@@ -132,7 +139,8 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
-        # The head is named `qa_outputs`, because PEFT and other libraries recognise a new head by this name.
+        # The head is named `qa_outputs`, because PEFT and other libraries recognise a newly initialised head by this
+        # name.
         self.qa_outputs = self.fresh_head(2, "none")
         self.post_init()
 
@@ -149,10 +157,10 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> QuestionAnsweringModelOutput | tuple[Any, ...]:
-        """Return start and end logits, each [B, T], and, with start and end positions int64 [B], the mean of the two
-        cross-entropies.
+        """Return logits [B, T] for the first token of the answer and logits [B, T] for the last token. If the positions
+        of these tokens, int64 [B] each, are given, also return the mean of the two cross-entropies.
 
-        Positions outside of the input, which result from truncation, are ignored.
+        Positions after the end of the input, which result from truncation, are ignored in the loss.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -168,7 +176,7 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
 
 
 class HatcheryForMultipleChoice(HatcheryWithFreshHead):
-    """Multiple choice: selection of the correct text among several."""
+    """Multiple choice: selection of the correct text among several texts."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
@@ -187,7 +195,9 @@ class HatcheryForMultipleChoice(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> MultipleChoiceModelOutput | tuple[Any, ...]:
-        """Return logits [B, C] for `input_ids` int64 [B, C, T] and, with `labels` int64 [B], the mean cross-entropy."""
+        """Return logits [B, C] for the C choices in `input_ids` int64 [B, C, T]. If `labels` int64 [B] are given, also
+        return the mean cross-entropy.
+        """
         given = input_ids if inputs_embeds is None else inputs_embeds
         n_choices = 1 if given is None else given.shape[1]
         input_ids, attention_mask, position_ids, inputs_embeds = (
@@ -203,7 +213,9 @@ class HatcheryForMultipleChoice(HatcheryWithFreshHead):
 
 
 def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
-    """Return the mean loss of `logits` [B, K] by the configuration's problem type, which the first call determines."""
+    """Return the mean loss of `logits` [B, K] for the configuration's `problem_type`. If `problem_type` is not set,
+    this call sets it.
+    """
     if config.problem_type is None:
         if config.num_labels == 1:
             config.problem_type = "regression"

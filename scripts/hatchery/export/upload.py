@@ -1,7 +1,7 @@
-"""Plans and performs the upload of an exported model to a repository of the Hugging Face hub.
+"""Plan and perform the upload of an exported model to a repository of the Hugging Face hub.
 
 The model is the branch `main`. Each exported intermediate checkpoint is a branch with the checkpoint's name, such as
-`chck_1M`, as the BabyLM challenge requires. The hub's library uploads files with the user's login.
+`chck_1M`, as the BabyLM challenge requires. The library `huggingface_hub` uploads the files with the user's login.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ MAIN = "main"
 
 
 class HubInterface(Protocol):
-    """Interface of the methods of `huggingface_hub.HfApi` that are used."""
+    """The methods of `huggingface_hub.HfApi` that the upload calls."""
 
     def create_repo(self, repo_id: str, *, private: bool, exist_ok: bool) -> object:
-        """Create a model repository."""
+        """Create a model repository on the hub."""
 
     def create_branch(self, repo_id: str, *, branch: str, exist_ok: bool) -> object:
-        """Create a branch."""
+        """Create a branch of a repository."""
 
     def upload_folder(
         self, *, repo_id: str, folder_path: str, revision: str, allow_patterns: list[str], commit_message: str
@@ -34,28 +34,28 @@ class HubInterface(Protocol):
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch with the files of one folder."""
+    """A branch of the repository, with the files of one folder."""
 
     name: str
     folder: Path
     files: dict[str, int]
-    """Size of each file in bytes, by path relative to the folder."""
+    """File sizes in bytes, by path relative to the folder."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """The repository, and the branches to upload."""
+    """A planned upload: the repository, and the branches to upload."""
 
     repository: str
     private: bool
     licence: str
     branches: tuple[Branch, ...]
-    """Branches in the order of the upload; `main` is last, because a new branch begins with the content of `main`,
-    which must still be empty.
+    """Branches in the order of the upload. `main` is last: a new branch begins as a copy of `main`, so `main` must
+    still be empty when the other branches are created.
     """
 
     def listing(self) -> str:
-        """Return the plan as text."""
+        """Return the plan as text to be printed."""
         lines = [
             f"{branch.name:<12} {size:>14,}  {path}"
             for branch in self.branches
@@ -69,10 +69,10 @@ class Upload:
 
 
 def planned_upload(project: Project, experiment: str, run: str, results: Path) -> Upload:
-    """Return the planned upload of an exported model, after comparing its files with their checksums.
+    """Return the planned upload of an exported model, after comparing the model's files with their checksums.
 
-    Raises ConfigError if the experiment names no repository, or the same repository for several runs; ManifestError if
-    the model was not exported, or if its files have changed since the export.
+    Raises ConfigError if the experiment names no repository, or the same repository for several runs. Raises
+    ManifestError if the model was not exported, or if its files have changed since the export.
     """
     hub: HubRepository | None = project.experiment(experiment).hub
     chosen, runs = project.seeded_run(experiment, run), project.seeded_runs(experiment)
@@ -103,7 +103,7 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
     return Upload(hub.for_run(chosen.name), hub.private, str(manifest.measures["licence"]), tuple(ordered))
 
 
-# Advice for errors of the hub, by HTTP status.
+# Advice to the user for errors of the hub, by HTTP status.
 _REMEDIES = {
     401: "log in with `hf auth login`",
     403: "log in with a token that may write there, or name another repository in the experiment's `hub`",
@@ -111,9 +111,10 @@ _REMEDIES = {
 
 
 def upload(planned: Upload, hub: HubInterface) -> None:
-    """Create the repository if it does not exist, and upload branch by branch.
+    """Create the repository if it does not exist, then upload one branch after another.
 
-    Raises UploadError if the hub is unreachable or refuses the upload; branches already uploaded remain.
+    Raises UploadError if the hub is unreachable or refuses the upload; branches that are already uploaded remain on the
+    hub.
     """
     doing = "creating the repository"
     try:

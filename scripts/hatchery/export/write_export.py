@@ -1,8 +1,9 @@
-"""Writes a model as a folder for `transformers`, with a card on the model, its training data and the terms of use.
+"""Write a model as a folder for `transformers`, with a card that describes the model, its training data and the terms
+of use.
 
 The card also contains the model's scores and a code example. All information comes from the configuration, the
-manifests and the summary; the card marks unknown information as unknown. In particular, a model has no licence if the
-licence of its data is unknown.
+manifests and the summary; unknown information is marked as unknown. In particular, the card names no licence of the
+model if the licence of its data is unknown.
 """
 
 import json
@@ -43,7 +44,7 @@ def write_export(
     run: StageRun,
     checkpoints: Mapping[str, Path],
 ) -> None:
-    """Write the folder of a model, and inside it the folders of its checkpoints; see the stage `export_model`."""
+    """Write the folder of a model, with a subfolder for each of its checkpoints; see the stage `export_model`."""
     rows = [] if summary is None else read_summary(summary)
     examples = () if filled is None else (read_examples(filled), text_of_sentences(filled))
     scores = [row for row in rows if row.model == settings.run.model]
@@ -69,9 +70,10 @@ def _write_branch(
     examples: tuple[()] | tuple[FilledSentences, str],
     end: str = "",
 ) -> "ModelFacts":
-    """Write model, tokenizer, code and card into `folder`, and return the information on the card.
+    """Write model, tokenizer, code and model card into `folder`; return the facts about the model that the card
+    contains.
 
-    `end` is appended to the model's name, for example for a checkpoint.
+    `end` is appended to the model's name, for example the name of a checkpoint.
     """
     if is_ensemble(pretraining):
         raise ModelError(f"{pretraining.path}: an ensemble is not exported; export its members")
@@ -102,7 +104,9 @@ def _write_branch(
 
 
 def generation_settings(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
-    """Return defaults of `generate` that match our beam search as closely as the library's beam search allows."""
+    """Return defaults for `generate` with which the beam search of `transformers` is as similar as possible to
+    Hatchery's.
+    """
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
     if not isinstance(objective, TranslationSettings):
@@ -127,7 +131,7 @@ def _digests(manifest: Manifest) -> dict[str, str]:
 
 ENGLISH_EXAMPLE = f"The dogs {GAP} near the house."
 TRANSFORMERS = ("4.51.3", "5.23.0")
-"""Versions of `transformers` with which our tests load exported folders."""
+"""Versions of `transformers` with which Hatchery's tests load exported folders."""
 HIDDEN = ("stage", "stage_version", "model")
 HUB_METRICS = {
     "accuracy_percent": "accuracy",
@@ -142,21 +146,21 @@ HUB_METRICS = {
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Information on a model, read from its files."""
+    """Facts about a model, read from its files."""
 
     name: str
     parameters: int
     config: Mapping[str, Any]
     training: Mapping[str, Any]
-    """Settings of the pretraining, from its manifest."""
+    """Settings of the pretraining, read from its manifest."""
     measures: Mapping[str, Any]
-    """Measures of the pretraining, such as steps and tokens."""
+    """Measures of the pretraining, such as the number of steps and of tokens."""
     digests: Mapping[str, str]
-    """SHA-256 of files by name."""
+    """SHA-256 digests of files, by description of the file."""
     position_limit: int | None
     mask_token: str
     kinds: Sequence[ModelKind]
-    """Uses of the model."""
+    """Uses of the model: masked, causal or translation."""
 
     @property
     def causal(self) -> bool:
@@ -176,7 +180,9 @@ def model_card(
     written: FilledSentences | None = None,
     text: str = "text",
 ) -> str:
-    """Return the text of README.md; `written` are sentences that the model filled, and `text` names their source."""
+    """Return the text of README.md. `written` contains example sentences with the model's answers, and `text` names the
+    text from which the sentences come.
+    """
     return render(
         "model_card.md.j2",
         front_matter=_front_matter(settings, scores, facts),
@@ -202,8 +208,8 @@ def model_card(
 
 
 def licence_statement(sources: Sequence[DataSource]) -> str:
-    """Return sentences on the model's licence, which `licence_id` determines, with the sources whose licence is
-    unknown.
+    """Return sentences about the model's licence. `licence_id` determines the licence; sources with unknown licence are
+    listed.
     """
     kind = licence_id(source.licence for source in sources)
     if kind == "apache-2.0":
@@ -223,7 +229,9 @@ def licence_statement(sources: Sequence[DataSource]) -> str:
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
-    """Return the text of the code example: if possible a sentence of the corpus, which is in the model's language."""
+    """Return the input text of the code example: a sentence of the corpus if there is one, because it is in the model's
+    language.
+    """
     given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
     if written and written.examples:
         given = written.examples[0].given
@@ -233,7 +241,9 @@ def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentenc
 
 
 def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] | None:
-    """Return (source language, target language) of a translation model; None unless the corpus names two languages."""
+    """Return (source language, target language) of a translation model; None for other models, and unless the corpus
+    has exactly two languages.
+    """
     if not facts.translates or len(settings.languages) != 2:
         return None
     first, second = settings.languages
@@ -260,10 +270,11 @@ def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], facts:
 
 
 def _model_index(name: str, task: str, scores: Sequence[SummaryRow]) -> list[dict[str, object]]:
-    """Return the scores in the hub's `model-index` format, one result per suite and task; empty without scores.
+    """Return the scores in the hub's format `model-index`, with one result for each suite and task; empty if there are
+    no scores.
 
-    The name of a metric is its name in the summary, which includes the unit; its type is the hub's metric type, if
-    known.
+    The `name` of a metric is its name in the summary, which includes the unit. Its `type` is the hub's name for this
+    metric or, if the hub has none, also the name in the summary.
     """
     results: dict[tuple[str, str], list[dict[str, object]]] = {}
     for score in scores:
@@ -327,7 +338,7 @@ def _number(value: float | None) -> str:
 
 
 def _examples_table(written: FilledSentences) -> Table:
-    """Return a table of the sentences that the model filled."""
+    """Return a table of example sentences with the model's answers."""
     wording = written.wording
     rows = [
         (each.given, each.original, *map(_answer, each.answers[: len(wording.answers)])) for each in written.examples

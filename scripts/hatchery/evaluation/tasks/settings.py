@@ -1,7 +1,7 @@
-"""Settings of one task: the sources of its rows, their inputs, and its metrics.
+"""Settings of one task: the files of its rows, the model inputs made from the rows, and its metrics.
 
-A task is one file in `config/tasks/`; these classes hold its keys, with default values for missing keys. Impossible
-values raise an error before any data is read.
+A task is one file in `config/tasks/`. These classes hold the keys of the file, with default values for missing keys.
+Impossible values raise an error before any data is read.
 """
 
 from collections.abc import Mapping
@@ -74,14 +74,18 @@ class VocabularyFilter(Settings):
     """A filter that drops rows with words outside a vocabulary (docs/papers/reduced-vocabulary.md, "Filtered GLUE")."""
 
     fields: Annotated[tuple[str, ...], MinLen(1)]
-    """Fields whose texts are checked, joined by a space; QNLI's question is not checked."""
+    """Fields whose texts are joined by a space and checked. For QNLI, the field `question` is not listed, as in the
+    paper.
+    """
     reading: ReadingName = "corrected"
-    """Method of comparing words with the vocabulary."""
+    """Method of comparing words with the vocabulary: as_published reproduces the authors' code, corrected fixes its
+    errors.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamedVocabularyFilter(VocabularyFilter):
-    """A filter that drops rows with words outside the named vocabulary (the reduced-vocabulary study)."""
+    """A filter that drops rows with words outside the vocabulary called `name` (the reduced-vocabulary study)."""
 
     name: VocabularyName
     """Name of the vocabulary."""
@@ -89,74 +93,89 @@ class NamedVocabularyFilter(VocabularyFilter):
 
 @dataclass(frozen=True)
 class TransferSettings(Settings):
-    """Mapping from the classes of another task's model to the labels of this task (HANS on MNLI models)."""
+    """Mapping from the classes of a model that was fine-tuned on another task to the labels of this task (HANS with
+    models fine-tuned on MNLI).
+    """
 
     labels: Annotated[dict[str, Annotated[tuple[LabelValue, ...], MinLen(1)]], MinLen(2)]
     """For each label of this task, the labels of the other task that are mapped to it."""
     rule: TransferRule = "most_probable"
-    """Rule that turns the probabilities of the classes into a label. most_probable: the label to which the most
-    probable class is mapped. summed_probabilities: the label whose classes have the largest sum of probabilities."""
+    """Rule that converts the probabilities of the classes to a label. most_probable: the label to which the most
+    probable class is mapped. summed_probabilities: the label whose classes have the largest sum of probabilities.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskKeys(Settings):
-    """Keys of a task: its rows, their inputs, its head and its metrics."""
+    """Keys of a task: its rows, the model inputs made from the rows, its head and its metrics."""
 
     suite: BlockName = "finetuning"
-    """Suite in which the results are listed."""
+    """Suite under which the results of the task are listed."""
     format: Format
-    """File format. rows: JSON lines, Parquet or TSV. jiant, conllu and conll2012 (OntoNotes): formats of edge probing.
-    treebanks: CoNLL-U files of several languages, pooled and split again."""
+    """File format. rows: JSON lines, Parquet, CSV or TSV. jiant, conllu and conll2012 (OntoNotes): formats of edge
+    probing. treebanks: CoNLL-U files of several languages, which are pooled and divided into new splits.
+    """
     layout: LayoutName = "segments"
-    """Conversion of a row into inputs of the model; every layout except segments is for the SuperGLUE task of the same
-    name."""
+    """Conversion of a row to model inputs. segments is for any task; every other layout is for the SuperGLUE task of
+    the same name.
+    """
     files: Annotated[dict[str, Files], MinLen(1)]
-    """Files by set: train, validation and other scored sets, each a file, a pattern or a list. A task that only scores
-    models fine-tuned on other tasks (HANS) has no train. labelled_lines has one entry for each label, treebanks one
-    entry for each language."""
+    """Files by set: train, validation and other scored sets. The files of a set are a file name, a pattern or a list. A
+    task that only scores models fine-tuned on other tasks (HANS) has no train. With the format labelled_lines, the keys
+    are labels; with the format treebanks, the keys are languages.
+    """
     columns: tuple[str, ...] = ()
     """Column names of .tsv files without a header."""
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
     """One to three text fields, or templates such as "Question: {question}"."""
     label_field: str = "label"
-    """Field of the label; dots select a field of an object (idx.question). With conllu: XPOS, UPOS or DEPREL. With
-    conll2012: pos, ner, srl or coref."""
+    """Field of the label; dots select a field of an object (idx.question). With format conllu: XPOS, UPOS or DEPREL.
+    With format conll2012: pos, ner, srl or coref.
+    """
     labels: Annotated[tuple[LabelValue, ...], Unique()] = ()
-    """Labels in the order of their ids; the second label is the positive class. Empty for numbers and choices, and for
-    labels that are collected from the training rows."""
+    """Labels in the order of their ids; the second label is the positive class. Empty for tasks whose labels are
+    numbers or choices, and for tasks whose labels are collected from the training rows.
+    """
     sorted_labels: bool = omitted_at_default(False)
-    """With format rows and no `labels`: collect the labels from the training rows and sort them as texts."""
+    """With format rows and without `labels`: the labels are the distinct labels of the training rows, sorted as texts.
+    """
     label_values: dict[str, LabelValue] = field(default_factory=dict)
-    """Spellings of labels in the files, each with the label of `labels` that it represents."""
+    """Mapping from spellings of labels in the files to the entries of `labels`."""
     head: HeadSettings = field(default_factory=HeadSettings)
     """Output head, which computes the task's predictions from the hidden states of the model."""
     metrics: Annotated[tuple[MetricName, ...], MinLen(1), Unique()]
-    """Metrics of the task; the first is its main metric. Definitions: scripts/hatchery/evaluation/metrics/."""
+    """Metrics of the task; the first metric is the main metric. Definitions: scripts/hatchery/evaluation/metrics/."""
     scored_rows: dict[str, LabelValue] = field(default_factory=dict)
-    """Fields with the values that a row needs to be scored (MSGS: condition: test). All rows are predicted."""
+    """Mapping from fields to values. Only rows with these values are scored (MSGS: condition: test); all rows are
+    predicted.
+    """
     group_fields: tuple[str, ...] = ()
-    """Fields that identify groups of rows that are evaluated together."""
+    """Fields that identify groups of rows. A metric evaluates the rows of a group together."""
     facts: tuple[str, ...] = ()
-    """Fields by which results are broken down (HANS: heuristic, subcase)."""
+    """Fields by which results are divided into subsets (HANS: heuristic, subcase)."""
     normalisation: Normalisation = "none"
-    """Text normalisation of LTG-BERT; ltg_detokenised also detokenises texts that are distributed as tokens."""
+    """Text normalisation of LTG-BERT; ltg_detokenised also joins the tokens of tokenised texts to running text."""
     vocabulary: VocabularyFilter | None = None
-    """Vocabulary that the words of a row must be in; other rows are dropped (the reduced-vocabulary study). null keeps
-    all rows."""
+    """Vocabulary filter: rows with words outside the vocabulary are dropped (the reduced-vocabulary study). null keeps
+    all rows.
+    """
     transfer: TransferSettings | None = None
-    """For a task that is scored with another task's model (HANS): for each label of this task, the labels of the other
-    task that are mapped to it."""
+    """For a task that is scored with a model fine-tuned on another task (HANS): for each label of this task, the labels
+    of the other task that are mapped to it.
+    """
     expected_rows: dict[str, Count] = field(default_factory=dict)
-    """Number of rows in the published files by set; any other number is an error."""
+    """Number of rows that each set of the published files contains; files with another number of rows raise an error.
+    """
     train_limit: Annotated[int, Range(ge=2)] | None = None
     """Maximum number of training rows, drawn with `split_seed`; null keeps all rows."""
     validation_limit: Count | None = None
     """Maximum number of rows in a scored set; null keeps all rows."""
     split_seed: Natural = 0
-    """Random seed of the row limits, and of the validation rows if the files have no split; the same for every
-    fine-tuning seed."""
+    """Random seed for drawing limited rows, and for drawing the validation rows if the files have no validation set;
+    the same for every fine-tuning seed.
+    """
     validation_fraction: Annotated[float, Range(gt=0, lt=1)] = 0.2
-    """Share of the rows in the validation set, if the files have no split."""
+    """Share of the training rows that becomes the validation set, if the files have no validation set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,12 +187,14 @@ class TaskSettings(TaskKeys):
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """The labels as text, spelled as in JSON."""
+        """The labels as text; true and false are spelled as in JSON."""
         return tuple(label_text(label) for label in self.labels)
 
 
 def label_text(value: LabelValue) -> str:
-    """Return a label as text: `true`, not `True`, so that labels from JSON and from a configuration are equal."""
+    """Return a label as text. The label True becomes `true`, so that labels from JSON and from a configuration are
+    equal.
+    """
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -186,39 +207,42 @@ def settings_of(task: TaskSettings) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolSettings(Settings):
-    """The training of a model on a task, and the selection of the reported state."""
+    """Training of a model on a task, and selection of the model state whose scores are reported."""
 
     epochs: Count = 10
     """Number of passes over the training rows."""
     batch_size: Count = 16
     """Number of examples per optimiser step; in edge probing, number of sentences."""
     gradient_accumulation: Count = 1
-    """Number of parts of a batch that are computed one after the other, to save memory; their gradients are averaged.
-    Each part has its own padding and dropout."""
+    """Number of parts into which a batch is divided to save memory. The parts are computed one after another, and their
+    gradients are averaged. Each part has its own padding and dropout.
+    """
     learning_rates: Annotated[tuple[Positive, ...], MinLen(1), Unique()] = (7.0e-5,)
-    """Peak learning rates of AdamW; every seed is run with each rate (MSGS: three)."""
+    """Peak learning rates of AdamW; each seed is fine-tuned with each learning rate (MSGS: three rates)."""
     head_learning_rate: Positive | None = None
-    """Peak learning rate of parameters that were not pretrained; null uses the encoder's rate (LTG-BERT's code:
-    1e-3)."""
+    """Peak learning rate of parameters that were not pretrained; null uses the learning rate of the encoder (LTG-BERT's
+    code: 1e-3).
+    """
     warmup_fraction: Share = 0.01
     """Share of the steps in which the learning rate rises to its peak."""
     schedule: Literal["cosine", "linear", "linear_as_published", "constant"] = "cosine"
     """Decay of the learning rate after its peak."""
     final_fraction: Share = 0.0
-    """Final learning rate as a share of the peak."""
+    """Final learning rate as a share of the peak learning rate."""
     weight_decay: NonNegative = 0.1
     """Coefficient of decoupled weight decay."""
     decay: Literal["matrices", "weights", "all"] = "matrices"
-    """Parameters with weight decay. matrices: weight matrices. weights: all parameters except biases and norms,
-    including embeddings. all: all parameters."""
+    """Parameters to which weight decay is applied. matrices: weight matrices. weights: all parameters except biases and
+    norms, including embeddings. all: all parameters.
+    """
     beta1: ShareBelowOne = 0.9
     """Decay rate of the running mean of the gradients."""
     beta2: ShareBelowOne = 0.999
     """Decay rate of the running mean of the squared gradients."""
     epsilon: Positive = 1.0e-8
-    """Number added to the square root of the mean squared gradient."""
+    """Number added to the square root of the mean squared gradient, for numerical stability."""
     max_gradient_norm: Positive | None = 1.0
-    """Global L2 norm to which gradients are clipped; null disables clipping (ELC-BERT mentions no clipping)."""
+    """Global L2 norm to which gradients are clipped; null disables clipping (ELC-BERT's paper mentions no clipping)."""
     dropout: ShareBelowOne = 0.1
     """Dropout probability of the head, and of the encoder unless it is frozen."""
     max_length: Annotated[int, Range(ge=8)] = 128
@@ -227,40 +251,47 @@ class ProtocolSettings(Settings):
     drop_incomplete_batch: bool = False
     """Skip the last batch of an epoch if it is not full."""
     selection: Literal["held_out", "scored", "last"] = "held_out"
-    """Rows that select the reported state. held_out: training rows held out separately for each seed. scored: the
-    scored rows (the official pipeline of BabyLM 2023, optimistic). last: no selection; the last state is reported."""
+    """Rows on which the reported state of the model is selected. held_out: training rows that are held out, drawn
+    separately for each seed. scored: the scored rows, as in the official pipeline of BabyLM 2023, which gives
+    optimistic scores. last: no selection; the last state is reported.
+    """
     development_fraction: ShareBelowOne = 0.1
-    """Share of the training rows that is held out for the selection."""
-    # A run that ends before the first evaluation keeps its last state (docs/papers/babylm-evaluation.md, "Official
+    """Share of the training rows that is held out if `selection` is held_out."""
+    # A training that ends before the first evaluation keeps its last state (docs/papers/babylm-evaluation.md, "Official
     # fine-tuning").
     evaluation_interval_steps: Count | None = None
     """Number of steps between two evaluations; null evaluates after every epoch."""
     patience_evaluations: Count | None = 3
-    """Number of evaluations without improvement after which training stops; null never stops early."""
+    """Number of consecutive evaluations without improvement after which training stops; null never stops early."""
     minimum_improvement: NonNegative = 0.0
-    """Minimum increase of the metric that counts as an improvement."""
+    """Minimum increase of the selection metric that counts as an improvement."""
     selection_metric: str | None = None
-    """Metric of the selection; null uses the task's main metric."""
+    """Metric by which the reported state is selected; null uses the task's main metric."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
-    """Random seeds; each seed is a separate fine-tuning."""
+    """Random seeds; each seed is a separate fine-tuning of the pretrained model."""
     edition: Edition = 2023
     """Year of BabyLM whose fine-tuning is reproduced. Since 2025, the encoder keeps the dropout of its pretraining;
-    external tokenizers add only their own template to a text, and no token types; scored rows are evaluated in batches
-    of 64 in file order; predictions.json has the predictions of the first seed and rate in the server's format. 2026
-    pads texts at their start."""
+    external tokenizers add only the special tokens of their own template to a text, and no token types; scored rows are
+    evaluated in batches of 64 in file order; predictions.json contains the predictions with the first seed and learning
+    rate in the server's format. In 2026, padding is added before the texts.
+    """
     track: Literal["multilingual"] | None = omitted_at_default(None)
-    """With edition 2026: multilingual applies the rules of the multilingual track. Texts are padded at their end, and
-    the leaderboard file contains accuracies and predicted labels."""
+    """With edition 2026: multilingual applies the rules of the multilingual track. Padding is added after the texts,
+    and the leaderboard file contains accuracies and predicted labels.
+    """
     official: bool = omitted_at_default(False)
-    """With track multilingual: reproduce two errors of the trainer. Validation rows after the last whole batch of 8 are
-    not scored, and the last epoch is reported, not the best epoch. false scores all rows and reports the best epoch."""
+    """With track multilingual: reproduce two errors of the official trainer. The last incomplete batch of 8 validation
+    rows is not scored, and the state after the last epoch is scored, not the state after the best epoch. false scores
+    all rows and reports the best epoch.
+    """
     output_bias: Literal["zero", "prior"] = "zero"
-    """Initial bias of the classifier; prior is the logarithm of the class shares of the training rows."""
+    """Initial bias of the classifier. zero: 0. prior: the logarithm of each class's share among the training rows."""
 
     @property
     def has_template(self) -> bool:
-        """True if only its template frames the texts of an external tokenizer, and predictions.json is written (since
-        2025)."""
+        """True for the editions since 2025, in which only the template of an external tokenizer adds special tokens to
+        texts, and predictions.json is written.
+        """
         return self.edition != 2023
 
     def __post_init__(self) -> None:
@@ -271,19 +302,21 @@ class ProtocolSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolChoice(ProtocolSettings):
-    """Settings of a fine-tuning protocol. Experiments, their tasks and named protocols list only the keys whose values
-    differ from these defaults."""
+    """Settings of a fine-tuning protocol. Experiments, their tasks and named protocols list only the keys whose
+    settings differ from these defaults.
+    """
 
     base: Annotated[str, Reference("protocol", inherited=True)] | None = None
-    """Named protocol (config/protocols/) whose settings are inherited; null inherits the defaults."""
+    """Named protocol (config/protocols/) from which the settings are inherited; null inherits the defaults."""
     reported_metric: str | None = None
-    """Metric of the task in tables; null uses the task's first metric."""
+    """Metric that tables show for the task; null uses the task's first metric."""
 
 
 @dataclass(frozen=True)
 class FinetuneSettings(Settings):
-    """Settings of fine-tuning: a task, a protocol, and the transfer tasks (HANS), on which the fine-tuned models are
-    scored without training."""
+    """Settings of fine-tuning: a task, a protocol, and transfer tasks (HANS). The fine-tuned models are scored on
+    transfer tasks without training on them.
+    """
 
     task: TaskSettings
     protocol: ProtocolSettings
@@ -309,6 +342,6 @@ class FinetuneRuntime(Settings):
     compile: CompilationChoice = "auto"
     """Use torch.compile for the layers in training; auto compiles on a GPU if there are many steps."""
     frozen_layers_mib: Natural = 2048
-    """Memory in MiB for the states of a frozen encoder, which are computed once instead of in every epoch; 0 stores no
-    states.
+    """Memory in MiB for caching the hidden states of a frozen encoder. Cached states are computed once instead of in
+    every epoch; 0 caches no states.
     """

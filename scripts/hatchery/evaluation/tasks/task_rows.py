@@ -1,8 +1,9 @@
-"""Read a labelled task as lists of examples: with layout, vocabulary filter, limits and checks.
+"""Read a labelled task as lists of examples: convert rows by the task's layout, apply vocabulary filter and limits, and
+check the rows.
 
-The validation rows are the test set of the papers: training and selection never read them. If a task has only training
-files, the validation rows are drawn from these files. The `ReadReport` counts the rows that were read, within the
-vocabulary, used and scored.
+The validation rows are the test set of the papers: training and model selection never read them. If a task has only
+training files, the validation rows are drawn from these files. The `ReadReport` counts the rows that were read, that
+are within the vocabulary, that are used and that are scored.
 """
 
 from collections.abc import Sequence
@@ -35,26 +36,28 @@ from hatchery.raw.registration import RawSource
 
 @dataclass(frozen=True)
 class SetReport:
-    """Numbers of units (examples, or sentences in edge probing) of one set of rows."""
+    """Number of examples (sentences in edge probing) of one set after each step of reading."""
 
     read: int
     """Number of examples in the files; ReCoRD has one example per candidate entity."""
     kept: int
-    """Number of examples within the vocabulary, if the task has a filter by vocabulary."""
+    """Number of examples whose words are in the vocabulary, if the task has a vocabulary filter."""
     used: int = 0
-    """Number of examples after limits, without held-out rows."""
+    """Number of examples after the task's limits, without examples that were held out for validation."""
     scored: int = 0
     """Number of used examples that enter the metrics."""
 
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Row counts by name of the set, "train" first. For a validation set that is drawn from "train", `read` is 0."""
+    """Counts of examples by name of the set, "train" first. For a validation set that is drawn from "train", `read` is
+    0.
+    """
 
     sets: dict[str, SetReport]
 
     def with_used(self, data: TaskData) -> "ReadReport":
-        """Return the report with the rows of `data` counted as used."""
+        """Return the report with `used` and `scored` counted from the rows of `data`."""
         sets = {}
         for name, rows in {"train": data.train, **data.scored}.items():
             if name == "train" and name not in self.sets:
@@ -65,7 +68,7 @@ class ReadReport:
         return ReadReport(sets)
 
     def measures(self) -> dict[str, int]:
-        """Return the counts as one mapping for a manifest: `read_validation`, `kept_validation`, …"""
+        """Return the counts of all sets as one mapping for a manifest: `read_validation`, `kept_validation`, …"""
         return {
             f"{name}_{set_name}": value
             for set_name, report in self.sets.items()
@@ -75,12 +78,12 @@ class ReadReport:
 
 Labelled = TypeVar("Labelled", Example, SpanExample)
 
-# Number of normalised texts in the cache: a passage is repeated for each question or entity.
+# Number of normalised texts in the cache. A cache saves time because a passage is repeated for each question or entity.
 _REMEMBERED_TEXTS = 20_000
 
 
 def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None) -> TaskData:
-    """Read a task's rows and apply its filter and limits.
+    """Return a task's rows after filter and limits.
 
     Raises EvaluationError naming file and line for wrong data: missing fields; unknown, hidden or null labels; a file
     of another suite; a wrong number of rows. Also raises EvaluationError naming a set that is empty or has only one
@@ -92,7 +95,7 @@ def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] 
 def read_task_with_report(
     source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None
 ) -> tuple[TaskData, ReadReport]:
-    """Return the task's rows, and a report on the number of rows in each set."""
+    """Return a task's rows, and a report on the number of rows in each set. Raises the errors of `read_task`."""
     if task.vocabulary is not None and vocabulary is None:
         raise EvaluationError(
             f"{source.root}: the task {task.name!r} filters rows by a vocabulary, but got no vocabulary"
@@ -139,8 +142,9 @@ def _texts(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | N
 def _read_set(
     source: RawSource, task: TaskSettings, name: str, within: Within | None
 ) -> tuple[list[Example], int, set[object]]:
-    """Return the examples of a set that the filter keeps, the number of all its examples, and the labels of all its
-    examples."""
+    """Return the examples of a set that are within the vocabulary. Also return the number and the labels of all
+    examples of the set, before filtering.
+    """
     used = used_fields(task)
     lay_out = make_layout(task, scored_set=name != "train")
     checked = task.vocabulary.fields if task.vocabulary else ()
@@ -160,9 +164,9 @@ def _read_set(
 
 
 def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> None:
-    """Read and check the rows of a task's files without storing them, and without the vocabulary filter.
+    """Read and check the rows of a task's files without storing the rows, and without the vocabulary filter.
 
-    `most_rows` returns the number of rows to read of a file, None for all rows. Raises the EvaluationErrors of
+    `most_rows` returns the number of rows to read from a file, None for all rows. Raises the EvaluationErrors of
     `read_task`; missing training labels and wrong numbers of rows are errors only if all rows were read.
     """
     used = used_fields(task)
@@ -192,10 +196,12 @@ def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = la
 
 
 def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> TaskSettings:
-    """Return the task; with `sorted_labels`, its labels are set to those of its training rows, sorted as texts.
+    """Return the task. If `sorted_labels` is set, its labels are replaced by the labels of the training rows, sorted as
+    texts.
 
-    If `most_rows` limits a file, the labels of all sets are used, so that no row has an unknown label. Raises
-    EvaluationError naming file and line for a label that is neither a text nor a whole number.
+    If `most_rows` limits the number of rows to read from a file, the labels of the rows of all sets are used, so that
+    no row has an unknown label. Raises EvaluationError naming file and line for a label that is neither a text nor a
+    whole number.
     """
     if not task.sorted_labels:
         return task
@@ -213,8 +219,9 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
-    """Check the rows of a task as `read_through` does. In formats other than `rows`, the check runs only if all files
-    may be read completely."""
+    """Check the rows of a task as `read_through` does. For a format other than `rows`, the check runs only if
+    `most_rows` limits none of the files.
+    """
     if task.format == "rows":
         read_through(source, task, most_rows)
     elif all(most_rows(name) is None for key in task.files for name in task_files(source, task, key)):
@@ -222,7 +229,7 @@ def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> No
 
 
 def used_fields(task: TaskSettings) -> frozenset[str]:
-    """Return the top-level fields of a record that the task may need."""
+    """Return the names of the top-level fields of a record that the task may need."""
     own = layout_called(task.layout).fields or [name for field in text_fields(task) for name in field_names(field)]
     checked = task.vocabulary.fields if task.vocabulary else ()
     names = {*own, task.label_field, *task.scored_rows, *task.group_fields, *task.facts, *checked}
@@ -230,8 +237,9 @@ def used_fields(task: TaskSettings) -> frozenset[str]:
 
 
 def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
-    """Return the function that converts records to examples, with the task's normalisation; normalised texts are
-    cached."""
+    """Return the function that converts a record to examples, including the task's normalisation. Normalised texts are
+    cached.
+    """
     normalise = NORMALISATIONS[task.normalisation]
     if task.normalisation != "none":
         normalise = lru_cache(_REMEMBERED_TEXTS)(normalise)
@@ -257,11 +265,11 @@ def _limited(data: TaskData, task: TaskSettings) -> TaskData:
 
 
 def limited(examples: Sequence[Labelled], limit: int | None, seed: int, purpose: str) -> list[Labelled]:
-    """Return at most `limit` examples drawn with `seed`, in their original order; a smaller draw is part of a larger
-    one.
+    """Return at most `limit` examples, drawn with `seed`, in their original order. With the same seed, the examples of
+    a smaller limit are a subset of the examples of a larger limit.
 
-    A group (the answers to a question) is drawn completely or not at all. At least one group is drawn, even if it
-    exceeds the limit.
+    A group (the answers to a question) is drawn completely or not at all. At least one group is drawn, even if the
+    group exceeds the limit.
     """
     if limit is None or limit >= len(examples):
         return list(examples)
@@ -292,7 +300,9 @@ def _check_number(task: TaskSettings, name: str, n_rows: int, where: str) -> Non
 
 
 def check_label_set(labels: set[object], task: TaskSettings, where: str) -> None:
-    """Raise EvaluationError if the training files lack a label of the task, as RTE's files do for MNLI."""
+    """Raise EvaluationError if the training files do not contain all labels of the task. For example, RTE's files
+    contain only two of MNLI's three labels.
+    """
     if len(labels) == 1:
         raise _one_label(labels, task, where)
     missing = [name for index, name in enumerate(task.label_names) if index not in labels]

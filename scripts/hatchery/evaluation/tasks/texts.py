@@ -1,10 +1,10 @@
-"""The texts of a task: their spelling before tokenisation, and the filter of rows by vocabulary.
+"""The texts of a task: normalisation before tokenisation, and the filter of rows by vocabulary.
 
-Spelling is as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` strips the
-text, replaces a text that is only one bracket or quote token of the Penn Treebank by that character, normalises
-punctuation as Moses does, repairs encodings and strips the text again. SST-2, MRPC, HANS and WSC are distributed as
-tokens separated by spaces; for them, `ltg_detokenised` applies these steps to every token and then joins the tokens.
-The cleaning of corpora applies the same rules for punctuation, encodings, contractions and spaces.
+Texts are normalised as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg`
+strips the text, replaces a text that is only one bracket or quote token of the Penn Treebank by the bracket or quote,
+normalises punctuation as Moses does, repairs encodings and strips the text again. SST-2, MRPC, HANS and WSC are
+distributed as tokens separated by spaces; for these tasks, `ltg_detokenised` applies the steps to every token and then
+joins the tokens. The cleaning of corpora applies the same rules for punctuation, encodings, contractions and spaces.
 
 Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
 GLUE").
@@ -12,11 +12,11 @@ GLUE").
 - as_published: the texts, joined by a space, are split at single spaces. A token with an upper-case letter is skipped
   as a name unless it is the first token. Digits and the listed symbols are deleted from all other tokens at any
   position. The remaining characters, in lower case, must be a word in the vocabulary, unless they are empty or the
-  remainder of a contraction. Other symbols are not deleted, so a token with `%` or `/` fails; there is no rule for
-  links.
+  remainder of a contraction. Other symbols are not deleted, so a row with `%` or `/` in such a token is dropped; there
+  is no rule for links.
 - corrected: words, contractions, numerals, hyphens and links are compared as in the corrected comparison of the
-  corpora, which selects the pretraining text. Names are skipped as in as_published, but only where a capital letter
-  marks a name: the first word of every text and of every sentence must be in the vocabulary.
+  corpora, which selects the pretraining text. A word with an upper-case letter is skipped as a name unless it is the
+  first word of a text or of a sentence; first words must be in the vocabulary.
 """
 
 import re
@@ -41,16 +41,16 @@ _TREEBANK = {
 
 
 def normalise(text: str) -> str:
-    """Return a text, or a token, in the spelling of LTG-BERT, stripped."""
+    """Return a text or a token, normalised as in LTG-BERT's code and stripped."""
     text = text.strip()
     return repair_encoding(normalise_punctuation(_TREEBANK.get(text, text))).strip()
 
 
 def detokenise(text: str) -> str:
-    """Return tokens separated by spaces as running text (docs/papers/ltg-bert.md, "Detokenisation").
+    """Return running text made from tokens separated by spaces (docs/papers/ltg-bert.md, "Detokenisation").
 
     As in LTG-BERT's code, a contraction at the very end of a text stays separate (`it does n't`), because the rule
-    requires a space after the contraction. Spaces around hyphens stay.
+    requires a space after the contraction. Spaces around hyphens stay, too.
     """
     text = " ".join(token for piece in text.split(" ") if (token := normalise(piece)))
     text = repair_spaces(join_contractions(text))
@@ -58,11 +58,11 @@ def detokenise(text: str) -> str:
 
 
 def repair_free_quotes(text: str, mark: str) -> str:
-    """Adjust the spaces around opening and closing quotes; only quotes `mark` next to a space or an edge of the text
-    count, and opening and closing quotes alternate.
+    """Return the text with corrected spaces around opening and closing quotes `mark`. Only quotes next to a space, or
+    at the beginning or end of the text, count; they alternate between opening and closing.
 
-    Quotes inside words (apostrophes) do not count. An odd number of quotes is left unchanged, because the quotes cannot
-    be paired.
+    Quotes inside words (apostrophes) do not count. If the number of quotes is odd, the text is returned unchanged,
+    because the quotes cannot be paired.
     """
     if mark not in text:
         return text
@@ -104,14 +104,16 @@ DELETED_SYMBOLS = "!:&“”—-_,@#$?;’.'()\""
 """Symbols that the published filter deletes in addition to the digits."""
 
 LEFTOVERS = frozenset({"", "nt", "s", "re", "t", "d", "ll"})
-"""Remainders of contractions, after the deletions, which the published filter skips."""
+"""Remainders of contractions after the deletion of symbols. The published filter accepts these remainders."""
 
 _DELETED = str.maketrans("", "", DELETED_SYMBOLS + "0123456789")
 _WORD = re.compile(r"[^\W_]+(?:['’ʼ][^\W_]+)*")
 
 
 def make_filter(settings: VocabularyFilter, vocabulary: Set[str]) -> Within:
-    """Return a function that tests whether all texts of a row, in their order, are within `vocabulary`."""
+    """Return a function that tests whether all words of a row's texts are in `vocabulary`; the function receives the
+    texts in order.
+    """
     if settings.reading == "as_published":
         return lambda texts: _as_published(" ".join(texts), vocabulary)
     known = KnownWords(vocabulary, COMPARISONS["corrected"])
@@ -136,7 +138,7 @@ def _corrected(text: str, known: KnownWords) -> bool:
 
 
 def _without_names(sentence: str) -> str:
-    """Return the sentence without the words that contain an upper-case letter and are not first."""
+    """Return the sentence without names: words, except the first word, that contain an upper-case letter."""
     if sentence[1:].islower():
         return sentence
     first = _WORD.search(sentence)

@@ -1,1 +1,1 @@
-"""The stages whose code is in this package, one file each."""
+"""The stages of the package `export`, one per file."""

@@ -43,14 +43,16 @@ def export_settings(project: "Project", experiment: str, run: str) -> dict[str, 
 
 
 def _hub_dataset(project: "Project", source: str) -> str | None:
-    """Return the name of a raw input's data set on the hub; None if it is generated or has a local path."""
+    """Return the name of a raw input's data set on the Hugging Face hub; None if the input is not from the hub or has a
+    local path.
+    """
     data = project.raw_input(source)
     return None if data is None or data.hub is None or data.path is not None else data.hub.dataset
 
 
 def export_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return the manifests of the model, of its filled sentences and of its checkpoints, and the summary with all
-    scores.
+    """Return the manifests of the model, of its example sentences and of its checkpoints, and the summary with the
+    scores of all models.
     """
     return {
         "pretraining": of("pretrain"),
@@ -81,11 +83,12 @@ def export_model(
 ) -> None:
     """Write the folder of one model for `transformers`.
 
-    `pretraining` is the manifest of the model. `summary` is the experiment's summary.parquet, whose rows of this model
-    the model card shows; if it is None, the card says that the model was not evaluated. `filled` is the manifest of
-    sentences that the model filled; the first sentence is the example on the card. `checkpoints` are the manifests of
-    intermediate checkpoints by name, such as `chck_1M`; each is exported to a folder in `branches/`. Raises
-    ManifestError, ModelError and TokenizationError for unusable inputs, EvaluationError for invalid sentences.
+    `pretraining` is the manifest of the model. `summary` is the experiment's summary.parquet; the model card shows its
+    rows for this model. If `summary` is None, the card says that the model was not evaluated. `filled` is the manifest
+    of example sentences with the model's answers; the card's code example uses the first sentence. `checkpoints` are
+    the manifests of intermediate checkpoints by name, such as `chck_1M`; each checkpoint is exported to a folder in
+    `branches/`. Raises ManifestError, ModelError and TokenizationError for unusable inputs, and EvaluationError for
+    invalid sentences.
     """
     from hatchery.export.write_export import write_export
 

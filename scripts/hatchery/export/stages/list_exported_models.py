@@ -1,4 +1,6 @@
-"""The stage `list_exported_models`: write a page that lists an experiment's exported models, from their manifests."""
+"""The stage `list_exported_models`: write a page that lists an experiment's exported models. All information comes from
+the models' manifests.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ CARD = "README.md"
 
 @dataclass(frozen=True)
 class ListingSettings(Settings):
-    """Settings of the list of an experiment's exported models; `runs` are ordered as in the configuration."""
+    """Settings of the list of an experiment's exported models; `runs` are in the order of the experiment's file."""
 
     experiment: str
     description: str
@@ -33,7 +35,8 @@ def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def exported_runs(project: "Project", experiment: str) -> list[str]:
-    """Return the names of the runs that are exported: all except ensembles, which `transformers` cannot represent."""
+    """Return the names of the runs that are exported: all runs except ensembles, which `transformers` cannot represent.
+    """
     runs = project.experiment(experiment).runs
     return [run.name for run in project.seeded_runs(experiment) if not runs[run.model].pretraining.ensemble]
 
@@ -49,9 +52,10 @@ def exported_runs(project: "Project", experiment: str) -> list[str]:
     minutes=10,
 )
 def list_exported_models(settings: ListingSettings, model: Mapping[str, Path], output: Path) -> None:
-    """Write the page that lists an experiment's exported models; `model` are their manifests by run.
+    """Write the page that lists an experiment's exported models. `model` maps each run to the manifest of its exported
+    model.
 
-    Raises ConfigError if the runs differ from `settings.runs`, ManifestError for a damaged manifest.
+    Raises ConfigError if the runs in `model` differ from `settings.runs`, and ManifestError for a damaged manifest.
     """
     from hatchery.rendering.table import Cell, table
     from hatchery.rendering.templates import render

@@ -1,4 +1,6 @@
-"""The stage `write_multilingual_submission`: write the files for BabyLM's multilingual track, and a report on them."""
+"""The stage `write_multilingual_submission`: write the files for BabyLM's multilingual track, and a report on these
+files.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 def multilingual_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Return the settings of the submission, with the names of the run's checkpoints.
 
-    These are the track's 28 checkpoints or, if the run has none of these, the first milestones of the run.
+    The checkpoints are the track's 28 checkpoints. If the run has other milestones and none of the 28 checkpoints, the
+    first 28 milestones are used instead.
     """
     wanted, run = multilingual_choice(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
@@ -38,9 +41,7 @@ def multilingual_settings(project: "Project", experiment: str) -> dict[str, obje
 
 
 def multilingual_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the evaluations of the run and of its checkpoints that the experiment has, and the tidy table of
-    measurements.
-    """
+    """Return the existing evaluations of the run and of its checkpoints, and the tidy table of measurements."""
     project = results.project
     wanted, run = multilingual_choice(project, experiment)
     known = {experiment: results.evaluations(experiment)}
@@ -91,7 +92,7 @@ def write_multilingual_submission(
 ) -> None:
     """Write `<model>_submission.json`, `<model>_predictions.json` and `submission.md` into the folder of `run`.
 
-    Raises ManifestError for altered files.
+    Raises ManifestError if a file was changed after the evaluation.
     """
     from hatchery.export.multilingual_submission import Evaluated, write_files
 

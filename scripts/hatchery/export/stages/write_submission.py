@@ -1,4 +1,4 @@
-"""The stage `write_submission`: write the file for BabyLM's leaderboard, and a report on it."""
+"""The stage `write_submission`: write the file for BabyLM's leaderboard, and a report on this file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,8 +25,8 @@ MARKS = {"strict_small": BABYLM_MARKS[:19], "strict": BABYLM_MARKS}
 
 
 def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"]:
-    """Return the experiment's `submission` and its run. Raises ConfigError without submission, or for an unknown
-    run.
+    """Return the experiment's key `submission` and the submitted run. Raises ConfigError if the key is missing or the
+    run is unknown.
     """
     block, where = project.experiment(experiment), project.place("experiment", experiment)
     if block.submission is None:
@@ -44,7 +44,8 @@ def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"
 def submission_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Return the settings of the submission, with the names of the run's checkpoints.
 
-    These are the checkpoints of the track or, if the run has none of these, the first milestones of the run.
+    The checkpoints are those of the track. If the run has other milestones and none of the track's checkpoints, the
+    run's first milestones are used instead, up to the same number.
     """
     wanted, run = chosen(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
@@ -55,8 +56,8 @@ def submission_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the evaluations of the run and of its checkpoints that the experiment has, the tidy table of measurements,
-    and the official numbers of rows.
+    """Return the existing evaluations of the run and of its checkpoints, the tidy table of measurements, and the file
+    with the official number of rows of each part.
     """
     project = results.project
     wanted, run = chosen(project, experiment)
@@ -108,9 +109,9 @@ def write_submission(
     output: Path,
     report: OutputPath,
 ) -> None:
-    """Write the submission of one model to `output`, and a report on it, in Markdown, to `report`.
+    """Write the submission of one model to `output`, and a report on the submission, in Markdown, to `report`.
 
-    Raises ManifestError for altered files.
+    Raises ManifestError if a file was changed after the evaluation.
     """
     from hatchery.export.submission import write_submission as write
 
