@@ -1,1 +1,3 @@
-"""Training examples of the objectives: segments of text, their labels, and batches."""
+"""Training examples of the objectives: sequences made from segments of text, labels of the tokens to predict, and
+batches.
+"""

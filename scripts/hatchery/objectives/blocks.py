@@ -1,16 +1,16 @@
-"""Sequences of blocks that do not attend to each other; a block is a start token and a piece of a document, without end
+"""Sequences of blocks that do not attend to each other. A block is a start token and a piece of a document, without end
 token.
 
-Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). A sequence contains one piece
-of the split and, until the sequence is full, randomly drawn other pieces (fillers). Each token is predicted at the
-previous position, and the labels are already shifted by one position.
+Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). Each sequence contains one
+piece of the split and, until the sequence is full, other randomly drawn pieces (fillers). Each token is predicted at
+the previous position, and the labels are already shifted by one position.
 
 Unlike the published code, this module draws fillers and hidden tokens from seed, epoch and index of the sequence, so
-that a resumed run continues exactly. The published code draws fillers without replacement, and prefers parts and tokens
-that were shown or hidden least, by counts in memory that a restart loses. Packing, replacement of hidden tokens and
-causal sequences have the published distribution. Without these counts, 1.6 to 2.0 % more tokens are hidden (sequences
-of 96 tokens), runs of hidden tokens are 4 to 7 % longer (rate 0.3), and 1.5 % of the tokens are never hidden in ten
-epochs, but 0 % with counts.
+that a resumed run continues exactly. The published code draws fillers without replacement, and prefers document parts
+and tokens that were seldom shown or hidden before; it stores these counts only in memory, so a restart loses them.
+Packing, replacement of hidden tokens and causal sequences have the published distribution. Without these counts, this
+module hides 1.6 to 2.0 % more tokens (sequences of 96 tokens), runs of hidden tokens are 4 to 7 % longer (rate 0.3),
+and 1.5 % of the tokens are never hidden in ten epochs (0 % with counts).
 """
 
 from dataclasses import replace
@@ -25,7 +25,8 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class BlockPieces:
-    """The pieces of all documents: at most `sequence_length` - 2 consecutive tokens each, without pieces of one token.
+    """The pieces of all documents. Each piece has at most `sequence_length` - 2 consecutive tokens; pieces of one token
+    are omitted.
 
     Raises TrainingError if `sequence_length` is below 4.
     """
@@ -48,18 +49,18 @@ class BlockPieces:
         return Segment(number, self._documents.document(number), self._starts.item(index), self._ends.item(index))
 
     def places(self) -> np.ndarray:
-        """Return for each piece the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each piece, the position of its first token in the concatenated tokens of the split: int64 [len]."""
         return first_tokens(self._documents)[self._numbers] + self._starts
 
 
 def draw_blocks(
     pieces: BlockPieces, index: int, sequence_length: int, generator: np.random.Generator, fills: bool = True
 ) -> list[Segment]:
-    """Return the pieces of sequence `index`: the piece with this index and, with `fills`, fillers until at most one
-    position is free.
+    """Return the pieces of sequence `index`. The first piece has this index; if `fills` is true, fillers follow until
+    at most one position is free.
 
-    With a start token before each piece, the sequence has at most `sequence_length` + 1 tokens; the last token is only
-    a label.
+    With a start token before each piece, the sequence has at most `sequence_length` + 1 tokens. The last of these
+    tokens is not part of the input, but only a label.
     """
     blocks = [pieces[index]]
     free = sequence_length - 1 - len(blocks[0])
@@ -73,15 +74,16 @@ def draw_blocks(
     return blocks
 
 
-# Index of the random stream of causal sequences, which differs from that of masked sequences.
+# Causal sequences draw their random numbers from another stream than masked sequences; this is the index of that
+# stream.
 _CAUSAL_STREAM = 1
 
 
 class BlockExamples(PaddedExamples):
-    """Examples of blocks `start t1 .. tn`; each token except the start is predicted at the previous position.
+    """Examples of blocks `start t1 .. tn`. Each token except the start token is predicted at the previous position.
 
-    In each block, a masking rule chooses the tokens that are hidden and predicted. Without a rule, every token is
-    predicted with causal attention.
+    If there is a masking rule, it chooses the tokens of each block that are hidden and predicted. Without a masking
+    rule, every token is predicted, with causal attention.
     """
 
     def __init__(
@@ -92,7 +94,9 @@ class BlockExamples(PaddedExamples):
         masking: MaskingRule | None,
         fills: bool,
     ) -> None:
-        """`fills` adds fillers to the sequences; it is False for held-out text, which is read once."""
+        """If `fills` is true, sequences contain fillers. `fills` is False for held-out text, so that each piece is read
+        only once.
+        """
         super().__init__(Padding(special.pad, sequence_length), special)
         self._pieces, self._length = BlockPieces(documents, sequence_length), sequence_length
         self._masking, self._fills = masking, fills
@@ -101,16 +105,18 @@ class BlockExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return self._pieces.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True without fillers, which differ between epochs."""
+        """True if the sequences contain no fillers, because fillers differ between epochs."""
         return not self._fills
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the blocks of sequence `index` in `epoch`."""
+        """Return the pieces of sequence `index` in `epoch`."""
         return tuple(self._drawn(seed, epoch, index)[0])
 
     def _drawn(self, seed: int, epoch: int, index: int) -> tuple[list[Segment], np.random.Generator]:
@@ -119,7 +125,7 @@ class BlockExamples(PaddedExamples):
         return draw_blocks(self._pieces, index, self._length, generator, self._fills), generator
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index` of `epoch`; the three numbers are 0 or more."""
+        """Return the example of sequence `index` in `epoch`. Seed, epoch and index are 0 or more."""
         blocks, generator = self._drawn(seed, epoch, index)
         masking = self._masking
         if masking is not None and mask_rate is not None:
@@ -127,7 +133,7 @@ class BlockExamples(PaddedExamples):
         hidden = [self._predicted(block, masking, generator) for block in blocks]
         shown, targets = (np.concatenate(parts) for parts in zip(*hidden, strict=True))
         lengths = [1 + len(block) for block in blocks]
-        # The last token is only a label.
+        # If the sequence has one token too many for the input, its last token is only a label.
         lengths[-1] -= max(0, len(shown) - self._length)
         labels = np.append(targets[1:], UNLABELLED)
         return LabelledExample(
@@ -141,7 +147,8 @@ class BlockExamples(PaddedExamples):
     def _predicted(
         self, block: Segment, masking: MaskingRule | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the start token and the visible tokens of a block, and the labels: int64 [1 + n] each.
+        """Return the input ids (start token and visible or replaced tokens) and the labels of a block: int64 [1 + n]
+        each.
 
         The start token has no label.
         """

@@ -1,10 +1,11 @@
-"""Training examples: sequences with special tokens and labels for hidden or next tokens, padded to a batch.
+"""Training examples: sequences with special tokens and with labels for hidden or next tokens, padded to a batch.
 
 Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary study (docs/papers/ltg-bert.md, "Examples").
-For causal language models see docs/papers/natural-bias.md, "The bias": the end of a document is a target; its start and
-padding are not. So that masked and causal models can be compared on the same text, their sequences are equal: documents
-between [CLS] and [SEP], one per sequence or packed. For hybrid models see "GPT or BERT: why not both?" (Charpentier &
-Samuel, 2024): a hidden token is predicted at the previous position, as in causal sequences.
+For causal language models see docs/papers/natural-bias.md, "The bias": the end of a document is a target; the start of
+a document and padding are not. Masked and causal models have the same sequences, so that they can be compared on the
+same text: each sequence contains documents between [CLS] and [SEP], one document or several packed documents. For
+hybrid models see "GPT or BERT: why not both?" (Charpentier & Samuel, 2024): a hidden token is predicted at the previous
+position, as in causal sequences.
 
 Every example is a function of (seed, epoch, index), so it does not depend on batch, process or order, and is the same
 after a restart.
@@ -43,18 +44,21 @@ from hatchery.objectives.token_preferences import PreferredMasking, chosen, hidd
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 Pieces = PackedSequences | Segments
-"""The text of each sequence of a split: several segments in order, or one segment."""
+"""Type of the texts of all sequences of a split. The text of a sequence is a list of segments (packed), or one segment.
+"""
 SEGMENTS: dict[str, Callable[[DocumentCollection, int], Pieces]] = {
     "babylm": BabylmSegments,
     "bnc": BncSegments,
     "documents": DocumentSegments,
     "packed": PackedSequences,
 }
-"""By name of the setting `segments`: functions from documents and a sequence length to the text of all sequences."""
+"""For each choice of the setting `segments`, the function that divides documents into the texts of sequences of a given
+length.
+"""
 
 
 class MaskedExamples(PaddedExamples):
-    """The masked sequences of a split."""
+    """The masked sequences of a split, as examples."""
 
     def __init__(
         self,
@@ -66,10 +70,11 @@ class MaskedExamples(PaddedExamples):
         labelled_share: float = 1.0,
         adapts: bool = False,
     ) -> None:
-        """If `rates` is None, `masking` or the `mask_rate` of the call determines the share of hidden tokens.
+        """If `rates` is given, each sequence draws its share of hidden tokens. Otherwise, `masking`, or the argument
+        `mask_rate` of `example`, determines this share.
 
-        The share `labelled_share` of the hidden tokens has labels. With `adapts`, `masking` is a `PreferredMasking`,
-        and batches contain the tensors that are needed to mask the tokens again.
+        Only the share `labelled_share` of the hidden tokens has labels. If `adapts` is true, `masking` is a
+        `PreferredMasking`, and batches also contain the tensors with which the tokens can be masked again.
         """
         super().__init__(padding, special)
         self._sequences, self._masking = sequences, masking
@@ -80,12 +85,14 @@ class MaskedExamples(PaddedExamples):
         return len(self._sequences)
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return self._sequences.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True if sequences are packed; all other sequences have random lengths."""
+        """True only for packed sequences, because all other sequences may be truncated to random lengths."""
         return isinstance(self._sequences, FramedPacks)
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
@@ -93,7 +100,7 @@ class MaskedExamples(PaddedExamples):
         return self._sequences.draw(index, _generator(seed, epoch, index)).texts
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index` of `epoch`; the three numbers are 0 or more."""
+        """Return the example of sequence `index` in `epoch`. Seed, epoch and index are 0 or more."""
         generator = _generator(seed, epoch, index)
         framed = self._sequences.draw(index, generator)
         own: dict[str, np.ndarray] = {}
@@ -122,8 +129,8 @@ class MaskedExamples(PaddedExamples):
 
 
 def _generator(seed: int, epoch: int, index: int) -> np.random.Generator:
-    # A generator for each example keeps no state between examples; it costs 3 microseconds more than a single generator
-    # with changing keys.
+    # Create a generator for each example, so that examples do not depend on earlier examples. This costs 3 microseconds
+    # more than changing the key of a single generator.
     return np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, index))))
 
 
@@ -135,10 +142,10 @@ def sequences_of(
     sentence_pairs: PairKind | Literal["none"],
     short_probability: float,
 ) -> Sequences:
-    """Return sequences of at most `length` tokens including special tokens.
+    """Return sequences of at most `length` tokens, special tokens included.
 
-    A sequence contains one segment, packed segments, or two texts. With `short_probability`, unpacked sequences are
-    truncated.
+    Each sequence contains one segment, several packed segments, or two texts. Sequences that are not packed are
+    truncated to a random length with the probability `short_probability`.
     """
     pieces = SEGMENTS[segments](documents, length)
     if isinstance(pieces, PackedSequences):
@@ -149,10 +156,11 @@ def sequences_of(
 
 
 class NextTokenExamples(PaddedExamples):
-    """Examples `[CLS] t1 .. tn [SEP]` of pieces: [CLS] predicts t1, and tn predicts [SEP] if the document ends there.
+    """Causal examples `[CLS] t1 .. tn [SEP]`, one or more pieces per sequence. [CLS] predicts t1, and tn predicts [SEP]
+    if the document ends after tn.
 
-    If the document continues, tn has no label, because its next token is not [SEP]. With `keeps_apart`, the pieces of a
-    sequence do not attend to each other.
+    If the document continues, tn has no label, because its next token is not [SEP]. If `keeps_apart` is true, the
+    pieces of a sequence do not attend to each other.
     """
 
     def __init__(self, pieces: Pieces, framer: Framer, padding: Padding, keeps_apart: bool) -> None:
@@ -163,7 +171,9 @@ class NextTokenExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return self._pieces.places()
 
     @property
@@ -177,14 +187,14 @@ class NextTokenExamples(PaddedExamples):
         return tuple(found) if isinstance(found, list) else (found,)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index`, equal in every epoch."""
+        """Return the example of sequence `index`, which is equal in every epoch."""
         pieces = self.texts(seed, epoch, index)
         framed = self._framer.frame_pieces(pieces)
         labels = np.append(framed.ids[1:], UNLABELLED)
         end = 0
         for piece in pieces:
             end += len(piece) + 2
-            # [SEP] has no label, because the next piece is not predicted.
+            # [SEP] has no label, because the first token of the next piece is not predicted.
             labels[end - 1] = UNLABELLED
             if piece.end < len(piece.document.ids):
                 labels[end - 2] = UNLABELLED
@@ -193,7 +203,7 @@ class NextTokenExamples(PaddedExamples):
 
 
 class Shifted(PaddedExamples):
-    """The sequences of `hidden`, with the label of a hidden token at the previous position."""
+    """The examples of `hidden`, with each label moved to the position before the hidden token."""
 
     def __init__(self, hidden: PaddedExamples) -> None:
         super().__init__(hidden.padding, hidden.special)
@@ -203,7 +213,9 @@ class Shifted(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return self._hidden.places()
 
     @property
@@ -216,17 +228,18 @@ class Shifted(PaddedExamples):
         return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index` of `epoch`."""
+        """Return the example of sequence `index` in `epoch`."""
         found = self._hidden.example(seed, epoch, index, mask_rate)
         return found._replace(labels=np.append(found.labels[1:], UNLABELLED), causal=False)
 
 
 class TwoKinds(PaddedExamples):
-    """Masked and causal sequences of a split: indices below `len` are masked, indices from `len` to 2 * `len` - 1
-    causal."""
+    """Masked and causal examples of a split: the first `len` indices are masked sequences, the indices from `len` to 2
+    * `len` - 1 are causal sequences.
+    """
 
     def __init__(self, hidden: PaddedExamples, causal: PaddedExamples, counted_together: bool = False) -> None:
-        """With `counted_together`, labels are counted without distinguishing masked and causal sequences."""
+        """If `counted_together` is true, the labels of masked and of causal sequences are counted together."""
         super().__init__(hidden.padding, hidden.special)
         assert len(hidden) == len(causal), "both kinds are made of the same sequences"
         self._hidden, self._causal, self._counted_together = hidden, causal, counted_together
@@ -235,8 +248,9 @@ class TwoKinds(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """Return for each masked or causal sequence the index of its first token among the split's tokens: int64
-        [len]."""
+        """Return, for each masked or causal sequence, the position of its first token in the concatenated tokens of the
+        split: int64 [len].
+        """
         return self._hidden.places()
 
     @property
@@ -251,13 +265,15 @@ class TwoKinds(PaddedExamples):
         return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index` of `epoch`; indices from `len` on are causal sequences."""
+        """Return the example of sequence `index` in `epoch`; indices from `len` on are causal sequences."""
         if index >= len(self):
             return self._causal.example(seed, epoch, index - len(self))
         return self._hidden.example(seed, epoch, index, mask_rate)
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the number of labels in masked and in causal sequences, or their sum with `counted_together`."""
+        """Return the number of labels in masked sequences and the number of labels in causal sequences. If labels are
+        counted together, return only the sum.
+        """
         if self._counted_together:
             return super().counted(batch)
         labelled = (batch["labels"] != UNLABELLED).sum(dim=1)

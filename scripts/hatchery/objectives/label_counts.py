@@ -1,9 +1,9 @@
-"""Counts of the labels of each token id in training, for the initial bias of the output layer.
+"""Count the labels of each token id in training, for the initial bias of the output layer.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
-objectives". Labels of the loss are counted: subwords, not words, and targets, not inputs. For masked models the masking
-code produces these labels, because span masking, whole-word masking, shortened examples and reproduced errors of
-published code change the labels.
+objectives". The counted tokens are the labels of the loss: subwords, not words, and targets, not inputs. For masked
+models, the masking code produces these labels, because span masking, whole-word masking, shortened examples and
+reproduced errors of published code change the labels.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hatchery.training.examples import Examples
 
 _EXAMPLES_PER_BATCH = 128
-# Number of ids that are collected before they are counted, because every count takes time proportional to the
+# Number of ids that are collected before one call of `bincount`, because each call takes time proportional to the
 # vocabulary size.
 _IDS_PER_COUNT = 1_000_000
 
@@ -29,10 +29,12 @@ _IDS_PER_COUNT = 1_000_000
 def label_counts(
     examples: "Examples", seed: int, vocab_size: int, limit: int | None = None, show: bool = True
 ) -> np.ndarray:
-    """Return the number of labels of each id in the first epoch of a training with `seed`: int64 [vocab_size].
+    """Return, for each token id, the number of labels with this id in the first epoch of a training with `seed`: int64
+    [vocab_size].
 
-    At most `limit` examples are counted (None: all), evenly spaced, because the parts of a corpus differ. `show`
-    reports progress. Raises TrainingError for a label outside of the vocabulary, and if there is no label.
+    At most `limit` examples are counted (None: all examples). The counted examples are evenly spaced, because the parts
+    of a corpus differ. `show` reports progress. Raises TrainingError for a label outside of the vocabulary, and if
+    there is no label.
     """
     chosen = counted_examples(len(examples), limit)
     pieces = [chosen[first : first + _EXAMPLES_PER_BATCH] for first in range(0, len(chosen), _EXAMPLES_PER_BATCH)]
@@ -49,16 +51,17 @@ def label_counts(
 
 
 def counted_examples(n_examples: int, limit: int | None) -> np.ndarray:
-    """Return the indices of the examples that `label_counts` uses, ascending and evenly spaced."""
+    """Return the indices of the examples that `label_counts` counts, ascending and evenly spaced."""
     n_chosen = n_examples if limit is None else min(n_examples, limit)
     return np.arange(n_chosen, dtype=np.int64) * n_examples // max(1, n_chosen)
 
 
 def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_size: int) -> np.ndarray:
-    """Return the number of tokens of each id in `documents` that masking can choose: int64 [vocab_size].
+    """Return, for each token id that masking can choose, the number of its tokens in `documents`: int64 [vocab_size].
 
-    If masking is uniform, labels have this distribution. Ids below `special.n_protected` are never chosen, so their
-    count is 0. Raises TrainingError for an id outside of the vocabulary, and if masking can choose no token.
+    If each token is masked with the same probability, labels have this distribution. Ids below `special.n_protected`
+    are never masked, so their count is 0. Raises TrainingError for an id outside of the vocabulary, and if masking can
+    choose no token.
     """
     counts = _counted((document.ids for document in documents), vocab_size)
     counts[: special.n_protected] = 0
@@ -66,16 +69,16 @@ def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_si
 
 
 def maskable_tokens(shards: "TokenShards") -> np.ndarray:
-    """Return the number of tokens of each id in a split that masking can choose: int64 [V]."""
+    """Return, for each token id that masking can choose, the number of its tokens in a split: int64 [V]."""
     return corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
 
 
 def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: int, vocab_size: int) -> np.ndarray:
-    """Return the number of targets of each id for a decoder that reads `start y1 .. yn` and predicts `y1 .. yn end`.
+    """Return, for each token id, the number of targets with this id: int64 [vocab_size]. The decoder reads `start y1 ..
+    yn` and predicts `y1 .. yn end`.
 
-    The result is int64 [vocab_size]; the end counts once per sentence. `sentences` contain only the ids y1 .. yn.
-    Raises TrainingError for a sentence with start or end, for an id outside of the vocabulary, and if there is no
-    target.
+    The end token counts once per sentence. `sentences` contain only the ids y1 .. yn. Raises TrainingError for a
+    sentence that contains the start or end token, for an id outside of the vocabulary, and if there is no target.
     """
     n_sentences = 0
 
@@ -111,7 +114,7 @@ def _counted(parts: Iterable[np.ndarray], size: int, allow_nothing: bool = False
 
 
 def _gathered(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the ids of `parts` in arrays of about `_IDS_PER_COUNT` ids, without empty arrays."""
+    """Yield the ids of all `parts`, regrouped into arrays of about `_IDS_PER_COUNT` ids; no array is empty."""
     waiting: list[np.ndarray] = []
     n_waiting = 0
     for part in parts:

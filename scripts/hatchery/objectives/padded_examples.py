@@ -1,4 +1,4 @@
-"""Base class of the examples of a split, and their padding to batches.
+"""Base class of the examples of a split, and padding of examples to batches.
 
 Two errors of the reduced-vocabulary study's code can be reproduced (docs/papers/reduced-vocabulary.md, "Padding"):
 padding as a target, and attention to padding. Every example is a function of (seed, epoch, index), so it does not
@@ -21,44 +21,45 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class LabelledExample(NamedTuple):
-    """A sequence and its labels, without padding, including special tokens."""
+    """A sequence with its special tokens and labels, without padding. The sequence has n tokens."""
 
     input_ids: np.ndarray
-    """int64 [n], n <= sequence_length."""
+    """Token ids, int64 [n]; n is at most the sequence length."""
     labels: np.ndarray
-    """int64 [n], -100 at positions without a prediction."""
+    """Labels, int64 [n]; -100 at positions without a prediction."""
     piece_lengths: list[int] | None = None
-    """Lengths of the pieces that do not attend to each other, n in total; None for one piece."""
+    """Lengths of the pieces of the sequence, which do not attend to each other; their sum is n. None for one piece."""
     pair_label: int | None = None
-    """1 if the second text follows the first, 0 otherwise; None without sentence pairs."""
+    """1 if the two texts of the sequence belong together, 0 otherwise; None without sentence pairs."""
     causal: bool | None = None
     """True if tokens attend only to earlier tokens; None if the objective has no causal sequences."""
     texts: tuple[Segment, ...] = ()
-    """The text of the sequence, without special tokens."""
+    """The texts of the sequence, without special tokens and before masking."""
     own: Mapping[str, np.ndarray] | None = None
-    """Tensors that only the objective reads, with names that begin with OWN: [n], or [] if one value is for the
-    sequence."""
+    """Tensors that only the objective reads, with names that begin with OWN. Their shape is [n], or [] for one number
+    per sequence.
+    """
 
 
 @dataclass(frozen=True)
 class Padding:
-    """The padding of a batch on the right, and the batch itself."""
+    """Settings of padding, which is added on the right. The method `batch` makes batches of examples."""
 
     pad_id: int
     sequence_length: int
     in_loss: bool = False
-    """True if padding is predicted: the label of padding is then the padding id."""
+    """True if the model must predict padding: the label of padding is then the padding id."""
     attended: bool = False
     """True if tokens attend to padding."""
 
     def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
         """Return a batch whose rows are `examples`.
 
-        The batch contains `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at
-        tokens. For examples of several pieces, the mask is [B, T, T], True for two tokens of the same piece. If the
-        objective has causal sequences, `causal` bool [B] is True for rows whose tokens attend only to earlier tokens.
-        With pair labels, the batch contains `pair_labels` int64 [B]. T is the length of the longest example, to save
-        time, or `sequence_length` if padding is predicted or attended to.
+        The batch contains `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], which is
+        True at tokens. If examples have several pieces, the mask is [B, T, T] and is True for two tokens of the same
+        piece. If the objective has causal sequences, `causal` bool [B] is True for rows whose tokens attend only to
+        earlier tokens. If examples have pair labels, the batch contains `pair_labels` int64 [B]. T is the length of the
+        longest example, to save time, or `sequence_length` if padding is predicted or attended to.
         """
         lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
         nominal = self.in_loss or self.attended
@@ -84,7 +85,9 @@ class Padding:
 
 
 def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Return arrays [n] as rows of an array [B, T] padded with zeros; return arrays [] as an array [B]."""
+    """Return one tensor for a batch. Rows with the shape [n] are padded with zeros to [B, T]; rows with the shape []
+    become an array [B].
+    """
     if rows[0].ndim == 0:
         return np.stack(rows)
     padded = np.zeros(shape, dtype=rows[0].dtype)
@@ -94,8 +97,9 @@ def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
-    """Return the mask of pieces, bool [B, T, T]: True for two tokens of the same piece, False for padding."""
-    # A block is written for each piece, because comparing all pairs of positions would take longer than the masking.
+    """Return an attention mask, bool [B, T, T]: True for two tokens of the same piece, False for padding."""
+    # Write one block of the mask for each piece: comparing all pairs of positions would take longer than the masking of
+    # tokens.
     mask = np.zeros((len(examples), length, length), dtype=np.bool_)
     for block, example in zip(mask, examples, strict=True):
         end = 0
@@ -106,7 +110,7 @@ def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
 
 
 class PaddedExamples(ABC):
-    """The sequences of a split, by index."""
+    """The sequences of a split as examples, which are requested by index."""
 
     def __init__(self, padding: Padding, special: SpecialIds) -> None:
         self.padding, self.special = padding, special
@@ -117,13 +121,16 @@ class PaddedExamples(ABC):
 
     @abstractmethod
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
 
     @abstractmethod
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index` of `epoch`, a function of the three integers, which are 0 or more.
+        """Return the example of sequence `index` in `epoch`. The example is a function of seed, epoch and index, which
+        are 0 or more.
 
-        `mask_rate` is the share of tokens to hide; None uses the share of the settings.
+        `mask_rate` is the share of tokens to hide; None means the share in the settings.
         """
 
     @property
@@ -133,7 +140,7 @@ class PaddedExamples(ABC):
 
     @abstractmethod
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index` of `epoch`, as in `example` but without masking."""
+        """Return the texts of sequence `index` in `epoch`: the texts of `example`, before masking."""
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the number of words that begin in the text of each sequence, int64 [len(indices)]."""
@@ -143,24 +150,25 @@ class PaddedExamples(ABC):
     def batch(
         self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
     ) -> dict[str, Tensor]:
-        """Return a batch of the examples `indices` of an epoch; see `Padding.batch`."""
+        """Return a batch of the examples with the indices `indices` in an epoch; see `Padding.batch`."""
         return self.padding.batch([self.example(seed, epoch, int(index), mask_rate) for index in indices])
 
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> tuple[dict[str, Tensor], int]:
-        """Return the batch of `batch`, and the number of words that begin in its text."""
+        """Return the same batch as the method `batch`, and the number of words that begin in the texts of the batch."""
         examples = [self.example(seed, epoch, int(index), mask_rate) for index in indices]
         words = sum(text.text_words(self.special) for example in examples for text in example.texts)
         return self.padding.batch(examples), words
 
     @property
     def fillers(self) -> dict[str, int | bool]:
-        """Return padding values by name of batch tensor."""
+        """Padding value of each tensor of a batch, by name of the tensor."""
         return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the divisors of a batch's losses: the number of labels and, with sentence pairs, the number of pairs.
+        """Return the number by which each loss of the batch is divided: the number of labels and, for sentence pairs,
+        the number of pairs.
 
         If labels have weights, the first divisor is the number of maskable tokens.
         """
@@ -170,6 +178,6 @@ class PaddedExamples(ABC):
         return (labelled, len(batch["pair_labels"])) if "pair_labels" in batch else (labelled,)
 
     def n_tokens(self, batch: dict[str, Tensor]) -> int:
-        """Return the number of tokens of a batch without padding."""
-        # The attention mask does not give this number, because it may contain padding or pairs of tokens.
+        """Return the number of tokens of a batch, without padding."""
+        # Do not count in the attention mask, because it may include padding or have an entry for each pair of tokens.
         return int((batch["input_ids"] != self.padding.pad_id).sum())

@@ -1,9 +1,10 @@
 """Preference pairs as examples: each pair is two causal sequences, the prompt with the chosen text and the prompt with
 the rejected text.
 
-A document of a corpus of pairs (`corpora.readers.preference_pairs`) has the sentences prompt (optional), chosen text
-and rejected text. Only the tokens of the chosen or rejected text, with their end, have labels; the prompt is read, but
-not predicted. A batch has two rows per pair, which alternate, so joined batches keep the pairs together.
+A document of a corpus of pairs (`corpora.readers.preference_pairs`) has two or three sentences: prompt (optional),
+chosen text and rejected text. Only the tokens of the chosen or rejected text, including its end, have labels; the
+prompt is read, but not predicted. The two sequences of a pair are adjacent rows of a batch, so joining batches keeps
+pairs together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,19 +25,22 @@ if TYPE_CHECKING:
 
 TEXTS_OF_A_PAIR = 2
 WHOLE = 1_000_000
-"""A sequence length that leaves out no pair because of its length."""
+"""A sequence length that is so large that no pair is omitted because of its length."""
 
 
 class PairTexts(PaddedExamples):
-    """The texts of the pairs as sequences: index 2 i is the chosen text of pair i, index 2 i + 1 its rejected text."""
+    """The texts of the pairs as sequences: sequence 2 i contains the chosen text of pair i, and sequence 2 i + 1 its
+    rejected text.
+    """
 
     def __init__(
         self, documents: DocumentCollection, special: SpecialTokens | SpecialIds, sequence_length: int, end_token: bool
     ) -> None:
-        """Pairs are left out if one of their sequences is longer than `sequence_length`, or if a text has no tokens.
+        """A pair is omitted if one of its sequences is longer than `sequence_length`, or if its chosen or rejected text
+        has no tokens.
 
-        With `end_token`, a separator ends each text. If the tokenizer has a paragraph token, both texts end a
-        paragraph. Raises TrainingError for a document that is not a pair.
+        If `end_token` is true, a separator ends each chosen and rejected text. If the tokenizer has a paragraph token,
+        this token also ends the two texts. Raises TrainingError for a document that is not a pair.
         """
         ids = SpecialIds.of(special)
         super().__init__(Padding(ids.pad, sequence_length), ids)
@@ -55,23 +59,27 @@ class PairTexts(PaddedExamples):
         return TEXTS_OF_A_PAIR * len(self._numbers)
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its pair's first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its pair's first token in the concatenated tokens of the split:
+        int64 [len].
+        """
         return np.repeat(first_tokens(self._documents)[self._numbers], TEXTS_OF_A_PAIR)
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True: pairs have no random parts."""
+        """True, because the sequences have no random parts."""
         return True
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the prompt, if there is one, and the text of sequence `index`."""
+        """Return the prompt, if there is one, and the chosen or rejected text of sequence `index`."""
         number = self._numbers.item(index // TEXTS_OF_A_PAIR)
         document = self._documents.document(number)
         *prompt, chosen, rejected = (Segment(number, document, *bounds) for bounds in pairwise(self._bounds(document)))
         return (*prompt, rejected if index % TEXTS_OF_A_PAIR else chosen)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index`: `[CLS] prompt text [SEP]`, in which the text and its end have labels."""
+        """Return the example of sequence `index`: `[CLS] prompt text [SEP]`. The chosen or rejected text and its end
+        have labels.
+        """
         texts = self.texts(seed, epoch, index)
         parts = [np.array([self.special.cls]), *(text.tokens for text in texts), self._ends]
         ids = np.concatenate(parts).astype(np.int64)
@@ -81,16 +89,16 @@ class PairTexts(PaddedExamples):
         return LabelledExample(ids, labels, causal=True, texts=texts)
 
     def targets(self, index: int) -> np.ndarray:
-        """Return the predicted ids of sequence `index`, without the end token."""
+        """Return the ids that sequence `index` predicts, without the end token."""
         labels = self.example(0, 0, index).labels
         found = labels[labels != UNLABELLED]
         return found[:-1] if len(self._ends) and self._ends[-1] == self.special.sep else found
 
     def _bounds(self, document: "Document") -> list[int]:
-        """Return the first token of each text of a pair, followed by the end of its last text.
+        """Return the position of the first token of each text of a pair, followed by the end of the last text.
 
-        A paragraph token at the end of the document belongs to no text, because the encoding adds it to the last text
-        only.
+        A paragraph token at the end of the document belongs to no text, because the encoding of documents adds this
+        token only after the last text.
         """
         end = len(document.ids)
         if self._paragraph is not None and end and document.ids[-1] == self._paragraph:
@@ -98,7 +106,7 @@ class PairTexts(PaddedExamples):
         return [*document.sentence_starts.tolist(), end]
 
     def _lengths(self, number: int) -> list[int]:
-        """Return the numbers of tokens of the prompt (0 without prompt), the chosen and the rejected text."""
+        """Return the number of tokens of the prompt (0 without prompt), of the chosen text and of the rejected text."""
         bounds = self._bounds(self._documents.document(number))
         texts = len(bounds) - 1
         if texts not in (TEXTS_OF_A_PAIR, TEXTS_OF_A_PAIR + 1):
@@ -112,11 +120,12 @@ class PairTexts(PaddedExamples):
 
 
 class PreferencePairs:
-    """The pairs of a split as examples; batches have two rows for each pair, first its chosen and then its rejected
-    text."""
+    """The preference pairs of a split as examples. A batch has two rows for each pair: first its chosen text, then its
+    rejected text.
+    """
 
     def __init__(self, texts: PairTexts, of_split: int) -> None:
-        """`of_split` is the number of pairs of the split, including those that `texts` leaves out."""
+        """`of_split` is the number of all pairs of the split, including the pairs that `texts` omits."""
         self._texts, self.left_out = texts, of_split - len(texts) // TEXTS_OF_A_PAIR
 
     def __len__(self) -> int:
@@ -124,20 +133,22 @@ class PreferencePairs:
 
     @property
     def fillers(self) -> Mapping[str, int | bool]:
-        """Return padding values by name of batch tensor."""
+        """Padding value of each tensor of a batch, by name of the tensor."""
         return self._texts.fillers
 
     def places(self) -> np.ndarray:
-        """Return for each pair the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each pair, the position of its first token in the concatenated tokens of the split: int64 [len]."""
         return self._texts.places()[::TEXTS_OF_A_PAIR]
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True: pairs have no random parts."""
+        """True, because the pairs have no random parts."""
         return self._texts.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return all text that a model reads for a pair; a prompt occurs twice, once before each text."""
+        """Return all texts that a model reads for a pair. If there is a prompt, it occurs twice: before the chosen text
+        and before the rejected text.
+        """
         return tuple(text for row in _rows([index]) for text in self._texts.texts(seed, epoch, int(row)))
 
     def batch(
@@ -149,7 +160,7 @@ class PreferencePairs:
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> tuple[dict[str, Tensor], int]:
-        """Return the batch of `batch`, and the number of words that begin in its text."""
+        """Return the same batch as the method `batch`, and the number of words that begin in the texts of the batch."""
         return self._texts.counted_batch(seed, epoch, _rows(indices), mask_rate)
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -157,7 +168,9 @@ class PreferencePairs:
         return self._texts.words(seed, epoch, _rows(indices)).reshape(-1, TEXTS_OF_A_PAIR).sum(axis=1)
 
     def counted(self, batch: Mapping[str, Tensor]) -> tuple[int, ...]:
-        """Return the divisors of a batch's losses: the number of labels in chosen texts, and the number of pairs."""
+        """Return the number by which each loss of the batch is divided: the number of labels in chosen texts, and the
+        number of pairs.
+        """
         chosen = batch["labels"][::TEXTS_OF_A_PAIR]
         return int((chosen != UNLABELLED).sum()), len(chosen)
 
@@ -173,8 +186,9 @@ def _rows(indices: Sequence[int] | np.ndarray) -> np.ndarray:
 
 
 def pairs_of(shards: "TokenShards", sequence_length: int, end_token: bool, required: bool) -> PreferencePairs:
-    """Return the pairs of a split. Raises TrainingError, naming the shards' manifest, for a document that is not a pair
-    and, if `required`, for a split without a pair that fits into `sequence_length`."""
+    """Return the preference pairs of a split. Raises TrainingError naming the shards' manifest for a document that is
+    not a pair. If `required` is true, also raises TrainingError if no pair fits into `sequence_length`.
+    """
     try:
         pairs = PreferencePairs(PairTexts(shards, shards.special, sequence_length, end_token), shards.n_documents)
     except TrainingError as error:

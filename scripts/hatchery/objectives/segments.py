@@ -1,12 +1,13 @@
-"""Segments, which are consecutive tokens of a document, and the methods that divide documents into segments or pack
-them.
+"""Segments (consecutive tokens of a document), and the methods that divide documents into segments or pack segments
+into sequences.
 
 A segment never contains tokens of two documents, and its tokens are not copied. Sources: for `BabylmSegments`, the
 caching script of the BabyLM models (docs/papers/elc-bert.md, "Segments"); for `BncSegments`, the data set of LTG-BERT's
 code (docs/papers/ltg-bert.md, "Segments"); for `DocumentSegments`, the reduced-vocabulary study
 (docs/papers/reduced-vocabulary.md, "Grouping"), whose documents have about the length of a sequence. `PackedSequences`
-is our own alternative to methods that omit tokens (BabyLM) or repeat them (BNC): every token of the split is in exactly
-one packed sequence. Memory per segment is at most three int32 numbers; no number per sentence is stored.
+is Hatchery's own alternative to methods that omit tokens (BabyLM) or repeat tokens (BNC): every token of the split is
+in exactly one packed sequence. At most three int32 numbers per segment, and no number per sentence, are stored in
+memory.
 """
 
 from array import array
@@ -22,17 +23,17 @@ from hatchery.objectives.special_ids import SpecialIds
 if TYPE_CHECKING:
     from hatchery.tokenization.token_shards import Document
 
-# Number of special tokens of a segment: [CLS] and [SEP].
+# Number of special tokens that are added to a segment: [CLS] and [SEP].
 N_ADDED_TOKENS = 2
 
 
 class DocumentCollection(Protocol):
-    """Documents by index."""
+    """Interface of a collection of encoded documents, which are requested by index."""
 
     n_documents: int
 
     def document(self, index: int) -> "Document":
-        """Return document `index`, from 0."""
+        """Return the document with the index `index`, counted from 0."""
 
     def document_lengths(self) -> np.ndarray:
         """Return the number of tokens of every document, int64 [n_documents]."""
@@ -40,7 +41,7 @@ class DocumentCollection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Tokens `start` to `end` - 1 of a document."""
+    """The tokens `start` to `end` - 1 of a document."""
 
     number: int
     """Index of the document."""
@@ -52,28 +53,29 @@ class Segment:
         return self.end - self.start
 
     def first(self, n_tokens: int) -> Self:
-        """Return the first `n_tokens` tokens; return the segment unchanged if it is not longer."""
+        """Return the first `n_tokens` tokens of the segment, or the segment itself if it is not longer."""
         return self if n_tokens >= len(self) else replace(self, end=self.start + n_tokens)
 
     def split_at(self, offset: int) -> tuple[Self, Self]:
-        """Return two segments: the tokens before `offset` (relative to the document) and the tokens from `offset`
-        on."""
+        """Return two segments: the tokens before `offset`, and the tokens from `offset` on. `offset` is a position in
+        the document.
+        """
         return replace(self, end=offset), replace(self, start=offset)
 
     @property
     def tokens(self) -> np.ndarray:
-        """Return the token ids [len(self)], a view of the stored document."""
+        """Token ids of the segment [len(self)], a view of the document's ids."""
         return self.document.ids[self.start : self.end]
 
     @property
     def word_starts(self) -> np.ndarray:
-        """Return which tokens start a word, bool [len(self)]; True also at special tokens."""
+        """Mask, bool [len(self)], that is True at tokens that start a word and at special tokens."""
         return self._flags(self.document.word_bits)
 
     def text_words(self, special: SpecialIds) -> int:
-        """Return the number of words that begin in the segment, by the word-counting rule of the corpus.
+        """Return the number of words that begin in the segment, counted by the corpus's rule.
 
-        With the rule white_space, no word begins at a special token, except the unknown token.
+        With the rule white_space, no word begins at a special token, except at the unknown token.
         """
         counts = self.document.word_counts
         if counts is not None:
@@ -83,44 +85,52 @@ class Segment:
         return int(np.count_nonzero(starts & ((ids >= special.n_special) | (ids == special.unknown))))
 
     def _flags(self, bits: np.ndarray) -> np.ndarray:
-        # Only the bytes of this segment are read, because a whole corpus can be one document (AO-CHILDES).
+        # Read only the bytes of this segment, because a whole corpus can be one document (AO-CHILDES).
         first, end = self.document.first_bit + self.start, self.document.first_bit + self.end
         unpacked = np.unpackbits(bits[first // 8 : (end + 7) // 8], bitorder="little")
         return unpacked[first % 8 : first % 8 + len(self)].view(np.bool_)
 
     @property
     def inner_sentence_starts(self) -> np.ndarray:
-        """Return the sentence starts within the segment, without its first token: int32, relative to the document."""
+        """Positions, in the document, at which sentences start within the segment, except at the segment's first token:
+        int32.
+        """
         starts = self.document.sentence_starts
         return starts[index_of(starts, self.start, "right") : index_of(starts, self.end, "left")]
 
 
 class Segments(Protocol):
-    """The segments of a split, by index."""
+    """Interface of the segments of a split, which are requested by index."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Segment: ...
 
     def places(self) -> np.ndarray:
-        """Return for each segment the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each segment, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
 
 
 def first_tokens(documents: DocumentCollection) -> np.ndarray:
-    """Return for each document the index of its first token among the split's tokens: int64 [n_documents]."""
+    """Return, for each document, the position of its first token in the concatenated tokens of the split: int64
+    [n_documents].
+    """
     lengths = documents.document_lengths()
     return np.cumsum(lengths) - lengths
 
 
 def index_of(ascending: np.ndarray, value: int, side: str) -> int:
-    """Return `np.searchsorted` of one number: the number of entries below `value` ("left") or up to `value`
-    ("right")."""
-    # The value gets the array's dtype, because numpy would otherwise convert the whole array to int64 at each call.
+    """Return the number of entries of `ascending` that are below `value` (side "left") or at most `value` (side
+    "right").
+    """
+    # Convert the value to the array's dtype, because numpy would otherwise convert the whole array to int64 at each
+    # call.
     return int(ascending.searchsorted(ascending.dtype.type(value), side))  # type: ignore[call-overload]
 
 
 def room_for_tokens(sequence_length: int) -> int:
-    """Return the maximum number of tokens of a segment in a sequence with [CLS] and [SEP].
+    """Return the maximum number of text tokens in a sequence that consists of [CLS], one segment and [SEP].
 
     Raises TrainingError if `sequence_length` is below 4.
     """
@@ -129,17 +139,18 @@ def room_for_tokens(sequence_length: int) -> int:
     return sequence_length - N_ADDED_TOKENS
 
 
-# Number of sentences in a group of documents; it limits the memory needed to divide documents.
+# Minimum number of sentences in a group of documents, which are processed together. This number limits the memory.
 _SENTENCES_PER_GROUP = 500_000
 
 
 class BabylmSegments:
     """Segments of at most `sequence_length` - 2 tokens, in the order of the documents.
 
-    A segment starts at a sentence and contains complete sentences until a sentence does not fit. This sentence is
-    truncated at the end of the segment, and the next segment begins with this complete sentence. As in the published
-    caching script, tokens of a sentence beyond `sequence_length` - 2 are never used, and a document whose first
-    sentence is longer than that yields its first segment twice. Raises TrainingError if `sequence_length` is below 4.
+    A segment starts at the beginning of a sentence and contains complete sentences until a sentence does not fit. This
+    sentence is truncated at the end of the segment, and the next segment begins with the same, complete sentence. As in
+    the published caching script, the tokens of a sentence after its first `sequence_length` - 2 tokens are never used.
+    If the first sentence of a document is longer than this limit, the first segment occurs twice. Raises TrainingError
+    if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -162,13 +173,16 @@ class BabylmSegments:
         return Segment(number, self._documents.document(number), start, start + self._lengths.item(index))
 
     def places(self) -> np.ndarray:
-        """Return for each segment the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each segment, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return first_tokens(self._documents)[self._numbers] + self._starts
 
 
 def _groups(documents: DocumentCollection) -> Iterator[tuple[int, np.ndarray, list[np.ndarray]]]:
-    """Yield groups of documents: the index of the first document, and each document's number of tokens and sentence
-    starts."""
+    """Yield groups of documents. A group consists of the index of its first document, the number of tokens of each
+    document, and the sentence starts of each document.
+    """
     sizes = documents.document_lengths()
     first, sentences, n_sentences = 0, [], 0
     for index in range(documents.n_documents):
@@ -180,8 +194,8 @@ def _groups(documents: DocumentCollection) -> Iterator[tuple[int, np.ndarray, li
 
 
 def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the document and the start of each segment in a group of documents."""
-    # Documents without tokens are left out, because their sentences belong to no segment.
+    """Return the document and the first token of each segment of a group of documents."""
+    # Omit documents without tokens, because their sentences belong to no segment.
     counts = np.array([len(starts) if length else 0 for starts, length in zip(sentence_starts, lengths, strict=True)])
     if not counts.sum():
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -191,18 +205,18 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     starts = local.astype(np.int64) + document_starts[document]
     ends = np.append(starts[1:], lengths.sum())
 
-    # For a segment that begins at each sentence: the first sentence that does not fit into this segment, or the first
-    # sentence of the next document.
+    # Suppose that a segment began at each sentence. `overflow` is the first sentence that would not fit into this
+    # segment, or the first sentence of the next document.
     last = np.cumsum(counts)
     overflow = np.minimum(np.searchsorted(ends, starts + limit, side="right"), last[document])
-    # Indexing a memoryview creates Python integers only for the first sentences of segments; `tolist` would create an
-    # integer for every sentence.
+    # Index a memoryview: this creates Python integers only for the first sentences of segments, but `tolist` would
+    # create an integer for every sentence.
     following = np.maximum(overflow, np.arange(len(starts)) + 1).data
     chosen = array("q")
     for first, end in zip((last - counts).tolist(), last.tolist(), strict=True):
         if first < end and overflow[first] == first:
-            # As in the published script, a first sentence that is too long gives two equal segments: the script tests
-            # the length of its buffer only when the next sentence arrives.
+            # As in the published script, a first sentence that is too long gives two equal segments: the script checks
+            # the length of its buffer only when it reads the next sentence.
             chosen.append(first)
         sentence = first
         while sentence < end:
@@ -215,9 +229,9 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
 class BncSegments:
     """Overlapping segments: segment k starts at sentence k of the split.
 
-    Following sentences of the same document are appended while the segment is shorter than `sequence_length` - 3
-    tokens. A segment is not truncated, so it may be much longer than a sequence; segments at the end of a document are
-    short. Raises TrainingError if `sequence_length` is below 4.
+    The following sentences of the same document are appended while the segment is shorter than `sequence_length` - 3
+    tokens. Segments are not truncated, so a segment may be much longer than a sequence; segments at the end of a
+    document are short. Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -235,20 +249,23 @@ class BncSegments:
         sentences = document.sentence_starts
         sentence = index - self._sentences_until.item(number) + len(sentences)
         start = sentences.item(sentence)
-        # The segment ends with the first sentence that makes it long enough, or with the document's last sentence.
+        # End the segment with the first sentence with which it is long enough, or with the document's last sentence.
         following = index_of(sentences, start + self._full_from, "left")
         end = sentences.item(following) if following < len(sentences) else len(document.ids)
         return Segment(number, document, start, end)
 
     def places(self) -> np.ndarray:
-        """Return for each segment the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each segment, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         firsts = first_tokens(self._documents)
         starts = [self._documents.document(number).sentence_starts + first for number, first in enumerate(firsts)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *starts])
 
 
 class DocumentSegments:
-    """One segment per document: its first `sequence_length` - 2 tokens; empty documents are left out.
+    """One segment per document: the first `sequence_length` - 2 tokens of the document. Documents without tokens are
+    omitted.
 
     Raises TrainingError if `sequence_length` is below 4.
     """
@@ -267,16 +284,19 @@ class DocumentSegments:
         return Segment(number, document, 0, min(len(document.ids), self._limit))
 
     def places(self) -> np.ndarray:
-        """Return for each segment the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each segment, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return first_tokens(self._documents)[self._numbers]
 
 
 class PackedSequences:
-    """Packed sequences: each contains consecutive pieces of documents, so that every token is in exactly one sequence.
+    """Packed sequences: each sequence contains consecutive pieces of documents, and every token is in exactly one
+    sequence.
 
     If a sequence is full, its document continues in the next sequence. Every sequence except the last has at most two
-    free positions, because a piece needs [CLS], [SEP] and a token; `FramedPacks` fills these positions with [SEP].
-    Raises TrainingError if `sequence_length` is below 4.
+    free positions, because a piece needs three positions: [CLS], a token and [SEP]. `FramedPacks` fills the free
+    positions with [SEP]. Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -289,7 +309,7 @@ class PackedSequences:
         firsts = np.minimum(lengths, rooms - N_ADDED_TOKENS)
         counts = 1 - (firsts - lengths) // limit
         document = np.repeat(np.arange(len(lengths), dtype=np.int32), counts)
-        # Index of each piece in its document.
+        # `rank` is the index of each piece among the pieces of its document.
         first_pieces = np.cumsum(counts) - counts
         rank = np.arange(len(document)) - first_pieces[document]
         self._numbers = with_tokens.astype(np.int32)[document]
@@ -301,13 +321,15 @@ class PackedSequences:
         return len(self._first_pieces)
 
     def __getitem__(self, index: int) -> list[Segment]:
-        """Return the pieces of sequence `index`, in order; each piece later gets [CLS] and [SEP]."""
+        """Return the pieces of sequence `index`, in order. [CLS] and [SEP] are added to each piece later."""
         following = index + 1
         end = self._first_pieces.item(following) if following < len(self) else len(self._numbers)
         return [self._piece(piece) for piece in range(self._first_pieces.item(index), end)]
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         firsts = self._first_pieces
         return first_tokens(self._documents)[self._numbers[firsts]] + self._starts[firsts]
 
@@ -319,11 +341,12 @@ class PackedSequences:
 
 
 def _rooms(lengths: np.ndarray, sequence_length: int) -> Iterator[int]:
-    """Yield for each document the number of free positions in the sequence in which the document begins. All `lengths`
-    are above 0."""
+    """Yield, for each document, the number of free positions in the sequence in which the document begins. All
+    `lengths` must be above 0.
+    """
     limit = sequence_length - N_ADDED_TOKENS
     room = sequence_length
-    # With a memoryview, Python integers are created one at a time.
+    # Iterate over a memoryview, which creates Python integers one at a time.
     for length in np.ascontiguousarray(lengths).data:
         yield room
         rest = length + N_ADDED_TOKENS - room

@@ -1,8 +1,9 @@
-"""Sequences before masking: one segment, several packed segments or two texts, with [CLS] and [SEP].
+"""Sequences with [CLS] and [SEP], before masking: one segment, several packed segments or two texts.
 
-Source: LTG-BERT, Section 5.2; docs/papers/ltg-bert.md, "Examples" and "Sentence pairs". Packed sequences are ours. The
-label of a pair is 1 if its texts belong together. With `document`, the second text follows the first or comes from
-another document; with `order`, two neighbouring texts are in their original order or swapped.
+Source: LTG-BERT, Section 5.2; docs/papers/ltg-bert.md, "Examples" and "Sentence pairs". Packed sequences are Hatchery's
+own method. The label of a pair is 1 if its two texts belong together. In pairs of the kind `document`, the second text
+follows the first text (label 1) or comes from another document; in pairs of the kind `order`, two neighbouring texts
+are in their original order (label 1) or swapped.
 """
 
 from collections.abc import Sequence
@@ -17,35 +18,41 @@ from hatchery.objectives.special_ids import SpecialIds
 
 
 class FramedSequence(NamedTuple):
-    """A sequence of n tokens: text with its special tokens, without padding."""
+    """A sequence of n tokens: texts and special tokens, without padding."""
 
     ids: np.ndarray
-    """int64 [n], special tokens included."""
+    """Token ids, int64 [n], special tokens included."""
     word_starts: np.ndarray | None
-    """bool [n], True also at special tokens; None if no rule needs word starts."""
+    """Mask, bool [n], that is True at tokens that start a word and at special tokens; None if the masking rule needs no
+    word starts.
+    """
     piece_lengths: list[int] | None = None
-    """Lengths of the pieces that do not attend to each other, n in total; None for one piece."""
+    """Lengths of the pieces of the sequence, which do not attend to each other; their sum is n. None for one piece."""
     pair_label: int | None = None
-    """1 if the second text follows the first, 0 otherwise; None without sentence pairs."""
+    """1 if the two texts of the sequence belong together, 0 otherwise; None without sentence pairs."""
     texts: tuple[Segment, ...] = ()
-    """The text of the sequence, without special tokens."""
+    """The texts of the sequence, without special tokens."""
 
 
 class Sequences(Protocol):
-    """The sequences of a split by index, with special tokens and before masking."""
+    """Interface of the sequences of a split, with special tokens and before masking, which are requested by index."""
 
     def __len__(self) -> int: ...
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Return sequence `index`; `generator` draws its random parts."""
+        """Return sequence `index`; the random parts of the sequence are drawn with `generator`."""
 
 
 @dataclass(frozen=True)
 class Framer:
-    """Adds special tokens to segments; with `with_word_starts`, also copies word starts."""
+    """Adds special tokens to segments. If `with_word_starts` is true, the framed sequence also contains the word
+    starts.
+    """
 
     special: SpecialIds
     with_word_starts: bool
@@ -65,7 +72,7 @@ class Framer:
         return FramedSequence(ids, word_starts, None, pair_label, tuple(parts))
 
     def frame_pieces(self, pieces: Sequence[Segment], n_free: int = 0) -> FramedSequence:
-        """Return `[CLS] piece [SEP]` for each piece, concatenated; `n_free` additional [SEP] follow the last piece."""
+        """Return the concatenation of `[CLS] piece [SEP]` for all pieces, followed by `n_free` additional [SEP]."""
         framed = [self.frame([piece]) for piece in pieces]
         lengths = [len(sequence.ids) for sequence in framed]
         lengths[-1] += n_free
@@ -78,8 +85,9 @@ class Framer:
 
 
 class FramedPacks:
-    """Packed sequences with special tokens. A sequence with one or two free positions at the end is filled with [SEP],
-    except for the last sequence."""
+    """Packed sequences with special tokens. One or two free positions at the end of a sequence are filled with [SEP],
+    except in the last sequence.
+    """
 
     def __init__(self, packs: PackedSequences, sequence_length: int, framer: Framer) -> None:
         self._packs, self._sequence_length, self._framer = packs, sequence_length, framer
@@ -88,11 +96,13 @@ class FramedPacks:
         return len(self._packs)
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return self._packs.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Return sequence `index`; it has no random parts."""
+        """Return sequence `index`, which has no random parts."""
         pieces = self._packs[index]
         n_free = self._sequence_length - sum(len(piece) + 2 for piece in pieces)
         return self._framer.frame_pieces(pieces, n_free if index + 1 < len(self._packs) else 0)
@@ -100,27 +110,30 @@ class FramedPacks:
 
 @dataclass(frozen=True)
 class TargetLength:
-    """Maximum number of tokens of a sequence: `full` or, with `short_probability`, a uniform number from `least` to
-    `full` - 1."""
+    """Distribution of the maximum number of text tokens in a sequence. The maximum is `full` or, with the probability
+    `short_probability`, a uniform number from `least` to `full` - 1.
+    """
 
     full: int
     least: int
     short_probability: float
 
     def __call__(self, short_draw: float, length_draw: float) -> int:
-        """Return the maximum number of tokens for two uniform numbers from 0 to 1."""
+        """Return a maximum number of text tokens, computed from two uniform numbers from 0 to 1."""
         if short_draw >= self.short_probability:
             return self.full
         return self.least + int(length_draw * (self.full - self.least))
 
 
 def single_target(sequence_length: int, short_probability: float) -> TargetLength:
-    """Return the target length of a single segment: `sequence_length` - 2, or a random number below it."""
+    """Return the target length of a sequence with one segment: `sequence_length` - 2 or, with the probability
+    `short_probability`, a smaller random number.
+    """
     return TargetLength(room_for_tokens(sequence_length), 1, short_probability)
 
 
 class SingleSegments:
-    """Sequences `[CLS] segment [SEP]`; segments are truncated to a target length."""
+    """Sequences `[CLS] segment [SEP]`. Each segment is truncated to a target length."""
 
     def __init__(self, segments: Segments, target: TargetLength, framer: Framer) -> None:
         self._segments, self._target, self._framer = segments, target, framer
@@ -129,27 +142,29 @@ class SingleSegments:
         return len(self._segments)
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Return segment `index`, truncated to a target length drawn from `generator`."""
+        """Return the sequence of segment `index`, truncated to a target length that is drawn with `generator`."""
         short_draw, length_draw = generator.random(2)
         return self._framer.frame([self._segments[index].first(self._target(short_draw, length_draw))])
 
 
 PairKind = Literal["document", "order"]
-# Maximum number of additional draws of a text, while the drawn text is from the same document.
+# A second text that comes from the same document as the first text is drawn again, at most this number of times.
 N_REDRAWS = 10
 
 
 class SentencePairs:
-    """Sequences `[CLS] A [SEP] B [SEP]`, one for each segment of a split.
+    """Sequences `[CLS] A [SEP] B [SEP]` of two texts A and B, one sequence for each segment of a split.
 
-    A and B together have at most `sequence_length` - 3 tokens or, with `short_probability`, a random smaller number. A
-    segment of one sentence cannot be split: `document` then draws B from another document, and `order` uses the segment
-    alone with the label 0. As in LTG-BERT's code, this label is noise. Raises TrainingError if `sequence_length` is
-    below 5.
+    A and B together have at most `sequence_length` - 3 tokens or, with the probability `short_probability`, at most a
+    smaller random number of tokens. A segment of one sentence cannot be divided into A and B. For such a segment, the
+    kind `document` draws B from another document, and the kind `order` makes a sequence without B, whose label is 0. As
+    in LTG-BERT's code, this label is noise. Raises TrainingError if `sequence_length` is below 5.
     """
 
     def __init__(
@@ -166,11 +181,13 @@ class SentencePairs:
         return len(self._segments)
 
     def places(self) -> np.ndarray:
-        """Return for each sequence the index of its first token among the split's tokens: int64 [len]."""
+        """Return, for each sequence, the position of its first token in the concatenated tokens of the split: int64
+        [len].
+        """
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Return the pair of segment `index`; `generator` draws its second text, order and lengths."""
+        """Return the pair of segment `index`; the second text, the order and the lengths are drawn with `generator`."""
         short_draw, length_draw, relation_draw, boundary_draw, hole_draw = generator.random(5)
         segment = self._segments[index]
         boundaries = segment.inner_sentence_starts
@@ -179,8 +196,8 @@ class SentencePairs:
             if stranger is not None:
                 return self._framer.frame(self._fitted(segment, stranger, short_draw, length_draw, hole_draw), 0)
         if len(boundaries) == 0:
-            # Without another document, `document` also uses the segment alone with the label 0, because no text follows
-            # the first text.
+            # If no text of another document was drawn, the kind `document` also makes a sequence of only this segment.
+            # Its label is 0, because no text follows the segment.
             return self._framer.frame([segment.first(self._single_target(short_draw, length_draw))], 0)
         first, second = segment.split_at(boundaries.item(int(boundary_draw * len(boundaries))))
         swapped = self._kind == "order" and relation_draw < 0.5
@@ -189,7 +206,7 @@ class SentencePairs:
         return self._framer.frame(self._fitted(first, second, short_draw, length_draw, hole_draw), int(not swapped))
 
     def _stranger(self, segment: Segment, generator: np.random.Generator) -> Segment | None:
-        """Return a segment of another document; None if all drawn segments are of the same document."""
+        """Return a segment of another document than `segment`; None if all drawn segments are from the same document."""
         for draw in generator.random(1 + N_REDRAWS):
             drawn = self._segments[int(draw * len(self._segments))]
             if drawn.number != segment.number:
@@ -199,9 +216,11 @@ class SentencePairs:
     def _fitted(
         self, first: Segment, second: Segment, short_draw: float, length_draw: float, hole_draw: float
     ) -> tuple[Segment, Segment]:
-        """Return the two texts of a sequence, each truncated to its target length, with at least one token.
+        """Return the two texts of a sequence, truncated so that together they have the target length; each text has at
+        least one token.
 
-        The two texts are truncated at their ends. So there is a gap in the source text between neighbouring texts.
+        The texts are truncated at their ends. If the second text follows the first text in the document, the truncation
+        of the first text leaves a gap between them.
         """
         excess = len(first) + len(second) - self._pair_target(short_draw, length_draw)
         if excess <= 0:

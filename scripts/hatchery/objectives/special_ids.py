@@ -1,8 +1,8 @@
-"""Ids of special tokens that objectives insert or never mask, and replacement of masked tokens in the input.
+"""Ids of the special tokens that objectives insert or never mask, and replacement of masked tokens in the input.
 
-Source of the replacement: LTG-BERT, Section 5.1 (the 80/10/10 rule of BERT): a masked token becomes [MASK], a random
-token, or stays unchanged. Masking rules choose the tokens, and the unit whose tokens get the same kind of replacement;
-this module makes the replacement for all rules.
+Source of the replacement: LTG-BERT, Section 5.1 (the 80/10/10 rule of BERT): a masked token becomes [MASK] or a random
+token, or stays unchanged. Masking rules choose the masked tokens, and the units whose tokens get the same kind of
+replacement. This module replaces the tokens for all masking rules.
 """
 
 from dataclasses import dataclass
@@ -14,27 +14,29 @@ from hatchery.tokenization.special_tokens import SpecialTokens
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """Ids of special tokens; `SpecialIds.of` creates them from the tokenizer's set of special tokens."""
+    """Ids of special tokens. `SpecialIds.of` reads these ids from the tokenizer's set of special tokens."""
 
     cls: int
     sep: int
     pad: int
     mask: int
     n_protected: int
-    """Ids below this number are never masked: [UNK] to [PAR], but not [TAB] (docs/papers/elc-bert.md, "Masking")."""
+    """Tokens with ids below this number are never masked: [UNK] to [PAR], but not [TAB] (docs/papers/elc-bert.md,
+    "Masking").
+    """
     first_random: int
-    """Lowest id of random tokens."""
+    """Lowest id that may be drawn as a random token."""
     n_special: int = 0
-    """Ids below this number are special tokens."""
+    """Number of special tokens; their ids are below this number."""
     unknown: int = -1
-    """Id of the unknown token, the only special token that represents text."""
+    """Id of the unknown token, which is the only special token that represents text."""
 
     @classmethod
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
         """Return the ids of a set of special tokens; a `SpecialIds` is returned unchanged.
 
-        As in LTG-BERT's code, whose lowest random id is too low by 1, random tokens include [PAR]. In sets without
-        [PAR], no special token is masked or drawn; no published span objective uses a set without [PAR].
+        As in LTG-BERT's code, whose lowest random id is too low by 1, [PAR] may be drawn as a random token. If the set
+        has no [PAR], no special token is masked or drawn; no published span objective uses a set without [PAR].
         """
         if isinstance(special, SpecialIds):
             return special
@@ -45,17 +47,19 @@ class SpecialIds:
         return cls(*framing, n_protected, paragraph, len(special.order), ids[special.unknown])
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
-        """Return which of the tokens `ids` can be masked: bool, with the shape of `ids`.
+        """Return a mask, bool with the shape of `ids`, that is True for tokens that can be masked.
 
-        Ordinary tokens can be masked. With `special_tokens_too`, all tokens except padding can be masked, as in the
-        code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Masking").
+        Ordinary tokens can be masked. If `special_tokens_too` is true, all tokens except padding can be masked, as in
+        the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Masking").
         """
         return ids != self.pad if special_tokens_too else ids >= self.n_protected
 
 
 @dataclass(frozen=True)
 class Corruption:
-    """Replacement of masked tokens: shares of random tokens and of visible tokens; all others become [MASK]."""
+    """Replacement of masked tokens: the share that becomes random tokens, and the share that stays visible; all other
+    masked tokens become [MASK].
+    """
 
     special: SpecialIds
     vocab_size: int
@@ -65,15 +69,16 @@ class Corruption:
     def __call__(self, original: np.ndarray, decision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Return the input ids that replace the masked tokens `original` int64 [n].
 
-        `decision` [n] is a uniform number for each token, equal for all tokens of a unit: low numbers give [MASK], high
-        numbers leave the token visible. Random tokens are drawn for each token separately, and may equal the original.
+        `decision` [n] is a uniform number for each token, which is the same for all tokens of a unit: if the number is
+        low, the token becomes [MASK]; if the number is high, the token stays visible. Random tokens are drawn for each
+        token separately, and may equal the original token.
         """
         keep_from = 1 - self.keep_probability
         visible = np.where(decision < keep_from, self.random_ids(len(original), generator), original)
         return np.where(decision < keep_from - self.random_probability, self.special.mask, visible)
 
     def random_ids(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Return random ids int64 [count], uniform from `special.first_random` on."""
-        # The draws are uniform numbers, because numpy keeps the stream of uniform numbers across versions.
+        """Return `count` random token ids, int64, drawn uniformly from the ids from `special.first_random` on."""
+        # Draw uniform numbers, because numpy guarantees the stream of uniform numbers across versions.
         n_random = self.vocab_size - self.special.first_random
         return self.special.first_random + (generator.random(count) * n_random).astype(np.int64)

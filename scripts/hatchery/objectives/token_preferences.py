@@ -1,10 +1,10 @@
-"""Masking probabilities that differ by subword, with a given mean over a sequence.
+"""Masking probabilities that depend on the subword. Their mean over a sequence is the share of tokens to predict.
 
-`frequency` prefers rare subwords (frequency-informed masking: arXiv:2509.05056 uses the rank of subwords; we use a
-power of their count). `loss` and `accuracy` prefer subwords that the current model predicts badly (AMLM, Edman & Fraser
-2025, arXiv:2510.20475: the soft and the hard metric). The paper specifies updates every 200 batches and normalisation
-within each sequence; the formulas are inferred. Probabilities are at most 1; if some probabilities are limited to 1,
-all other probabilities are raised to keep the mean.
+`frequency` masks rare subwords more often (frequency-informed masking: arXiv:2509.05056 uses the rank of subwords;
+Hatchery uses a power of their count). `loss` and `accuracy` mask subwords more often that the current model predicts
+badly (AMLM, Edman & Fraser 2025, arXiv:2510.20475: the soft and the hard metric). The paper specifies updates every 200
+batches and normalisation within each sequence; the formulas are inferred. Probabilities are at most 1; if some
+probabilities are limited to 1, all other probabilities are raised so that the mean does not change.
 """
 
 from dataclasses import dataclass, replace
@@ -17,14 +17,15 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def frequency_preferences(counts: np.ndarray, power: float) -> np.ndarray:
-    """Return `(count + 1) ** -power` of every subword: float64 [V]; `counts` are int64 [V]."""
+    """Return the preference `(count + 1) ** -power` of every subword, float64 [V]. `counts` int64 [V] is the number of
+    occurrences of each subword.
+    """
     return (counts + 1.0) ** -power
 
 
 def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return masking probabilities, float64 [n], proportional to the positive `preferences` [n], with the mean `rate`.
-
-    Each probability is at most 1.
+    """Return masking probabilities, float64 [n], whose mean is `rate`. The probabilities are proportional to the
+    positive `preferences` [n], except where they are limited to 1.
     """
     probabilities = np.empty(len(preferences))
     free = np.ones(len(preferences), dtype=np.bool_)
@@ -42,32 +43,32 @@ def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PreferredMasking:
-    """Chooses each maskable token independently, with a probability that depends on its subword."""
+    """Chooses each maskable token independently, with a probability that depends on the subword of the token."""
 
     needs_word_starts: ClassVar[bool] = False
 
     mask_probability: float
     corruption: Corruption
     preferences: np.ndarray
-    """Preference of each subword, above 0: float64 [V]. Probabilities are proportional to preferences."""
+    """Positive preference of each subword, float64 [V]. Masking probabilities are proportional to preferences."""
 
     def at(self, rate: float) -> "PreferredMasking":
-        """Return the rule with another share of tokens to predict."""
+        """Return a copy of the rule that predicts the share `rate` of the tokens."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with special tokens."""
+        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens."""
         choice, shown = self.draws(ids, generator)
         return hidden(ids, chosen(ids, choice, self.preferences, self.mask_probability), shown)
 
     def draws(self, ids: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return the random number `choice` of each token, float64 [n], and the ids that replace masked tokens, int64
-        [n].
+        """Return a random number `choice` for each token, float64 [n], and the replacement of each token if it is
+        masked, int64 [n].
 
-        A token with the masking probability p is masked if its choice exceeds 1 - p; tokens that are not maskable have
-        the choice 0.
+        A token with the masking probability p is masked if its `choice` exceeds 1 - p. Tokens that are not maskable
+        have the `choice` 0.
         """
         draw, decision = generator.random((2, len(ids)))
         choice = np.where(self.corruption.special.maskable(ids), 1.0 - draw, 0.0)
@@ -75,7 +76,7 @@ class PreferredMasking:
 
 
 def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return which of the tokens `ids` int64 [n] are masked: bool [n]; `preferences` are float64 [V]."""
+    """Return a mask, bool [n], that is True for the masked tokens of `ids` int64 [n]; `preferences` are float64 [V]."""
     maskable = choice > 0
     is_chosen = np.zeros(len(ids), dtype=np.bool_)
     is_chosen[maskable] = choice[maskable] > 1.0 - chances(preferences[ids[maskable]], rate)
@@ -83,5 +84,7 @@ def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: f
 
 
 def hidden(ids: np.ndarray, where: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (input ids, labels): where `where` bool [n] is True, the input is `shown` and the label is the token."""
+    """Return input ids and labels. Where `where` bool [n] is True, the input id is the replacement in `shown`, and the
+    label is the original id.
+    """
     return np.where(where, shown, ids), np.where(where, ids, UNLABELLED)

@@ -1,4 +1,4 @@
-"""Sentence pairs as translation examples. Each batch has sentence pairs of similar length.
+"""Sentence pairs as translation examples. Each batch contains sentence pairs of similar length.
 
 A document of a parallel corpus is a pair (`corpora.readers.parallel_text`): its two sentences are source and target.
 The encoder reads `x1 .. xn end`; the decoder reads `start y1 .. ym` and predicts `y1 .. ym end`. Source:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LINES_OF_A_PAIR = 2
 WHOLE = 1_000_000
-"""Maximum number of tokens of a sentence that truncates no sentence."""
+"""A maximum number of tokens per sentence that is so large that no sentence is truncated."""
 
 
 class TranslationPairs:
@@ -39,11 +39,11 @@ class TranslationPairs:
         rules: "TranslationSettings",
         filtered: bool,
     ) -> None:
-        """`longest` is the maximum number of tokens of a sentence, including its end token.
+        """`longest` is the maximum number of tokens of a sentence, end token included.
 
-        With `filtered`, sentence pairs are left out if a sentence is too long, or if the lengths of the sentences
-        differ too much. Without `filtered`, too long sentences are truncated. Raises TrainingError for a document that
-        is not a pair, and if the filter leaves no pair.
+        If `filtered` is true, sentence pairs are omitted if one of the sentences is too long, or if the lengths of the
+        two sentences differ too much. If `filtered` is false, sentences that are too long are truncated. Raises
+        TrainingError for a document that is not a pair, and if the filter omits all pairs.
         """
         self._documents, self._special, self._longest = documents, special, longest
         self._backward = rules.direction == "backward"
@@ -61,7 +61,7 @@ class TranslationPairs:
                 "the split contains no sentence pair within the limits `sequence_length` and `longest_ratio`"
             )
         self.lengths = np.minimum(lengths[kept] + 1, longest)
-        """Number of tokens of source and target, including end tokens: int64 [pairs, 2]."""
+        """Number of source tokens and of target tokens of each pair, end tokens included: int64 [pairs, 2]."""
         self._order = lru_cache(maxsize=2)(self._epoch_order)
         self._cuts = lru_cache(maxsize=2)(self._batch_cuts)
 
@@ -70,41 +70,42 @@ class TranslationPairs:
 
     @property
     def left_out(self) -> int:
-        """Number of pairs of the split that are left out."""
+        """Number of pairs of the split that are omitted."""
         return self._documents.n_documents - len(self)
 
     @property
     def fillers(self) -> Mapping[str, int | bool]:
-        """Return padding values by name of batch tensor."""
+        """Padding value of each tensor of a batch, by name of the tensor."""
         pad = self._special.pad
         return {"input_ids": pad, "attention_mask": False, "target_ids": pad, "labels": UNLABELLED}
 
     def sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of source and target of a pair, truncated, without end tokens."""
+        """Return the source ids and the target ids of a pair, truncated, without end tokens."""
         source, target = self.whole_sides(index)
         return source[: self._longest - 1], target[: self._longest - 1]
 
     def whole_sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of source and target of a pair, not truncated, without end tokens."""
+        """Return the source ids and the target ids of a pair, not truncated, without end tokens."""
         document = self._documents.document(int(self._numbers[index]))
         cut = int(document.sentence_starts[1])
         first, second = document.ids[:cut], document.ids[cut:]
         return (second, first) if self._backward else (first, second)
 
     def places(self) -> np.ndarray:
-        """Return the document index of each pair: int64 [len]; a pair has no token position, because it is never
-        divided."""
+        """Return the document index of each pair: int64 [len]. Other objectives return positions of tokens, but a pair
+        is never divided.
+        """
         return self._numbers.astype(np.int64)
 
     def batch(
         self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
     ) -> "dict[str, Tensor]":
-        """Return `input_ids` and `attention_mask` [B, S] of the sources, `target_ids` and `labels` [B, T] of the
-        targets.
+        """Return a batch with `input_ids` and `attention_mask` [B, S] of the sources, and `target_ids` and `labels` [B,
+        T] of the targets.
 
-        Nothing is random or masked, so seed, epoch and mask rate have no effect.
+        The batch has no random or masked parts, so seed, epoch and mask rate have no effect.
         """
-        # PyTorch is imported here, because its import takes seconds, and counting targets does not need it.
+        # Import PyTorch only here: the import takes seconds, and code that only counts targets does not need PyTorch.
         import torch
 
         pairs = [self.sides(int(index)) for index in indices]
@@ -127,16 +128,16 @@ class TranslationPairs:
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> "tuple[dict[str, Tensor], int]":
-        """Return the batch of `batch`, and the number of words in its sources and targets."""
+        """Return the same batch as the method `batch`, and the number of words in its source and target sentences."""
         return self.batch(seed, epoch, indices, mask_rate), int(self.words(seed, epoch, indices).sum())
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True: pairs have no random parts."""
+        """True, because the pairs have no random parts."""
         return True
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return the number of words in source and target of each pair together: int64 [len(indices)]."""
+        """Return, for each pair, the number of words in its source and target sentence together: int64 [len(indices)]."""
         return np.array([self._words(int(index)) for index in indices], dtype=np.int64)
 
     def _words(self, index: int) -> int:
@@ -148,20 +149,20 @@ class TranslationPairs:
         return sum(side.text_words(self._special) for side in shown)
 
     def counted(self, batch: "Mapping[str, Tensor]") -> tuple[int, ...]:
-        """Return the number of labels of a batch, the divisor of its loss."""
+        """Return the number of labels of a batch, by which the loss is divided."""
         return (int((batch["labels"] != UNLABELLED).sum()),)
 
     def n_tokens(self, batch: "Mapping[str, Tensor]") -> int:
-        """Return the number of tokens of sources and targets, without padding."""
+        """Return the number of source tokens plus target tokens of a batch, without padding."""
         return int(batch["attention_mask"].sum()) + self.counted(batch)[0]
 
     def batches_per_epoch(self, budget: int) -> int:
-        """Return the number of batches of an epoch, with at most `budget` target tokens each."""
+        """Return the number of batches in an epoch, if each batch has at most `budget` target tokens."""
         return len(self._cuts(budget)) - 1
 
     def batch_at(self, seed: int, step: int, budget: int) -> tuple[int, np.ndarray]:
-        """Return the epoch of a training step, and the indices (int64) of the sentence pairs in its batch, which has at
-        most `budget` target tokens. `step` counts from 0.
+        """Return the epoch of training step `step`, counted from 0, and the indices (int64) of the sentence pairs in
+        the step's batch. The batch has at most `budget` target tokens.
 
         In every epoch, pairs of equal lengths are shuffled, and the batches are shuffled.
         """
@@ -172,20 +173,20 @@ class TranslationPairs:
         return epoch, order[cuts[chosen] : cuts[chosen + 1]]
 
     def smallest_batch(self, budget: int) -> int:
-        """Return the number of sentence pairs in the smallest batch; batches have at most `budget` target tokens."""
+        """Return the number of sentence pairs in the smallest batch, if each batch has at most `budget` target tokens."""
         return int(np.diff(self._cuts(budget)).min())
 
     def _batch_cuts(self, budget: int) -> np.ndarray:
-        """Divide the sentence pairs, sorted by length, into batches. Return the index of the first pair of each batch,
-        followed by the number of pairs.
+        """Return the boundaries of batches among the sentence pairs, sorted by length: the index of the first pair of
+        each batch, followed by the number of pairs.
 
-        The number of batches is the minimum for `budget`. Their sizes are about equal, so that the last batch is not
-        small: each boundary is as near to an equal division as `budget` allows.
+        The number of batches is the minimum for `budget`. The batches have about equal numbers of target tokens, so
+        that the last batch is not small: each boundary is as near to an equal division as `budget` allows.
         """
         tokens = np.sort(self.lengths[:, 1])
         until = np.concatenate([[0], np.cumsum(tokens)])
-        # If the pairs are sorted from the longest to the shortest, the first batch equals the last batch of the
-        # ascending order.
+        # To fill batches from the end, sort the pairs from the longest to the shortest: the first batch in this order
+        # is the last batch in ascending order.
         earliest = len(tokens) - _full_cuts(np.concatenate([[0], np.cumsum(tokens[::-1])]), budget)[::-1]
         cuts, number = [0], len(earliest) - 1
         for batch in range(1, number + 1):
@@ -195,8 +196,8 @@ class TranslationPairs:
         return np.array(cuts, dtype=np.int64)
 
     def _epoch_order(self, seed: int, epoch: int, budget: int) -> tuple[np.ndarray, np.ndarray]:
-        # The raw output of Philox is used, as in `training.data_order`, because numpy guarantees the stream of this
-        # output in all versions.
+        # Use the raw output of Philox, as in `training.data_order`, because numpy guarantees the stream of raw outputs
+        # in all versions.
         of_pairs, of_batches = np.random.SeedSequence([seed, epoch]).spawn(2)
         keys = np.random.Philox(of_pairs).random_raw(len(self))
         order = np.lexsort((keys, self.lengths[:, 0], self.lengths[:, 1]))
@@ -205,8 +206,9 @@ class TranslationPairs:
 
 
 def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", filtered: bool) -> TranslationPairs:
-    """Return the sentence pairs of a split. Raises the TrainingErrors of `TranslationPairs`, naming the shards'
-    manifest."""
+    """Return the sentence pairs of a split. Raises the TrainingErrors of `TranslationPairs`; the messages also name the
+    shards' manifest.
+    """
     try:
         return TranslationPairs(shards, SpecialIds.of(shards.special), longest, rules, filtered)
     except TrainingError as error:
@@ -214,18 +216,19 @@ def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", fi
 
 
 def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
-    """Yield the token ids of the target sentence of each pair, without end tokens."""
+    """Yield, for each pair, the token ids of its target sentence, without the end token."""
     return (pairs.sides(index)[1] for index in range(len(pairs)))
 
 
 def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
-    """Return the end of the largest batch that begins with pair `start`; `until` [pairs + 1] is the cumulative number
-    of tokens."""
+    """Return the end of the largest batch that begins with pair `start` and has at most `budget` tokens. `until` [pairs
+    + 1] is the cumulative number of tokens.
+    """
     return max(start + 1, int(np.searchsorted(until, until[start] + budget, side="right")) - 1)
 
 
 def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
-    """As `_batch_cuts`, but each batch is as large as possible."""
+    """Return the boundaries of batches as `_batch_cuts` does, but make each batch as large as possible."""
     cuts = [0]
     while cuts[-1] < len(until) - 1:
         cuts.append(_end_of_batch(until, cuts[-1], budget))

@@ -1,9 +1,11 @@
-"""Masking: choice of the tokens to predict, and their replacement in the input; settings, and one file per rule.
+"""Masking: choice of the tokens to predict, and replacement of these tokens in the input. This module contains the
+settings; each other file contains one rule.
 
 Source: LTG-BERT, Section 5, and the published code: docs/papers/ltg-bert.md, "Masking"; docs/papers/elc-bert.md,
 "Masking"; docs/papers/reduced-vocabulary.md, "Masking". The reduced-vocabulary study replaces all chosen tokens by
 [MASK]: `kind` subword with `random_probability` 0, `keep_probability` 0 and `special_tokens_maskable`. A rule is a
-function of the tokens and a random generator. The function `rule` of its file creates the rule from the settings.
+function of the tokens and a random generator. Each file defines a function `rule`, which creates the rule from the
+settings.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from hatchery.objectives.special_ids import SpecialIds
 
 KINDS = names_in_folder(__file__)
-"""Names of the rules; planning needs the names without importing the rules."""
+"""Names of the masking rules. Planning needs these names, but does not import the rules."""
 if TYPE_CHECKING:
     MaskingKind = str
 else:
@@ -29,27 +31,32 @@ else:
 
 @dataclass(frozen=True)
 class MaskingSettings(Settings):
-    """The tokens that are predicted, and their replacement in the input."""
+    """Settings of masking: the tokens that are predicted, and their replacement in the input."""
 
     kind: MaskingKind = "span"
-    """Unit of masking: all tokens of a unit are masked together."""
+    """Masking rule, named after its unit: all tokens of a unit are masked together."""
     reading: ReadingName = "corrected"
-    """Version of the masking. as_published reproduces the defect of LTG-BERT's BNC code, in which overlapping spans
-    make about 6 % of the labels wrong; corrected fixes this defect."""
+    """Version of the masking. as_published reproduces the error of LTG-BERT's BNC code, in which overlapping spans make
+    about 6 % of the labels wrong; corrected fixes this error.
+    """
     mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
     """Share of the tokens that the model must predict."""
     random_probability: Share = 0.1
     """Share of the predicted tokens that are replaced by a random token."""
     keep_probability: Share = 0.1
-    """Share of the predicted tokens that stay visible. All other predicted tokens are replaced by [MASK] or a random
-    token."""
+    """Share of the predicted tokens that stay visible in the input. All predicted tokens that neither stay visible nor
+    become random tokens are replaced by [MASK].
+    """
     at_least_one: bool = True
-    """Mask at least one token of every sequence, as in the BabyLM revision; false is the ELC-BERT code. Applies to kind
-    short_span, and to kind span with reading corrected."""
+    """Mask at least one token of every sequence, as in the BabyLM revision of the code; false reproduces the ELC-BERT
+    code. Applies to kind short_span, and to kind span with reading corrected.
+    """
     special_tokens_maskable: bool = False
     """Allow masking of the special tokens at the ends of a sequence (reduced-vocabulary study)."""
     final_mask_probability: Annotated[float, Range(gt=0, lt=1)] | None = None
-    """mask_probability at the end of training, reached linearly; null keeps mask_probability constant."""
+    """mask_probability at the end of training. During training, the share changes linearly from mask_probability to
+    this share; null keeps the share constant.
+    """
 
     def __post_init__(self) -> None:
         shown_otherwise = self.random_probability + self.keep_probability
@@ -58,29 +65,32 @@ class MaskingSettings(Settings):
 
     @property
     def hidden_share(self) -> str:
-        """Share of hidden tokens, as text for readers."""
+        """Share of hidden tokens, as text for messages."""
         return f"{100 * self.mask_probability:g} %"
 
     def mask_rate(self, progress: float) -> float:
-        """Return the share of tokens to predict at `progress`, the share (0 to 1) of finished steps."""
+        """Return the share of tokens to predict at `progress`, the share (0 to 1) of the training steps that are
+        finished.
+        """
         first, last = self.mask_probability, self.final_mask_probability
         return first if last is None else first + (last - first) * progress
 
 
 class MaskingRule(Protocol):
-    """Interface of a masking rule, which chooses the tokens to predict in an example and hides them."""
+    """Interface of a masking rule, which chooses the tokens of an example to predict and replaces them in the input."""
 
     @property
     def needs_word_starts(self) -> bool:
         """True if the rule reads word starts."""
 
     def at(self, rate: float) -> "MaskingRule":
-        """Return the rule with another share of tokens to predict."""
+        """Return a copy of the rule that predicts the share `rate` of the tokens."""
 
     def __call__(
         self, ids: "np.ndarray", word_starts: "np.ndarray | None", generator: "np.random.Generator"
     ) -> "tuple[np.ndarray, np.ndarray]":
-        """Return the masked example: (input ids, labels), both int64 [n], with label -100 at tokens without prediction.
+        """Return the input ids and the labels of the masked example, both int64 [n]. The label of a token that is not
+        predicted is -100.
 
         `ids` int64 [n] include [CLS] and [SEP] but no padding; n is at most the sequence length. `word_starts` bool [n]
         is True at the first token of each word and at special tokens; it may be None if `needs_word_starts` is False.
@@ -90,10 +100,10 @@ class MaskingRule(Protocol):
 def masking_rule(
     settings: MaskingSettings, sequence_length: int, vocab_size: int, special: "SpecialIds"
 ) -> MaskingRule:
-    """Return the rule of `settings` for sequences of at most `sequence_length` tokens.
+    """Return the masking rule of `settings` for sequences of at most `sequence_length` tokens.
 
-    If the share of tokens to predict changes in training, the rule has the last share. Raises TrainingError if the
-    vocabulary has only special tokens.
+    If the share of tokens to predict changes in training, the rule predicts the final share. Raises TrainingError if
+    the vocabulary contains only special tokens.
     """
     from hatchery.objectives.special_ids import Corruption
 

@@ -1,8 +1,8 @@
 """Masking of short spans: the text is divided into spans of one to three subwords, and complete spans are masked.
 
 Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), which prefers tokens that were seldom
-hidden before; here all epochs have the same distribution. Because spans are masked completely, the number of masked
-subwords exceeds the wanted number by about 0.6 per text.
+hidden before; in this module, all epochs have the same distribution. Because spans are masked completely, the number of
+masked subwords exceeds the target number by about 0.6 per text.
 """
 
 from dataclasses import dataclass, replace
@@ -18,11 +18,12 @@ LONGEST = 3
 
 
 def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, wanted: int) -> np.ndarray:
-    """Return which tokens are hidden, bool [n]: the spans with the lowest `order` that contain at least `wanted`
-    tokens.
+    """Return a mask of the tokens to hide, bool [n]. Spans are hidden completely, in ascending `order`, until at least
+    `wanted` tokens are hidden.
 
-    `maskable` is bool [n], `span_of` int64 [n] the span of each token, and `order` fp64 [spans] a random number for
-    each span. If there are fewer than `wanted` maskable tokens, all of them are hidden.
+    `maskable` bool [n] is True for tokens that can be hidden. `span_of` int64 [n] is the span of each token. `order`
+    fp64 [spans] is a random number for each span. If fewer than `wanted` tokens are maskable, all maskable tokens are
+    hidden.
     """
     priority = np.where(maskable, order[span_of], np.inf)
     wanted = min(wanted, int(np.count_nonzero(maskable)))
@@ -33,10 +34,10 @@ def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, 
 
 @dataclass(frozen=True)
 class ShortSpanMasking:
-    """Masks complete spans until enough tokens are masked.
+    """Masks complete spans until the target number of tokens is masked.
 
-    The wanted number of tokens is the number of all tokens times the share, randomly rounded up or down, and at least 1
-    with `at_least_one`.
+    The target number is the number of all tokens times `mask_probability`, randomly rounded up or down. If
+    `at_least_one` is true, the target number is at least 1.
     """
 
     needs_word_starts: ClassVar[bool] = False
@@ -46,16 +47,16 @@ class ShortSpanMasking:
     special_tokens_maskable: bool
     at_least_one: bool = True
     as_published: bool = False
-    """True if all tokens, including special tokens, are masked when fewer tokens are maskable than wanted."""
+    """If true, and fewer tokens are maskable than the target number, all tokens including special tokens are masked."""
 
     def at(self, rate: float) -> "ShortSpanMasking":
-        """Return the rule with another share of tokens to predict."""
+        """Return a copy of the rule that predicts the share `rate` of the tokens."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (input ids, labels) int64 [n] of `ids` int64 [n]; `word_starts` is ignored."""
+        """Return input ids and labels of the example `ids`, each int64 [n]; `word_starts` is ignored."""
         inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
         length_draw, order, decision = generator.random((3, len(ids)))
         ends = np.cumsum(1 + (length_draw * LONGEST).astype(np.int64))
@@ -75,6 +76,6 @@ class ShortSpanMasking:
 
 
 def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> ShortSpanMasking:
-    """Return the rule of `settings`."""
+    """Return the masking rule of `settings`."""
     common = (settings.mask_probability, corruption, settings.special_tokens_maskable, settings.at_least_one)
     return ShortSpanMasking(*common, settings.reading == "as_published")

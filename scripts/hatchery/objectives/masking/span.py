@@ -1,11 +1,11 @@
 """Span masking, which hides a few short spans and predicts the hidden subwords.
 
 Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` is the corrected
-form of the BabyLM revision, whose labels are tokens of the text and whose budget counts distinct positions. For the
-form without a minimum number of tokens see docs/papers/elc-bert.md, "Masking". LTG-BERT's first BNC code overwrites
-tokens in place: where a span overlaps an earlier span, the label is the replaced token, usually [MASK], and the token
-counts again towards the budget. So about 6 % of the labels are wrong. `PublishedSpanMasking` reproduces this for
-comparison with published numbers.
+form of the BabyLM revision: its labels are tokens of the text, and its budget counts distinct positions. For the form
+without a minimum number of tokens see docs/papers/elc-bert.md, "Masking". LTG-BERT's first BNC code overwrites tokens
+in place: where a span overlaps an earlier span, the label is the replaced token, usually [MASK], and the token counts
+again towards the budget. Therefore about 6 % of the labels are wrong. `PublishedSpanMasking` reproduces this error, for
+comparison with published scores.
 """
 
 from dataclasses import dataclass, replace
@@ -21,14 +21,15 @@ MAX_SPANS = 100
 
 
 def _span_length_distribution() -> np.ndarray:
-    """Return the probabilities of the lengths 0 to 9 in LTG-BERT's code: a geometric distribution from 1 on with p =
-    1/3, its lengths modulo 10."""
+    """Return the probabilities of the span lengths 0 to 9 in LTG-BERT's code: a length is drawn from a geometric
+    distribution (from 1 on, p = 1/3) and taken modulo 10.
+    """
     geometric = (1 / 3) * (2 / 3) ** np.arange(10) / (1 - (2 / 3) ** 10)
     return np.roll(geometric, 1)
 
 
 SPAN_LENGTH_PROBABILITIES = _span_length_distribution()
-# The last bound is exactly 1, because uniform numbers are below 1.
+# Set the last bound to exactly 1, so that every uniform number (below 1) is below a bound.
 _LENGTH_BOUNDS = np.append(np.cumsum(SPAN_LENGTH_PROBABILITIES)[:-1], 1.0)
 
 
@@ -36,16 +37,18 @@ class Spans(NamedTuple):
     """Spans in the order in which they were drawn; all arrays are int64 [spans]."""
 
     lengths: np.ndarray
-    """Lengths from 0 to 9, before truncation at the ends of the sequence."""
+    """Drawn lengths from 0 to 9, before truncation at the ends of the sequence."""
     firsts: np.ndarray
     """First position of each span."""
     ends: np.ndarray
-    """Position after the last position of each span; an empty span's end is at most its first position."""
+    """Position after the last position of each span. For an empty span, this position is not above the span's first
+    position.
+    """
 
 
 def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length: int, n_tokens: int) -> Spans:
-    """Return spans within the first `n_tokens` positions of a padded sequence; each span is made from two uniform
-    numbers.
+    """Return spans within the first `n_tokens` positions of a padded sequence. Each span is computed from two uniform
+    numbers, one for its length and one for its start.
 
     As in LTG-BERT's code, a span of length l starts at a uniform integer from -(l - 1) to sequence_length + l - 1, also
     in padding, so that the probability of a position does not depend on the padding. The last position of
@@ -58,12 +61,14 @@ def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length:
 
 
 class Cover(NamedTuple):
-    """The positions of the tokens to predict, which random spans cover."""
+    """The positions of the tokens to predict, which are covered by random spans."""
 
     positions: np.ndarray
     """int64 [labelled], in the order in which spans first covered the positions."""
     decision: np.ndarray
-    """float64 [labelled]: for each position, the uniform number of the last span that covers this position."""
+    """float64 [labelled]: for each position, the uniform number that determines the replacement, drawn for the last
+    span that covers the position.
+    """
     drawn_lengths: np.ndarray
     """int64 [spans]: lengths of all placed spans, including empty spans."""
 
@@ -72,9 +77,9 @@ class Cover(NamedTuple):
 class SpanMasking:
     """Places spans until they cover enough distinct tokens; all tokens of a span get the same kind of replacement.
 
-    If spans overlap, the last span determines the replacement. The number of tokens is binomial, and at least 1 with
-    `at_least_one`. If 100 spans do not cover enough tokens (short text in much padding), fewer tokens or no tokens are
-    labelled.
+    If spans overlap, the last span determines the replacement. The number of tokens to cover is binomial; if
+    `at_least_one` is true, it is at least 1. If 100 spans do not cover enough tokens (short text in much padding),
+    fewer tokens or no tokens are labelled.
     """
 
     needs_word_starts: ClassVar[bool] = False
@@ -86,14 +91,14 @@ class SpanMasking:
     at_least_one: bool = True
 
     def at(self, rate: float) -> "SpanMasking":
-        """Return the rule with another share of tokens to predict."""
+        """Return a copy of the rule that predicts the share `rate` of the tokens."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with special tokens; `word_starts` is
-        ignored.
+        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens.
+        `word_starts` is ignored.
         """
         inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
         cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)
@@ -103,14 +108,15 @@ class SpanMasking:
         return inputs, labels
 
     def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
-        """Return the positions that random spans cover and at which `maskable`, bool [n], is True. Return no positions
-        if `maskable` is False everywhere."""
+        """Return the positions that random spans cover and at which `maskable`, bool [n], is True. If `maskable` is
+        False everywhere, return no positions.
+        """
         n_maskable = int(np.count_nonzero(maskable))
         if n_maskable == 0:
             nothing = np.zeros(0, dtype=np.int64)
             return Cover(nothing, np.zeros(0), nothing)
-        # All draws are uniform numbers, because numpy keeps the stream of uniform numbers across versions. A change in
-        # number or order of the draws would change the results of earlier runs.
+        # Draw only uniform numbers, because numpy guarantees the stream of uniform numbers across versions. Changing
+        # the number or the order of the draws would change the results of earlier runs.
         budget = int(np.count_nonzero(generator.random(n_maskable) < self.mask_probability))
         if self.at_least_one:
             budget = max(1, budget)
@@ -123,12 +129,13 @@ class SpanMasking:
 
 
 def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int], int]:
-    """Return the last span of each allowed position, for the first spans that cover `budget` positions, and the number
-    of these spans."""
+    """Return the last span of each allowed position, and the number of placed spans. Spans are placed in order until
+    they cover `budget` allowed positions.
+    """
     span_of: dict[int, int] = {}
     if budget == 0:
         return span_of, 0
-    # The loop uses Python integers, because array operations are not faster for spans of three positions on average.
+    # Use Python integers in this loop, because array operations are not faster for spans of three positions on average.
     for span, (first, end) in enumerate(zip(spans.firsts.tolist(), spans.ends.tolist(), strict=True)):
         for position in range(first, end):
             if allowed[position]:
@@ -138,14 +145,15 @@ def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int]
     return span_of, len(spans.lengths)
 
 
-# This value in place of a replacement id leaves the token unchanged; real ids are never negative.
+# Replacement "id" that means: leave the token unchanged. Real ids are never negative.
 _KEPT = -1
 
 
 @dataclass(frozen=True)
 class PublishedSpanMasking:
-    """Places spans until their total number of tokens reaches a budget that is drawn from a binomial distribution and
-    can be 0."""
+    """Places spans until the sum of their numbers of tokens reaches a budget. The budget is drawn from a binomial
+    distribution and can be 0.
+    """
 
     needs_word_starts: ClassVar[bool] = False
 
@@ -155,24 +163,23 @@ class PublishedSpanMasking:
     sequence_length: int
 
     def at(self, rate: float) -> "PublishedSpanMasking":
-        """Return the rule with another share of tokens to predict."""
+        """Return a copy of the rule that predicts the share `rate` of the tokens."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with special tokens; `word_starts` is
-        ignored.
+        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens.
+        `word_starts` is ignored.
 
-        A label is the token at its position before the last span replaced it; an earlier span may already have replaced
-        the text's token.
+        The label at a position is the token that the last span replaced there. If an earlier span covered the position,
+        this token is not the token of the text.
         """
         inputs, labels = ids.tolist(), [UNLABELLED] * len(ids)
         cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)
         kept = np.full(len(cover.positions), _KEPT, dtype=np.int64)
         replacements = self.corruption(kept, cover.decision, generator)
-        # The loop treats one position at a time, because an earlier span may already have replaced the token at this
-        # position.
+        # Process one position at a time, because an earlier span may already have replaced the token at this position.
         for position, replacement in zip(cover.positions.tolist(), replacements.tolist(), strict=True):
             labels[position] = inputs[position]
             if replacement != _KEPT:
@@ -183,8 +190,8 @@ class PublishedSpanMasking:
         """Return the positions that random spans cover and at which `maskable`, bool [n], is True. A position that
         several spans cover is repeated.
 
-        No span covers the last position of the nominal length. So no position is returned if this position is the only
-        maskable position; the published code would then never end.
+        No span covers the last position of `sequence_length`. If this position is the only maskable position, return no
+        position; the published code would never terminate in this case.
         """
         budget = int(np.count_nonzero(generator.random(np.count_nonzero(maskable)) < self.mask_probability))
         allowed = maskable.tolist()
@@ -209,7 +216,7 @@ class PublishedSpanMasking:
 
 
 def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> SpanMasking | PublishedSpanMasking:
-    """Return the rule of `settings`."""
+    """Return the masking rule of `settings`."""
     common = (settings.mask_probability, corruption, settings.special_tokens_maskable, sequence_length)
     if settings.reading == "as_published":
         return PublishedSpanMasking(*common)

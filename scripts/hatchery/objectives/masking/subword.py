@@ -1,6 +1,6 @@
 """Masking of subwords. Each subword is chosen independently.
 
-Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". With `random_probability` and `keep_probability` 0,
+Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". If `random_probability` and `keep_probability` are 0,
 this is the masking of the reduced-vocabulary study, Section 3.5. The number of masked tokens is binomial, so a short
 example may have no masked token.
 """
@@ -16,10 +16,11 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def published_shares(random_probability: float, keep_probability: float) -> tuple[float, float]:
-    """Return the shares of random and of visible tokens in the published code.
+    """Return the share of predicted tokens that become random tokens, and the share that stays visible, in the
+    published code.
 
-    In this code, a token that does not become [MASK] is random with probability r / (r + k + 1e-6). The term 1e-6
-    prevents 0 / 0, and changes the shares by less than a millionth.
+    In this code, a predicted token that does not become [MASK] becomes random with probability r / (r + k + 1e-6). The
+    term 1e-6 prevents 0 / 0, and changes the shares by less than a millionth.
     """
     visible = random_probability + keep_probability
     as_random = visible * random_probability / (visible + 1e-6)
@@ -28,7 +29,9 @@ def published_shares(random_probability: float, keep_probability: float) -> tupl
 
 @dataclass(frozen=True)
 class SubwordMasking:
-    """Chooses each maskable token with `mask_probability`; each token has its own replacement."""
+    """Chooses each maskable token with the probability `mask_probability`; the replacement is drawn separately for each
+    token.
+    """
 
     needs_word_starts: ClassVar[bool] = False
 
@@ -37,14 +40,14 @@ class SubwordMasking:
     special_tokens_maskable: bool = False
 
     def at(self, rate: float) -> "SubwordMasking":
-        """Return the rule with another share of tokens to predict."""
+        """Return a copy of the rule that predicts the share `rate` of the tokens."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with special tokens; `word_starts` is
-        ignored.
+        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens.
+        `word_starts` is ignored.
         """
         inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
         maskable = np.flatnonzero(self.corruption.special.maskable(ids, self.special_tokens_maskable))
@@ -58,7 +61,7 @@ class SubwordMasking:
 
 
 def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> SubwordMasking:
-    """Return the rule of `settings`."""
+    """Return the masking rule of `settings`."""
     if settings.reading == "as_published":
         as_random, kept = published_shares(corruption.random_probability, corruption.keep_probability)
         corruption = replace(corruption, random_probability=as_random, keep_probability=kept)

@@ -2,7 +2,7 @@
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". The number of masked words is binomial, so a short
 example may have no masked word, and the share of masked tokens equals `mask_probability` only on average. If a segment
-begins inside a word, the subwords before its first word start are never chosen, as in LTG-BERT's code.
+begins inside a word, the subwords before the first word start of the segment are never chosen, as in LTG-BERT's code.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,9 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 @dataclass(frozen=True)
 class WholeWordMasking:
-    """Chooses each word with `mask_probability`; all subwords of a word get the same kind of replacement."""
+    """Chooses each word with the probability `mask_probability`; all subwords of a word get the same kind of
+    replacement.
+    """
 
     needs_word_starts: ClassVar[bool] = True
 
@@ -27,17 +29,17 @@ class WholeWordMasking:
     special_tokens_maskable: bool = False
 
     def at(self, rate: float) -> "WholeWordMasking":
-        """Return the rule with another share of tokens to predict."""
+        """Return a copy of the rule that predicts the share `rate` of the tokens."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with `word_starts` bool [n].
+        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n] with `word_starts` bool [n].
 
-        A word starts where `word_starts` is True at an ordinary token, and ends before the next word start or special
-        token. A special token belongs to no word; if special tokens are maskable, each is a separate unit. Raises
-        TrainingError without `word_starts`.
+        A word starts at an ordinary token at which `word_starts` is True, and ends before the next word start or
+        special token. A special token belongs to no word; if special tokens are maskable, each special token is a
+        separate unit. Raises TrainingError if `word_starts` is None.
         """
         if word_starts is None:
             raise TrainingError("objective.kind whole_word: got tokens without word starts, expected word starts")
@@ -47,7 +49,7 @@ class WholeWordMasking:
         unit_starts = word_starts | ~ordinary
         firsts = np.flatnonzero(unit_starts)
         choice, decision = generator.random((2, len(firsts)))
-        # Tokens before the first word start belong to an extra first unit, which is never chosen.
+        # Assign tokens before the first word start to an additional first unit, which is never chosen.
         unit = np.cumsum(unit_starts)
         in_word = np.append(False, ordinary[firsts])[unit]
         alone = unit_starts & special.maskable(ids, self.special_tokens_maskable)
@@ -60,5 +62,5 @@ class WholeWordMasking:
 
 
 def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> WholeWordMasking:
-    """Return the rule of `settings`."""
+    """Return the masking rule of `settings`."""
     return WholeWordMasking(settings.mask_probability, corruption, settings.special_tokens_maskable)
