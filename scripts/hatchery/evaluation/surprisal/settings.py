@@ -147,7 +147,7 @@ class AcquisitionSettings(Settings):
     edition: Literal[2025, 2026] = 2026
     """Year of BabyLM whose rules apply to the fitting of curves and to the surprisal of a random guess."""
     spaces: bool = omitted_at_default(True)
-    """Whether the language separates words by spaces. false (for example for Mandarin): no space is added between a
+    """true: the language separates words by spaces. false (for example for Mandarin): no space is added between a
     context and its word, and words of one character are not omitted.
     """
 
