@@ -111,7 +111,8 @@ class ModelOfUser:
     translates = False
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> ModuleModel:
-        """Return the language model on `device`. Raises ConfigError if the model does not support the scoring method."""
+        """Return the language model on `device`. Raises ConfigError if the model does not support the scoring
+        method."""
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> ModuleModel:

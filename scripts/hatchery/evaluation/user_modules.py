@@ -97,7 +97,8 @@ class LibraryView(nn.Module):
         self.config = SimpleNamespace(max_position_embeddings=network.longest_input, pad_token_id=None, model_type="")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> SimpleNamespace:
-        """Return an object with the logits [B, T, V]. The module caches no keys and values, and reads no token types."""
+        """Return an object with the logits [B, T, V]. The module caches no keys and values, and reads no token
+        types."""
         causal = torch.full(input_ids.shape[:1], self.causal, device=input_ids.device)
         mask = None if attention_mask is None else attention_mask.bool()
         return SimpleNamespace(logits=self.network.logits(input_ids, mask, causal))
@@ -112,6 +113,7 @@ class LibraryView(nn.Module):
 
 
 class LibraryTokensModel(BaselineModel):
-    """A user's module with a tokenizer of `transformers`, as a language model that scores sentences and held-out text."""
+    """A user's module with a tokenizer of `transformers`, as a language model that scores sentences and held-out
+    text."""
 
     network: LibraryView

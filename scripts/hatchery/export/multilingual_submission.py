@@ -83,7 +83,8 @@ def public_name(task: str) -> str:
 
 
 def submission(evaluated: Evaluated) -> dict[str, dict[str, float]]:
-    """Return the content of `<model>_submission.json`. Raises ManifestError if a file was changed after the evaluation."""
+    """Return the content of `<model>_submission.json`. Raises ManifestError if a file was changed after the
+    evaluation."""
     found: dict[str, dict[str, float]] = {}
     for task in zero_shot_tasks():
         if task in evaluated.zero_shot and task not in HIDDEN:
@@ -124,7 +125,8 @@ def predictions(settings: MultilingualSubmissionSettings, evaluated: Evaluated) 
 
 
 def _accuracies(manifest: Manifest) -> dict[str, float]:
-    """Return the accuracy on each paradigm as a fraction; the key BY_PAIR contains the suite's accuracy over all pairs."""
+    """Return the accuracy on each paradigm as a fraction; the key BY_PAIR contains the suite's accuracy over all
+    pairs."""
     rows = _csv(manifest.file("accuracy.csv"))
     found = {row["name"]: float(row["accuracy"]) for row in rows if row["level"] == "paradigm"}
     whole = next(row for row in rows if row["level"] == "suite" and row["name"].endswith(BY_PAIR))
@@ -210,7 +212,8 @@ def _run_of(row: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def missing_parts(evaluated: Mapping[str, Any], predicted: Mapping[str, Any], checkpoints: int) -> list[str]:
-    """Return one line for each task without results in the files, and one line if results of checkpoints are missing."""
+    """Return one line for each task without results in the files, and one line if results of checkpoints are
+    missing."""
     found = [
         f"zero-shot: {public_name(task)}"
         for task in zero_shot_tasks()

@@ -44,7 +44,8 @@ def write_submission(
     output: Path,
     report: Path,
 ) -> None:
-    """Write the file for the leaderboard and a report on this file; the stage `write_submission` calls this function."""
+    """Write the file for the leaderboard and a report on this file; the stage `write_submission` calls this
+    function."""
     value = submission(settings, predictions, fast)
     # Missing surprisals under `reading` are written as NaN, which is invalid JSON, because the server's code expects
     # NaN.

@@ -29,7 +29,8 @@ _SHOWN = 3
 
 
 def structure_problems(value: Any, track: Literal["strict", "strict_small"]) -> list[str]:
-    """Return one line for each problem in the content of a submission file; empty if the server would accept the file."""
+    """Return one line for each problem in the content of a submission file; empty if the server would accept the
+    file."""
     if not isinstance(value, dict):
         return ["the file does not contain a JSON object"]
     found = [f"the key {key!r} is missing" for key in KEYS if key not in value]

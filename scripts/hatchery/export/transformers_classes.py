@@ -126,7 +126,8 @@ class HatcheryPreTrainedModel(PreTrainedModel):
                     return
 
     def get_output_embeddings(self) -> None:
-        """Return None, because an output matrix is the word embedding or a plain parameter, not an `nn.Linear` module."""
+        """Return None, because an output matrix is the word embedding or a plain parameter, not an `nn.Linear`
+        module."""
         return
 
     def resize_token_embeddings(

@@ -49,7 +49,8 @@ class BlockPieces:
         return Segment(number, self._documents.document(number), self._starts.item(index), self._ends.item(index))
 
     def places(self) -> np.ndarray:
-        """Return, for each piece, the position of its first token in the concatenated tokens of the split: int64 [len]."""
+        """Return, for each piece, the position of its first token in the concatenated tokens of the split: int64
+        [len]."""
         return first_tokens(self._documents)[self._numbers] + self._starts
 
 

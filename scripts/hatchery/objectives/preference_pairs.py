@@ -137,7 +137,8 @@ class PreferencePairs:
         return self._texts.fillers
 
     def places(self) -> np.ndarray:
-        """Return, for each pair, the position of its first token in the concatenated tokens of the split: int64 [len]."""
+        """Return, for each pair, the position of its first token in the concatenated tokens of the split: int64
+        [len]."""
         return self._texts.places()[::TEXTS_OF_A_PAIR]
 
     @property

@@ -206,7 +206,8 @@ class SentencePairs:
         return self._framer.frame(self._fitted(first, second, short_draw, length_draw, hole_draw), int(not swapped))
 
     def _stranger(self, segment: Segment, generator: np.random.Generator) -> Segment | None:
-        """Return a segment of another document than `segment`; None if all drawn segments are from the same document."""
+        """Return a segment of another document than `segment`; None if all drawn segments are from the same
+        document."""
         for draw in generator.random(1 + N_REDRAWS):
             drawn = self._segments[int(draw * len(self._segments))]
             if drawn.number != segment.number:

@@ -59,7 +59,8 @@ class PreferredMasking:
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens."""
+        """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special
+        tokens."""
         choice, shown = self.draws(ids, generator)
         return hidden(ids, chosen(ids, choice, self.preferences, self.mask_probability), shown)
 

@@ -137,7 +137,8 @@ class TranslationPairs:
         return True
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return, for each pair, the number of words in its source and target sentence together: int64 [len(indices)]."""
+        """Return, for each pair, the number of words in its source and target sentence together: int64
+        [len(indices)]."""
         return np.array([self._words(int(index)) for index in indices], dtype=np.int64)
 
     def _words(self, index: int) -> int:
@@ -173,7 +174,8 @@ class TranslationPairs:
         return epoch, order[cuts[chosen] : cuts[chosen + 1]]
 
     def smallest_batch(self, budget: int) -> int:
-        """Return the number of sentence pairs in the smallest batch, if each batch has at most `budget` target tokens."""
+        """Return the number of sentence pairs in the smallest batch, if each batch has at most `budget` target
+        tokens."""
         return int(np.diff(self._cuts(budget)).min())
 
     def _batch_cuts(self, budget: int) -> np.ndarray:

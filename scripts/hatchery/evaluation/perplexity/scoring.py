@@ -177,7 +177,8 @@ class FrequencyTally:
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:
-        """`target_counts` int64 [V] is the number of occurrences of each token type as a target in the training text."""
+        """`target_counts` int64 [V] is the number of occurrences of each token type as a target in the training
+        text."""
         self.types = len(target_counts)
         """Number of token types in the vocabulary."""
         self._x = np.log(smoothed_distribution(target_counts))

@@ -150,7 +150,8 @@ def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSett
 
 
 def _numbered(names: pl.Series) -> tuple[np.ndarray, list[str]]:
-    """Return the index of each name among the distinct names, and the distinct names in the order of first occurrence."""
+    """Return the index of each name among the distinct names, and the distinct names in the order of first
+    occurrence."""
     distinct = names.unique(maintain_order=True).to_list()
     place = {name: number for number, name in enumerate(distinct)}
     return np.array([place[name] for name in names.to_list()], dtype=np.int64), distinct

@@ -38,7 +38,8 @@ def measure(
     source: Path,
     run: StageRun,
 ) -> None:
-    """Write the surprisals and the score of a run, computed from its checkpoints; see the stage `measure_acquisition`."""
+    """Write the surprisals and the score of a run, computed from its checkpoints; see the stage
+    `measure_acquisition`."""
     opened, device = open_source(source), prepare_device(runtime.device, runtime.threads)
     children, contexts = read_norms(opened, settings, settings.children, settings.contexts)
 

@@ -235,7 +235,8 @@ def is_missing(value: Any, spellings: Iterable[str]) -> bool:
 
 
 def _key(record: Record, settings: SurprisalSettings) -> tuple[str, ...]:
-    """Return the cells that identify the text of a row (the columns `text`). Raises EvaluationError for a missing cell."""
+    """Return the cells that identify the text of a row (the columns `text`). Raises EvaluationError for a missing
+    cell."""
     values = [record.value(column) for column in settings.text_columns]
     for column, value in zip(settings.text_columns, values, strict=True):
         if is_missing(value, settings.missing) or isinstance(value, list | dict):

@@ -48,7 +48,8 @@ Item = TypeVar("Item")
 
 
 def chunks(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield lists of items. A list ends when it contains TEXTS_AT_ONCE items or at least CHARACTERS_AT_ONCE characters."""
+    """Yield lists of items. A list ends when it contains TEXTS_AT_ONCE items or at least CHARACTERS_AT_ONCE
+    characters."""
     chunk: list[Item] = []
     size = 0
     for item in items:

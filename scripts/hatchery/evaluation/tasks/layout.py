@@ -71,7 +71,8 @@ def guess_suite(names: Collection[str]) -> str | None:
 
 
 def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
-    """Raise EvaluationError if the record has fields that only one suite has, and the task uses none of these fields."""
+    """Raise EvaluationError if the record has fields that only one suite has, and the task uses none of these
+    fields."""
     names = set(record.names)
     for suite, fields in _DISTINCTIVE:
         if len(fields & names) >= 2 and fields.isdisjoint(used):

@@ -35,7 +35,8 @@ def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def exported_runs(project: "Project", experiment: str) -> list[str]:
-    """Return the names of the runs that are exported: all runs except ensembles, which `transformers` cannot represent."""
+    """Return the names of the runs that are exported: all runs except ensembles, which `transformers` cannot
+    represent."""
     runs = project.experiment(experiment).runs
     return [run.name for run in project.seeded_runs(experiment) if not runs[run.model].pretraining.ensemble]
 
