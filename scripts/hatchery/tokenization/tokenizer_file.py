@@ -4,8 +4,8 @@ This module reads tokenizers of this project and the published tokenizers of LTG
 reduced-vocabulary study. The file's truncation and padding are switched off, so that text is never truncated silently.
 The file must have a known set of special tokens, and must show which tokens begin a word.
 
-`tokenizer_config.json` and `special_tokens_map.json` have the layout that `PreTrainedTokenizerFast` writes. They list
-the roles of special tokens, which `tokenizer.json` does not contain.
+`tokenizer_config.json` and `special_tokens_map.json` have the layout that `PreTrainedTokenizerFast` writes. Both files
+list the roles of special tokens, which `tokenizer.json` does not contain.
 """
 
 import json

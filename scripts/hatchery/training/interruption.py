@@ -162,8 +162,8 @@ class StopRequest:
     ) -> None:
         """Without `deadline`, there is no time limit.
 
-        `steps_until_heeded` is the number of steps until the training loop acts on a request; it exceeds 1 if several
-        processes agree only at intervals. `is_claimed` returns whether another attempt requests the run folder.
+        `steps_until_heeded` is the number of steps until the training loop acts on a request; this number exceeds 1 if
+        several processes agree only at intervals. `is_claimed` returns whether another attempt requests the run folder.
         """
         self.signal_name: str | None = None
         self._former_handlers: dict[signal.Signals, Any] = {}

@@ -69,8 +69,9 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
 def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
     """Return the input manifests of a run.
 
-    They are the manifests of tokens and tokenizer and, if the run has them, of the initial model, the teachers or
-    ensemble members, the curriculum's model, word list or corpus, and the larger corpus for the output bias.
+    The result contains the manifests of tokens and tokenizer. If the run has them, the result also contains the
+    manifests of the initial model, of the teachers or ensemble members, of the curriculum's model, word list or corpus,
+    and of the larger corpus for the output bias.
     """
     block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
