@@ -91,7 +91,7 @@ def test_several_tracks_without_a_choice_are_refused(source_of: SourceOf) -> Non
 def test_patterns_pick_files_and_refuse_two_of_one_name(source_of: SourceOf) -> None:
     source = source_of(**RELEASE)
     assert texts(source, files=("*babylm_100M/qed.train",)) == {'"Ten."\n\n"Hundred."': None}
-    with pytest.raises(SourceError, match="`files` picks them"):
+    with pytest.raises(SourceError, match="the option `files` selects both"):
         files(source, BabylmOptions("qed", files=("qed.*",)))
 
 

@@ -145,7 +145,7 @@ def test_what_does_not_fit_is_named(
         ({"files": {"any": ["a"]}, "columns": ["0", "1"]}, "columns: got '0', expected numbers from 1"),
         (
             {"files": {"dev": ["a", "b"]}, "columns": ["1", "2"]},
-            "columns: got columns, expected none together with the two text files of files.dev",
+            "columns: got columns, but files.dev names two text files",
         ),
     ],
 )

@@ -208,7 +208,9 @@ def source_with(folder: Path, file: str, content: bytes) -> RawSource:
 
 def test_a_name_with_a_line_end_hides_nothing_of_a_message(tmp_path: Path) -> None:
     source = source_with(tmp_path / "raw", "new\nline.txt", b"caf\xe9")
-    with pytest.raises(SourceError, match=r"/new\ufffdline\.txt: byte 3 is not utf-8 .*save it as UTF-8") as caught:
+    with pytest.raises(
+        SourceError, match=r"/new\ufffdline\.txt: byte 3 is not utf-8 .*save the file as UTF-8"
+    ) as caught:
         read_in_pieces(source, "plain_text", "new\nline.txt", {}, [None])
     assert "\n" not in str(caught.value)
 

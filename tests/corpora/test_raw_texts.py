@@ -182,7 +182,7 @@ DAMAGED: list[tuple[str, bytes, dict[str, Any], str]] = [
         "wikiextractor",
         b'<doc id="1" title="A">\nx\n<doc id="2" title="B">\ny\n</doc>\n',
         {},
-        r"a: line 3: <doc> of line 1 is not closed before the next one",
+        r"a: line 3: <doc> of line 1 is not closed before the next <doc>",
     ),
     ("wikiextractor", b"stray text\n", {}, r'a: line 1: expected <doc id="\.\.\." .*, got \'stray text\''),
     ("wikiextractor", b'<doc title="A">\n</doc>\n', {}, r"a: line 1: expected <doc id="),

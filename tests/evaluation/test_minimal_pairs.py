@@ -159,7 +159,7 @@ def test_a_table_may_name_paradigms_and_phenomena(make_source):
         ("right,wrong\nWell, he eats.,He eat.\n", "a.csv:2: the row has more cells than the header; put quotes around"),
         (
             b"right,wrong\nna\xefve,b\n",
-            "a.csv: byte 14 is not utf-8 .*save it as UTF-8$",
+            "a.csv: byte 14 is not utf-8 .*save the file as UTF-8$",
         ),
     ],
 )

@@ -1,8 +1,8 @@
 """Conversion of a BNC text to Markdown: safe parsing, a list of text blocks, the title and the names of speakers.
 
-The XML is untrusted input: entities are refused in every encoding, a document type is never loaded, nothing is fetched,
-and the limits of libxml2 on depth (256 elements) and on text nodes (10 million bytes) stay on. Comments and processing
-instructions are dropped. Unreadable input gives one error with file and line.
+The XML is untrusted input. The parser refuses entities in every encoding, loads no document type, fetches no file, and
+keeps the limits of libxml2 on depth (256 elements) and on text nodes (10 million bytes). Comments and processing
+instructions are dropped. Unreadable input raises one error with file and line.
 
 Source of the rules: docs/papers/ltg-bert.md, "Elements of the BNC". A block (a paragraph, heading, list item or turn)
 is text with a prefix, sentences (one per line) and a suffix. Elements that contain words and are left out are counted.
@@ -23,8 +23,8 @@ from hatchery.settings.base import ReadingName
 def parse(content: bytes, where: str) -> etree._Element:
     """Return the root of an XML document.
 
-    Raises SourceError naming `where` and the line if the document is damaged or hostile, and MemoryError if it does not
-    fit in memory.
+    Raises SourceError with `where` and the line if the document is damaged or declares entities, and MemoryError if the
+    document does not fit in memory.
     """
     if not content:
         raise SourceError(f"{where}: line 1: the file is empty, expected XML")
@@ -48,8 +48,9 @@ def parse(content: bytes, where: str) -> etree._Element:
         raise SourceError(f"{where}: line {error.lineno or 1}: not well-formed XML: {message}") from error
     except (LookupError, ValueError) as error:
         raise SourceError(f"{where}: line 1: cannot be read as XML: {error}") from error
-    # Entity declarations are searched in the parsed tree, which needs no search of all bytes and works in any encoding.
-    # The parsing fetched no external file, and libxml2 limits the expansion of entities.
+    # Search the parsed tree for entity declarations: unlike a search of the bytes, this search is fast and works in any
+    # encoding. The preceding parsing is safe, because it fetched no external file, and libxml2 limits the expansion of
+    # entities.
     document_type = root.getroottree().docinfo.internalDTD
     if document_type is not None and next(document_type.iterentities(), None) is not None:
         raise _refusal(content, where)
@@ -142,7 +143,9 @@ class Page:
         return text.replace("\n", " ") if self.corrected and "\n" in text else text
 
     def name(self, element: etree._Element) -> str:
-        """Return a head, caption, label or speaker as one line. `corrected` puts a space between its sentences."""
+        """Return the text of a head, caption, label or speaker as one line. `corrected` puts a space between the
+        sentences of this element.
+        """
         if not self.corrected:
             return self.clean(characters(element))
         return self.clean(characters(element, " ").replace("\n", " "))
@@ -173,13 +176,13 @@ class Page:
         return kept
 
     def leave_out(self, element: etree._Element, reason: str = "") -> None:
-        """Count an element that the rules leave out, if it contains words."""
+        """Count an element as left out, under a reason, if the element contains words."""
         if words := characters(element, " ").strip():
             self._rejections.count(reason or f"element <{element.tag}> left out", sample=words)
 
     def division_heading(self, division: etree._Element, number: str, prefix: str = "", suffix: str = "") -> None:
-        """Add the heading of a `div`: the text of a head or caption that is its first child, else its type and
-        `number`.
+        """Add the heading of a `div`. If the first child is a head or caption, the heading is the text of this child;
+        otherwise, it is the type of the `div` and `number`.
         """
         if len(division) and (division[0].tag == "head" or is_caption(division[0])):
             name = self.name(division[0])
@@ -230,11 +233,12 @@ _STATEMENT = re.compile(r"\s*\bSample containing about\b.*", re.DOTALL)
 
 
 def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
-    """Return the title of a text, without the statement about the BNC's sample that the title contains.
+    """Return the title of a text, without the statement "Sample containing about ..." that the BNC adds to titles.
 
-    `corrected` finds this statement by its words. The published rule searches for full stops: it empties a title
-    without a full stop, and truncates a title with one. If no title contains a word, the result is `text_id`, because
-    later stages only recognise texts with a title as articles. Raises SourceError if the header has no title.
+    `corrected` finds this statement by its words. The published rule instead removes the text after the last full stop,
+    so a title without a full stop becomes empty, and a title with a full stop is truncated. If no title contains a
+    word, `corrected` returns `text_id`, because later stages recognise only texts with a title as articles. Raises
+    SourceError if the header has no title.
     """
     source = header.find("fileDesc/sourceDesc")
     children = [] if source is None else list(source)
@@ -258,7 +262,8 @@ def _finished(title: str, page: Page) -> str:
 class Speakers:
     """The names of speakers by identifier, the value of the attribute `who` of a turn.
 
-    `draw` returns a random first name; a speaker who is not listed in the header gets a name at the first turn.
+    `draw` returns a random first name for a speaker without a name. A speaker who is not listed in the header gets this
+    name at the first turn.
     """
 
     def __init__(self, header: etree._Element, page: Page, draw: Callable[[], str]) -> None:

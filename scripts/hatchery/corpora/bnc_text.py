@@ -1,24 +1,26 @@
 """The BNC XML Edition: one document per text, as Markdown with a title, headings and named speakers.
 
 Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC"). The reading
-`as_published` reproduces the converter's output byte by byte, as far as the golden texts and that page show; behaviour
-that is only concluded from its rules is called "inferred". The reading `corrected` fixes these errors of the converter:
+`as_published` reproduces the converter's output byte by byte, as far as this page and the tests' golden texts show the
+output; behaviour that we only concluded from the converter's rules is called "inferred". The reading `corrected` fixes
+these errors of the converter:
 
 - a title without a full stop is emptied, and a title with a full stop is truncated; an empty title is written as `#`,
   which no later stage recognises as an article
-- second headings, headings of poems, and a caption at the beginning of a text are lost; `corrected` writes paragraphs
-- stage directions in a paragraph of a speech are lost; `corrected` writes separate blocks
+- second headings, headings of poems, and a caption at the beginning of a text are lost; `corrected` writes them as
+  paragraphs
+- stage directions in a paragraph of a speech are lost; `corrected` writes each direction as a separate block
 - sentences of a heading (inferred: also of a label or speaker) are joined without a space
-- item marks accumulate (`- x - iv. inner`); `corrected` writes the mark of each item once, after the marks of a quote
-  around the list
+- the marks of nested list items accumulate (`- x - iv. inner`); `corrected` writes the mark of each item once, after
+  the marks of a quote around the list
 - `Name::`, colons without text before them (inferred), headings that consist of hash signs, and empty names of speakers
   (inferred) are written
 - `Tom' s`, `and' tis`, `U. S. A.`, `... .`, `... ?` contain wrong spaces, as do contractions before a comma or full
   stop
 - entities are split at their semicolon (`caf&eacute; s`)
 - a line break inside a word ends the sentence (inferred)
-- the marks of an item, quote or speech enclose the heading of a division inside it (`'##### Chapter'`), and are
-  repeated without text at the end of the division (`>`, `-`, `BOB: ''`)
+- if an item, quote or speech contains a division, its marks enclose the heading of the division (`'##### Chapter'`),
+  and are repeated without text at the end of the division (`>`, `-`, `BOB: ''`)
 
 In both readings, the names of unnamed speakers are drawn with the text's identifier as seed (the published converter
 uses one generator for all files, in the order of the file system). A `<head>` of a spoken text is read (the published
@@ -29,7 +31,7 @@ counted. The first names are our own list, because the published list is not ava
 The body classes have one method for each element; an element that the rules do not allow at its position is an error
 that names the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped.
 A turn is kept if it contains a letter or digit after cleaning, including the letters of `[UNK]`. In spoken texts, a
-`<head>` at the beginning of a division is the heading of the division, and only `corrected` keeps a later one.
+`<head>` at the beginning of a division is the heading of the division; any other `<head>` is kept only by `corrected`.
 """
 
 import random
@@ -65,11 +67,11 @@ def convert_text(
     reading: ReadingName = "corrected",
     identifier: str = "",
 ) -> str:
-    """Return a text as Markdown; as in the published converter's output, a blank line follows every block, also the
-    last.
+    """Return a text as Markdown. As in the published converter's output, a blank line follows every block, including
+    the last block.
 
     `draw_name` returns a name for an unnamed speaker; `identifier` replaces a missing title. Raises SourceError, which
-    begins with the line, if the header or the body is missing, or for an element at a wrong position.
+    begins with the line number, if the header or the body is missing, or if an element is at a wrong position.
     """
     if root.tag != "bncDoc" or not len(root) or root[0].tag != "teiHeader":
         raise SourceError("line 1: expected <bncDoc> with <teiHeader> as its first child")
@@ -117,7 +119,7 @@ def name_drawer(seed: str, names: Sequence[str]) -> Callable[[], str]:
     return lambda: rng.choice(names)
 
 
-# The content of these elements is left out if they are between text blocks.
+# The content of these elements is left out if the elements are between text blocks.
 _SILENT = frozenset({"note", "bibl", "pb", "gap"})
 
 
@@ -142,8 +144,8 @@ class WrittenBody:
         if self._page.corrected:
             own = own or None
         number = parent if own is None else f"{parent}.{own}" if parent else own
-        # In the published reading, the marks around a division (of a list item or a quotation) also enclose its
-        # heading.
+        # If a list item or quotation contains a division, the published reading also writes the marks of the item or
+        # quotation around the division's heading.
         around = ("", "") if self._page.corrected else (prefix, suffix)
         self._page.division_heading(division, "" if own is None else number, *around)
         for child in children_after_name(division):
@@ -211,7 +213,7 @@ class WrittenBody:
         self._count_unused(label, len(self._page.blocks))
 
     def _count_unused(self, name: etree._Element | None, start: int) -> None:
-        """Count a label or speaker as left out if no text block from index `start` on contains the name."""
+        """Count a label or speaker as left out if no text block from index `start` on contains its name."""
         if name is not None and not any(self._page.name(name) in block for block in self._page.blocks[start:]):
             self._page.leave_out(name, f"<{name.tag}> without text behind it left out")
 
@@ -227,8 +229,8 @@ class WrittenBody:
         self._count_unused(label, start)
 
     def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
-        """Write the mark of a list item once, on its first block, after the marks of quotes around the list
-        (`corrected`).
+        """For the reading `corrected`, write the mark of a list item once: on the first block of the item, after the
+        marks of quotes around the list.
         """
         for index, block in enumerate(self._page.blocks[start:], start):
             if not is_heading(block):

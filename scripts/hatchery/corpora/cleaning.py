@@ -14,14 +14,16 @@ from hatchery.corpora.typography import normalise_punctuation, repair_encoding
 _OTHER_SPACE = re.compile("[\t\r\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _SPACE_RUN = re.compile(r"[^\S\n]+")
 _OPENING = frozenset("‘([{")
-# Rules 1-6 apply to a punctuation mark directly before another character. A closing quote, the most frequent mark, is
-# matched only after three full stops, because only rule 3 applies to it.
+# This pattern finds the marks after which rules 1-6 could insert a space: a mark directly before a character that is
+# neither white space nor a quotation mark. Before a quotation mark, only rule 3 inserts a space, and only after three
+# full stops, so other marks before quotation marks are skipped.
 _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
 # Rule 7 removes a space after an opening bracket.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
-# Rule 8 removes a space before a punctuation mark. After three or more full stops, rule 3 inserts this space again,
-# unless the text begins with exactly three full stops. After a fourth full stop, the tab that represents an inserted
-# space precedes the last full stop.
+# Rule 8 removes a space before a punctuation mark, but not after three or more full stops, where rule 3 would insert
+# the space again. A text that begins with exactly three full stops is an exception: there, the space is removed. After
+# four full stops, the pattern contains a tab, because the tab that represents rule 3's space is before the last full
+# stop.
 _UNLESS_BEHIND_STOPS = r"(?:(?<!\.\.\. )(?<!\t\. )|(?<=^\.\.\. ))"
 _BEFORE_MARK = {
     (brace, whole): re.compile(f" (?=[.;:?!…,’)\\]{'}' * brace}])" + ("" if whole else _UNLESS_BEHIND_STOPS))
@@ -39,22 +41,22 @@ _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 _CURLY_APOSTROPHE = re.compile(
     r"(?<=[\w\]])’(?=(?:s|t|d|m|ll|re|ve)\b)|(?<![^\s(\[{‘“])’(?=\w)|(?<=\b[odyl])’(?=\w)", re.IGNORECASE
 )
-# After the cleaning, no space precedes these characters; with `corrected`, also no space between these characters and a
-# preceding full stop.
+# The cleaning removes a space before these characters. If `whole_abbreviations` is true, the cleaning also inserts no
+# space between a full stop and one of these characters.
 _CLOSING = frozenset(".;:?!…,’)]}")
 
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """Switches for the differences between the two published cleaners, and for our corrections."""
+    """Options for the differences between the two published cleaners, and for our corrections."""
 
     contraction_ends: str = " "
-    """Characters that may follow a contraction that is joined to the previous word."""
+    """Characters of which one must follow a contraction, so that the contraction is joined to the previous word."""
     space_before_brace: bool = False
     """True if a space before `}` is deleted."""
     straight_apostrophes: bool = False
-    """True if ’ in or before a word is made straight first; otherwise rule 2 takes it for a closing quote
-    (`don' t`).
+    """True if ’ in or before a word is first replaced by a straight apostrophe; otherwise rule 2 takes it for a closing
+    quote (`don' t`).
     """
     entities_first: bool = False
     """True if HTML entities are decoded first; otherwise rule 5 splits them after the semicolon (`café s`)."""
@@ -77,14 +79,14 @@ BABYLM_RULES = CleaningRules(
 
 
 def collapse_spaces(text: str) -> str:
-    """Return the text with one space for every run of white space within a line; newlines stay."""
+    """Return the text with each run of white space within a line replaced by one space; newlines stay."""
     if "  " in text or _OTHER_SPACE.search(text):
         return _SPACE_RUN.sub(" ", text)
     return text
 
 
 def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
-    """Apply rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
+    """Return the text after rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
 
     The published procedure scans from right to left and edits in place. Its decisions depend only on the original text,
     except for a space after full stops that one rule deletes and another rule inserts. So one pass per type of edit
@@ -92,7 +94,7 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     because white space was collapsed before.
     """
     # Line breaks at the ends are removed later, because the rules treat a contraction or three full stops at the end of
-    # the text differently from those before a line break.
+    # the text differently than before a line break.
     text = collapse_spaces(text).strip(" ")
     whole = rules.whole_abbreviations
 
@@ -105,7 +107,7 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
         return mark + "\t" if _wants_space(text, start, mark, before, after) else mark
 
     result = _MARK.sub(spaced, text)
-    # A search for one character is many times faster than a search for two characters or for a pattern.
+    # Search for single characters first, which is many times faster than a search for two characters or for a pattern.
     if "(" in result or "[" in result or "{" in result:
         result = _AFTER_OPENING.sub(r"\1", result)
     result = _BEFORE_MARK[rules.space_before_brace, whole].sub("", result)
@@ -147,11 +149,12 @@ def join_contractions(text: str, ends: str = " ") -> str:
 
 
 def repair_quotes(text: str) -> str:
-    """Repair the spaces around ASCII double quotes, taken alternately as opening and closing (docs/papers/ltg-bert.md,
-    "Cleaning of text").
+    """Return the text with repaired spaces around ASCII double quotes, which count alternately as opening and closing
+    quotes (docs/papers/ltg-bert.md, "Cleaning of text").
 
-    Text with an odd number of quotes, or with two adjacent quotes, is returned unchanged; so is text that would need
-    more than two changes and more than two thirds of its quotes, because then the pairing is probably wrong.
+    Text with an odd number of quotes, or with two adjacent quotes, is returned unchanged. Text is also returned
+    unchanged if the repair would need more than two changes, and more changes than two thirds of the number of quotes,
+    because then the pairing of the quotes is probably wrong.
     """
     count = text.count('"')
     if count == 0 or count % 2 or '""' in text or '" "' in text:
@@ -174,7 +177,8 @@ def repair_quotes(text: str) -> str:
 
 
 def clean(text: str, rules: CleaningRules) -> str:
-    """Return the text after the full cleaning: spaces, contractions, quotes, punctuation, encoding; stripped.
+    """Return the stripped text after the full cleaning, which repairs spaces, contractions, quotes, punctuation and
+    encoding.
 
     A second cleaning changes text only around double quotes, brackets, long dashes and runs of full stops, where later
     rules create text that earlier rules match.
@@ -198,5 +202,7 @@ def _without_entities(text: str) -> str:
 
 
 def clean_minimal(text: str) -> str:
-    """Return the text after the minimal cleaning of seven of the ten BabyLM corpora: encoding only; stripped."""
+    """Return the stripped text after the minimal cleaning, which only repairs the encoding. Seven of the ten BabyLM
+    corpora are cleaned in this way.
+    """
     return repair_encoding(text).strip()

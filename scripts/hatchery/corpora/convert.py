@@ -47,8 +47,8 @@ from hatchery.progress import Progress
 def write_documents(group: FileGroup, path: Path) -> Facts:
     """Read the group's files and write their documents to `path`.
 
-    Returns the number of documents, the rejections and the assumptions. Raises CorpusError when two documents of one
-    file have the same name.
+    Returns the number of documents, the rejections and the assumptions. Raises CorpusError if two documents of one file
+    have the same name.
     """
     source, seed = group.source, group.settings.split.seed
     raw = opened(group.manifest)
@@ -154,21 +154,21 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
 
 
 def _splits(settings: SplitSettings, keys: TextKeys, remaining: npt.NDArray[np.bool_]) -> list[str]:
-    """Return the split of each document. `remaining` is False for a document that is left out of the corpus, so that
-    it is no development document. Raises CorpusError if the training or development split would be empty.
+    """Return the split of each document. Documents for which `remaining` is False are left out of the corpus, so they
+    do not count as development documents. Raises CorpusError if the training or development split would be empty.
     """
     if settings.development_documents is None and any(keys.given):
         splitter = Splitter(settings)
     else:
         undecided = np.array([split is None for split in keys.given], dtype=np.bool_) & remaining
-        remedy = f"bring more text, cut it into documents ({CUTTING})"
+        remedy = f"add more text, cut the text into documents ({CUTTING})"
         splitter = Splitter(settings, keys.points[undecided], remedy)
     places = keys.points.tolist()
     return [split or splitter(place) for split, place in zip(keys.given, places, strict=True)]
 
 
 def _report_skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> None:
-    """Report the number of unread files of each source by file suffix, unless options chose the files.
+    """Report the number of unread files of each source by file suffix, unless the source's options select the files.
 
     These numbers are only logged, because a corpus must not depend on unread files.
     """
@@ -260,7 +260,7 @@ def _kept_rows(
             cleaned, shared = contamination.cleaned(kept)
             if shared:
                 rejected.count(SHARED, shared, sample=kept)
-                # A pair without one of its texts would be no pair.
+                # Remove the whole pair, because a pair needs all its texts.
                 kept = None if row["source"] in pairs else cleaned or None
         # An unchanged document keeps its row, so that its words are not counted again.
         if kept == row["text"]:
@@ -273,7 +273,9 @@ def _kept_rows(
 def _remaining_text(
     text: str, duplicates: Duplicates, document: int, settings: ConvertSettings, rejections: Rejections
 ) -> str | None:
-    """Return the kept text of a document, None if the whole document is removed; count removed texts as rejections."""
+    """Return the kept text of a document, or None if the whole document is removed. Removed documents and lines are
+    counted as rejections.
+    """
     if settings.duplicates == "keep":
         return text
     if duplicates.documents[document]:

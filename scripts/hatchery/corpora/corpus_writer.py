@@ -4,11 +4,12 @@ Every stage that makes documents (conversion, sampling, grouping) writes with th
 files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; `assumed.csv` lists the
 decisions that a reader made without an option.
 
-A split is drawn from a document's own text, so neither the order of documents nor other documents matter, and documents
-with the same text are in the same split. With fractions, adding, removing or moving a document does not change the
-split of any other document. With an exact number of development documents (the 35 texts of LTG-BERT), the documents
-with the smallest draws are chosen. A fraction above zero gives at least one development document (the smallest draw),
-because an empty development split would be noticed only after the pretraining.
+The split of a document depends on its draw, a pseudo-random number computed from the seed and the document's text. So
+documents with the same text are in the same split, and the order of documents has no effect. If the splits are given as
+fractions, adding, removing or moving a document does not change the split of any other document. If the number of
+development documents is given (the 35 texts of LTG-BERT), the documents with the smallest draws are the development
+documents. A fraction above zero gives at least one development document (the smallest draw), because an empty
+development split would be noticed only after the pretraining.
 """
 
 import hashlib
@@ -56,9 +57,9 @@ class OneDocumentError(CorpusError):
 
 
 class Splitter:
-    """Assigns splits by the draws of documents (`point` of seed and text); `points` are the draws of all documents.
+    """Assigns a split to each document by its draw (`point` of seed and text). `points` are the draws of all documents.
 
-    `points` must be None if a source already marks development documents. Raises CorpusError, with a remedy, if the
+    `points` must be empty if a source already marks development documents. Raises CorpusError, with a remedy, if the
     corpus has fewer documents than the development split needs, or only one distinct text.
     """
 
@@ -81,8 +82,8 @@ class Splitter:
                     f"split.development_documents: got {wanted}, expected at most {len(ordered)}, the number of "
                     "documents"
                 )
-            # The limit includes the last draw, so copies of the last development document are development documents,
-            # too.
+            # The limit is one above the draw of the last development document, so copies of this document are
+            # development documents, too.
             self._development = int(ordered[wanted - 1]) + 1 if wanted else 0
         # The test split uses the draws above those of the development split. So an exact number of development
         # documents does not change the fraction of the test split.
@@ -106,8 +107,9 @@ SCHEMA = pa.schema(
     ]
 )
 LICENCE = pa.field("licence", pa.string())
-"""Column with the licence of each document, in corpora with a source that has a column of licences; null for other
-sources."""
+"""Column with the licence of each document. Only a corpus with a source that lists licences has this column; documents
+from other sources have null.
+"""
 LICENCES = "licences.csv"
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"
@@ -121,13 +123,15 @@ OF_LICENCE = ("documents", "words", "characters")
 
 
 NUMBER = "column_"
-"""Beginning of the name of a shard's column of numbers, before the name of the user's column."""
+"""Prefix of the name of a numeric column in the shards; the user's name of the column follows."""
 NUMERIC_COLUMNS = "numeric_columns"
-"""Measure of a corpus with the names of the user's columns of numbers; absent without such columns."""
+"""Key of a corpus's measures, with the user's names of the numeric columns; absent if the corpus has no numeric
+columns.
+"""
 
 
 def schema_of(with_licences: bool, numeric_columns: Iterable[str] = ()) -> pa.Schema:
-    """Return the schema of a corpus's shards, optionally with a column of licences and columns of numbers."""
+    """Return the schema of a corpus's shards, optionally with a column of licences and with numeric columns."""
     licences = [LICENCE] if with_licences else []
     return pa.schema([*SCHEMA, *licences, *(pa.field(NUMBER + name, pa.float64()) for name in numeric_columns)])
 
@@ -140,7 +144,7 @@ def document_row(
     licence: str | None = None,
     numbers: Mapping[str, float] | None = None,
 ) -> dict[str, object]:
-    """Return a row of a document shard, with its numbers of sentences, words and characters."""
+    """Return a row of a document shard, including the number of sentences and the number of words in `text`."""
     return {
         "doc_id": doc_id,
         "source": source,
@@ -154,10 +158,10 @@ def document_row(
 
 
 class CorpusWriter:
-    """Writes the documents of a corpus in their order; after an exception no shard and no table is left.
+    """Writes the documents of a corpus in their order; after an exception, no shard and no table is left.
 
-    `sources` are the names of the documents' sources, in the order of the tables. On success, the outputs and the
-    counts of each split are recorded in `run`.
+    `sources` are the names of the documents' sources, in the order in which the tables list them. On success, the
+    outputs and the counts of each split are recorded in `run`.
     """
 
     def __init__(
@@ -168,8 +172,8 @@ class CorpusWriter:
         with_licences: bool = False,
         numeric_columns: Sequence[str] = (),
     ) -> None:
-        """Create a writer. `with_licences` keeps the licence of each document, and counts the documents by licence.
-        `numeric_columns` are the user's columns of numbers that are kept.
+        """Create a writer. If `with_licences` is True, the licence of each document is kept, and the documents are
+        counted by licence. `numeric_columns` are the user's names of the numeric columns to keep.
         """
         self._run = run
         self._licences: dict[tuple[str, str], Counter[str]] | None = {} if with_licences else None
@@ -192,7 +196,7 @@ class CorpusWriter:
         return self
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a document: a row of SCHEMA with its split."""
+        """Add a document, given as a row of SCHEMA with its split."""
         self._shards[row["split"]].write(row)
         counts = self.counts[row["source"], row["split"]]
         counts["documents"] += 1
@@ -208,7 +212,9 @@ class CorpusWriter:
             samples[:] = chosen_samples(samples)
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add documents in their order: a table with columns of the shards; a missing column has null in every row."""
+        """Add the documents of a table with columns of the shards, in their order. If the table lacks a column, this
+        column is null for every document.
+        """
         for field in self._schema:
             if field.name not in table.column_names:
                 table = table.append_column(field, pa.nulls(table.num_rows, field.type))
@@ -242,8 +248,8 @@ class CorpusWriter:
             if error is not None:
                 # Raise the error inside the `with` block, so that every writer removes its shards.
                 raise error
-            # Before the renaming, finish all steps that fail on a full disk, so that the shards of all splits appear,
-            # or no shard does.
+            # Before the renaming, finish all steps that can fail on a full disk. So either the shards of all splits
+            # appear, or no shard appears.
             for shards in self._shards.values():
                 shards.complete()
             try:
@@ -300,6 +306,6 @@ class CorpusWriter:
 def write_csv(run: StageRun, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table into the run's folder atomically and record it as an output."""
     path = run.folder / name
-    # Cells are written unescaped, because the card of the corpus reads the samples again.
+    # Do not escape formulas in the cells, because the card of the corpus reads the samples again.
     write_text(path, csv_text(header, rows, as_they_are=True))
     run.add_output(path)

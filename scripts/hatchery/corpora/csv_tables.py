@@ -1,4 +1,4 @@
-"""Tables of text with a header, as programs and people write them, separated by commas, semicolons, tabs or spaces.
+"""Tables of text with a header and with columns separated by commas, semicolons, tabs or spaces.
 
 Four deviations from RFC 4180 are accepted:
 
@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 
-# The default limit (131,072 characters) is shorter than many web pages. Without a limit, one quote that is never closed
-# would make the rest of the file one cell.
+# The module's default limit on the length of a cell (131,072 characters) is shorter than many web pages. Without a
+# limit, one quote that is never closed would make the rest of the file one cell.
 csv.field_size_limit(2**26)
 
-# Key of a row's surplus fields, for which the header has no name.
+# Key under which a row contains its surplus fields, for which the header has no column.
 SURPLUS = None
 DELIMITERS = ",;\t|"
 ROWS_SEEN = 20
@@ -34,7 +34,9 @@ _QUOTED_BETWEEN_BLANKS = re.compile(r'"[^"]*"(?: "[^"]*")+')
 
 
 class TableHead(NamedTuple):
-    """The header of a table: the names of its columns, and the number of lines up to its end."""
+    """The header of a table: column names, delimiter, and the number of lines from the start of the file to the
+    header's end.
+    """
 
     columns: list[str]
     delimiter: str
@@ -70,8 +72,8 @@ def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
 def csv_rows(
     lines: Lines, delimiter: str | None = ",", head: TableHead | None = None
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield pairs of a position for messages (file and line) and a row of a table with a header; a row may have surplus
-    fields (`has_surplus`).
+    """Yield pairs of a position and a row, for a table with a header. The position (file and line) is for messages. A
+    row may have surplus fields (`has_surplus`).
 
     `delimiter` is as in `read_head`, whose result may be passed as `head`. The position and `lines.record_line` refer
     to the first line of the row. In tab-separated tables, quotes are special only if they enclose a cell within its
@@ -94,7 +96,9 @@ def csv_rows(
 
 
 def has_surplus(row: Mapping[str, Any]) -> bool:
-    """Return whether a row of a table has more fields than its header, as for an unquoted text with commas."""
+    """Return whether a row has more fields than the header of its table, for example because an unquoted text contains
+    commas.
+    """
     return SURPLUS in row
 
 
@@ -140,7 +144,9 @@ def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
 
 
 def _tab_cells(line: str, width: int | None = None) -> list[str]:
-    """Return the cells between tabs; quotes around cells are removed if the line is well formed, with `width` cells."""
+    """Return the cells between tabs, without quotes around cells. If the line with quoted cells is not well formed, or
+    if only the unchanged line has `width` cells, the quotes are ordinary characters.
+    """
     plain = line.split("\t")
     if '"' not in line:
         return plain
@@ -148,7 +154,7 @@ def _tab_cells(line: str, width: int | None = None) -> list[str]:
         (quoted,) = csv.reader([_with_doubled_quotes(line, "\t")], strict=True, delimiter="\t")
     except csv.Error:
         return plain
-    # `width + 1` cells are accepted, because R writes a name for each row, but no header for these names.
+    # Accept `width + 1` cells, because R writes a name for each row, but no column name for these row names.
     return plain if len(quoted) not in (width, (width or 0) + 1) and len(plain) == width else quoted
 
 
@@ -171,7 +177,7 @@ def _with_doubled_quotes(line: str, delimiter: str) -> str:
 
 def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_options: bool) -> None:
     for column, count in Counter(columns).items():
-        # Several columns may have an empty name, because spreadsheets export such columns.
+        # Allow several columns with an empty name, because spreadsheets export such columns.
         if count > 1 and column:
             raise SourceError(f"{place}: {count} columns are called {column!r}; rename all but one")
     if len(columns) == 1 and (other_delimiters := [mark for mark in DELIMITERS if mark in columns[0]]):
@@ -182,9 +188,9 @@ def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_optio
 def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
     """Return whether the header lacks a name for the column of row names.
 
-    Then all rows have one cell more than the header, and the first cells are different. Because unquoted commas in
-    texts also make rows longer than the header, the first cells must be integers, as R writes by default, or the header
-    must be quoted, as in R's tables.
+    In this case, all rows have one cell more than the header, and no two rows have the same first cell. Because
+    unquoted commas in texts also make rows longer than the header, the first cells must be integers, as R writes by
+    default, or the header must be quoted, as in R's tables.
     """
     if not rows or any(len(row) != len(columns) + 1 for row in rows):
         return False

@@ -1,4 +1,4 @@
-"""Lines of training text that share a run of words with evaluation data, so that a corpus can leave them out.
+"""Lines of training text that share a run of words with evaluation data, so that a corpus can leave these lines out.
 
 Two texts share a run of n words if n consecutive words are equal, without case and punctuation ("Language Models are
 Few-Shot Learners", Brown et al. 2020, Appendix C, with n = 13). Runs are compared by keys of 64 bits, as in
@@ -18,7 +18,7 @@ from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource, open_source
 
 SHARED = "line that shares a run of words with evaluation data"
-"""Reason under which a removed line is counted."""
+"""Reason under which removed lines are counted in `rejected.csv`."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -31,7 +31,7 @@ def runs(text: str, words: int) -> Iterator[int]:
 
 
 class Contamination:
-    """The runs of n consecutive words in evaluation data."""
+    """The keys of all runs of n consecutive words in evaluation data."""
 
     def __init__(self, texts: Iterable[str], words: int) -> None:
         self.words = words
@@ -39,16 +39,19 @@ class Contamination:
 
     @classmethod
     def read(cls, manifests: Mapping[str, Path], words: int) -> "Contamination":
-        """Return the runs of `words` words in all texts of raw inputs. Raises the SourceError of `texts_of`."""
+        """Return the runs of `words` consecutive words in all texts of the raw inputs. Raises SourceError for
+        unreadable files, as `texts_of`.
+        """
         return cls((text for path in manifests.values() for text in texts_of(open_source(path))), words)
 
     def shares(self, line: str) -> bool:
-        """Return whether a line shares a run of words with the evaluation data."""
+        """Return True if a line shares a run of words with the evaluation data."""
         return any(key in self.keys for key in runs(line, self.words))
 
     def cleaned(self, text: str) -> tuple[str, int]:
-        """Return a document without the lines that share a run, and the number of removed lines; an unchanged document
-        keeps its bytes."""
+        """Return a document without the lines that share a run of words with the evaluation data, and the number of
+        removed lines. If no line is removed, the document is returned unchanged.
+        """
         paragraphs = [paragraph.split("\n") for paragraph in text.split("\n\n")]
         kept = [[line for line in lines if not self.shares(line)] for lines in paragraphs]
         dropped = sum(map(len, paragraphs)) - sum(map(len, kept))
@@ -56,7 +59,7 @@ class Contamination:
 
 
 def texts_of(source: RawSource) -> Iterator[str]:
-    """Yield the texts of all files: every string of JSON and JSON Lines, otherwise every line.
+    """Yield the texts of all files: every string in a JSON or JSON Lines file, and every line of any other file.
 
     Raises SourceError for a file that is not UTF-8, and for JSON that cannot be read.
     """

@@ -3,10 +3,10 @@
 The text of a document has one sentence per line and one blank line between paragraphs; headings, lists and quotes may
 have Markdown marks if the source has such elements.
 
-A reader is an object `READER` of the class `Reader` in its own file of `readers/`, with its options and the keys of its
-source. It lists the files of a source that are read, and streams the documents of one file. Files are read in different
-processes, so a document depends only on its file. Planning also imports the reader's file, so slow imports (lxml,
-pyarrow) are inside the functions or in modules that the functions import.
+A reader is an object `READER` of the class `Reader` in its own file of `readers/`, which also defines the reader's
+options and the keys of its source. A reader lists the files to read in a source, and streams the documents of one file.
+Files are read in different processes, so a document depends only on its file. Snakemake's planning also imports the
+reader's file, so slow imports (lxml, pyarrow) are inside the functions or in modules that the functions import.
 """
 
 import hashlib
@@ -35,11 +35,13 @@ class RawDocument:
     text: str
     split: Split | None = None
     licence: str | None = None
-    """The licence of this document; empty if the document's cell in the source's column of licences is empty, None if
-    the source has no column of licences."""
+    """The licence of this document; None if the source has no column of licences, and an empty text if this column is
+    empty for this document.
+    """
     numbers: Mapping[str, float] | None = None
-    """The numbers of this document in the columns that the option `numeric_columns` of its source names; None without
-    such columns."""
+    """The numbers of this document by column, for the columns in the option `numeric_columns` of its source; None if
+    the option names no column.
+    """
 
 
 @dataclass
@@ -64,7 +66,8 @@ class Rejections:
 
 
 def chosen_samples(texts: Iterable[str]) -> list[str]:
-    """Return the up to SAMPLES_KEPT different texts with the smallest SHA-256, truncated to SAMPLE_CHARACTERS.
+    """Return at most SAMPLES_KEPT different texts: those with the smallest SHA-256, each truncated to
+    SAMPLE_CHARACTERS.
 
     The choice depends neither on the order of the texts nor on their division among processes.
     """
@@ -79,7 +82,7 @@ class ReaderContext:
     name: str
     """Name of the source in the corpus, the first part of every document's name."""
     options: Any
-    """The reader's options dataclass."""
+    """Options of the source, an instance of the reader's options class."""
     rejections: Rejections
     """Counts and samples of the texts that the reader leaves out."""
     split_sentences: Callable[[str], list[str]]
@@ -87,11 +90,11 @@ class ReaderContext:
     files: int | None = None
     """Number of files that the reader reads from the source; None if unknown."""
     piece: Piece | None = None
-    """The piece of the file to read; None for the complete file."""
+    """Piece of the file to read; None if the complete file is read."""
     english: bool = False
     """True if all text of the corpus is English according to its settings."""
     assumed: Counter[str] = field(default_factory=Counter)
-    """Counts the assumptions that a reader makes where no option decides, for `assumed.csv`."""
+    """Counts of the assumptions that a reader makes if no option is set, for `assumed.csv`."""
 
     @property
     def before(self) -> int:
@@ -116,20 +119,20 @@ _WHITE_SPACE = bytes(ord(" ") if chr(byte).isspace() else ord("x") for byte in r
 
 
 def count_words(text: str) -> int:
-    """Return the number of words separated by white space."""
+    """Return the number of words in a text; words are separated by white space."""
     if not text.isascii():
         return len(text.split())
-    # Counting the ends of words (white space, or the end of the text, after another character) is twice as fast as
-    # splitting.
+    # Count the ends of words instead of splitting, which is twice as slow. A word ends before white space or at the end
+    # of the text.
     marks = text.encode().translate(_WHITE_SPACE)
     return marks.count(b"x ") + marks.endswith(b"x")
 
 
 def cut(lines: Iterable[str], lines_per_document: int | None) -> Iterator[list[str]]:
-    """Group lines into documents: a document ends at an empty line or after `lines_per_document` lines.
+    """Yield the lines of each document. A document ends at an empty line or after `lines_per_document` lines.
 
-    The second rule makes it possible to split and shuffle a corpus without boundaries (AO-CHILDES, the Children's Book
-    Test).
+    The limit `lines_per_document` makes it possible to split and shuffle a corpus without document boundaries
+    (AO-CHILDES, the Children's Book Test).
     """
     document: list[str] = []
     for line in lines:
@@ -151,8 +154,9 @@ class CorpusSourceKeys(OneOfKeys):
     name: BlockName
     """Name of the source in documents and statistics."""
     data: Annotated[DataName | SourceKeys, NameOr()] = ABSENT
-    """Raw input, by its name under `data` in config.yaml, or its keys directly. A raw input given by keys has the name
-    of the corpus, so a corpus can have only one raw input given by keys."""
+    """Raw input: its name under `data` in config.yaml, or the keys of a raw input. A raw input given by keys has the
+    name of the corpus, so a corpus can have only one raw input given by keys.
+    """
     embedded: Literal[
         "bnc",
         "babylm",
@@ -166,7 +170,7 @@ class CorpusSourceKeys(OneOfKeys):
         "multilingual",
         "minimal_pairs",
     ] = ABSENT
-    """Folder in the generated demo data that contains the raw files, instead of `data`."""
+    """Instead of `data`, the folder in the generated demo data that contains the raw files."""
 
 
 @dataclass(frozen=True)
@@ -174,21 +178,26 @@ class Reader:
     """A reader: the class of its sources, and functions that list the files of a source and read one file."""
 
     source: Any
-    """Class of a source with this reader; the value of the key `reader` is the name of the reader's file."""
+    """Settings class of a source with this reader; the value of the key `reader` is the name of the reader's file."""
     files: Callable[[RawSource, Any], list[str]]
-    """Returns the names of the files to read, in reading order. Raises SourceError if there is no file."""
+    """Function that returns the names of the files to read, in reading order. Raises SourceError if there is no file.
+    """
     read: Callable[[RawSource, str, ReaderContext], Iterator[RawDocument]]
-    """Yields the documents of one file, or of its piece. Raises SourceError or CorpusError naming file and position."""
+    """Function that yields the documents of one file or of a piece. Raises SourceError or CorpusError naming file and
+    position.
+    """
     divide: Callable[[RawSource, str, Any, int], Iterator[Piece]] | None = None
-    """Yields the pieces of a file, given the number of files of its source; yields no piece for a file that is not
-    divided."""
+    """Function that yields the pieces of a file, given the number of files of its source; it yields no piece for a file
+    that is not divided.
+    """
     companions: Callable[[RawSource, str, Any], list[str]] | None = None
-    """Returns files that are read together with a listed file, such as its translation."""
+    """Function that returns the files that are read together with a listed file, such as its translation."""
     skipped: Callable[[RawSource, Any], Counter[str]] | None = None
-    """Counts, by file suffix, the files that the reader ignores although no option excludes them."""
+    """Function that counts, by file suffix, the files that the reader ignores although no option excludes them."""
     holds: Literal["texts", "translations", "preferences"] = "texts"
     """Content of a document: running text, a sentence and its translation, or a chosen and a rejected text. Sources of
-    pairs name the files of their splits in the option `files`."""
+    translations and preferences name the files of their splits in the option `files`.
+    """
 
     @property
     def options(self) -> Any:

@@ -1,7 +1,7 @@
 """Texts that occur in a corpus more than once: whole documents, and long lines in any document.
 
-Equal texts are recognised by keys of 64 bits. Among the billion lines of the largest corpora, two different lines have
-the same key with a probability of 3 %. Memory holds a key for each document and for each long line.
+Equal texts are recognised by keys of 64 bits. In the largest corpora, which have a billion lines, the probability that
+any two different lines have the same key is 3 %. Memory holds a key for each document and for each long line.
 """
 
 import hashlib
@@ -27,8 +27,9 @@ HEADER = (
 NOTED_SHARE = 0.01
 """Share of repeated documents or long lines above which the job reports their number."""
 KEYS = [pa.field("point", pa.uint64()), pa.field("long_lines", pa.list_(pa.field("item", pa.uint64())))]
-"""The columns with the keys of documents and long lines; the key of a document is its draw for the split
-(`corpus_writer.point`)."""
+"""The columns with the keys of documents and long lines. The key of a document is the pseudo-random number that
+determines its split (`corpus_writer.point`).
+"""
 
 Uints = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
@@ -44,7 +45,9 @@ def line_keys(text: str) -> list[int]:
 
 
 def without_lines(text: str, dropped: Iterable[bool]) -> str:
-    """Return the text without its long lines at which `dropped` is true."""
+    """Return the text without the long lines whose value in `dropped` is true; `dropped` has one value per
+    long line.
+    """
     drops = iter(dropped)
     return document_text(
         [line for line in paragraph.split("\n") if len(line) < LONG_LINE or not next(drops)]
@@ -74,7 +77,7 @@ class TextKeys:
     sources: list[str]
     """The source of each document."""
     given: list[str | None]
-    """The split of each document, if its source is divided into splits, else None."""
+    """The split that the source gives to each document; None if the source is not divided into splits."""
 
     @classmethod
     def read(cls, parts: Iterable[Path]) -> "TextKeys":
@@ -95,7 +98,9 @@ class TextKeys:
 
 
 class Duplicates:
-    """Flags, in corpus order, of texts that occur earlier in the corpus: `documents`, and `lines` for long lines."""
+    """Flags that are True for texts that occur earlier in the corpus, in corpus order: `documents` for documents, and
+    `lines` for long lines.
+    """
 
     def __init__(self, keys: TextKeys, splits: list[str]) -> None:
         self.keys = keys
@@ -116,7 +121,7 @@ class Duplicates:
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the rows of `duplicates.csv` (columns HEADER): counts by source and split, in corpus order.
 
-        For held-out text, texts that occur anywhere in the training text are counted.
+        For held-out splits, the rows also count the documents and long lines that occur anywhere in the training split.
         """
         lengths = np.diff(self.keys.starts)
         trained = np.array([split == "train" for split in self.splits], dtype=np.bool_)
@@ -139,7 +144,7 @@ class Duplicates:
         return [(*group, *counted[:, indices].sum(axis=1).tolist()) for group, indices in groups.items()]
 
     def _sums(self, flags: Bools) -> npt.NDArray[np.int64]:
-        """Return for each document the number of its long lines with a true flag."""
+        """Return for each document the number of its long lines whose flag is True."""
         return np.diff(np.concatenate([[0], np.cumsum(flags)])[self.keys.starts])
 
 

@@ -1,7 +1,7 @@
 """Tasks of a conversion: the files of a source in groups of about GROUP_BYTES, and pieces of large files.
 
-A group knows the settings and the content that determine its documents, so that a continued conversion recognises
-finished tasks.
+A group's key consists of the settings and the content that determine the group's documents, so that a continued
+conversion recognises finished tasks.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,8 +23,8 @@ GROUP_BYTES = 16 << 20
 
 @cache
 def opened(manifest: Path) -> RawSource:
-    """Return the source of a manifest, read once per process, because some manifests have a hundred thousand
-    entries.
+    """Return the source of a manifest. Each process reads a manifest only once, because some manifests have a hundred
+    thousand entries.
     """
     return open_source(manifest)
 
@@ -44,7 +44,7 @@ class FileGroup:
     count: int
     """Number of files that the reader reads from this source."""
     piece: Piece | None = None
-    """The piece of the file to read, if the group is one file; None if complete files are read."""
+    """Piece of the file to read, if the group is a part of one file; None if complete files are read."""
 
     @property
     def bytes(self) -> int:
@@ -79,8 +79,8 @@ def reader_of(source: SourceSettings) -> tuple[Reader, Any]:
 
 
 def columns_of(options: Any) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the options of a reader name a column with the licences of the documents, and the columns of
-    numbers that the options name.
+    """Return True if the reader's options name a column of licences, and return the numeric columns that the options
+    name.
     """
     return getattr(options, "licence_column", None) is not None, getattr(options, "numeric_columns", ())
 
@@ -92,7 +92,7 @@ def files_of(source: SourceSettings, raw: RawSource) -> list[str]:
 
 
 def _with_others(source: SourceSettings, raw: RawSource, files: Iterable[str]) -> list[str]:
-    """Return `files`, followed by their companion files, such as their translations."""
+    """Return `files`, followed by their companion files, such as translations."""
     reader, options = reader_of(source)
     companions, chosen = reader.companions, list(files)
     if companions is None:
@@ -109,7 +109,7 @@ def file_groups(
 ) -> Iterator[FileGroup]:
     """Yield the tasks of one source, in reading order. Raises SourceError if the reader finds no file in the source.
 
-    If `may_divide` is False, a large file is one task; dividing a file costs a further pass over it, to count its
+    If `may_divide` is False, a large file is one task. Dividing a file needs a further pass over the file, to count the
     documents.
     """
     raw = opened(manifest)

@@ -1,19 +1,20 @@
 """Grouping of sentences and spans into sequences that fill a model's input: ordering, and greedy grouping by number of
 words.
 
-Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are concatenated in order,
-while their number of words, times 1.2 tokens per word, is below the input length of 128 tokens.
+Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items (sentences or spans) are
+concatenated in order, while their number of words, times 1.2 tokens per word, is below the input length of 128 tokens.
 
 The reading `as_published` reproduces the authors' code. A space is added after each item, and words are counted as the
 pieces between spaces, so the last space adds one empty piece, and a sequence has at most 105 words. If the first item
 does not fit, an empty sequence is written before it. The last, partial sequence is lost, and sequences continue from
 one corpus to the next (inferred). The reading `corrected` counts words, writes no empty sequence and loses no sequence.
-A sequence ends with its selection, and newlines separate its items, so that sentence boundaries are kept. In both
-readings, an item longer than a sequence (a span of 110 words) is a separate sequence.
+In this reading, a sequence contains items of only one selection (text selected from one corpus), and newlines separate
+its items, so that sentence boundaries are kept. In both readings, an item longer than a sequence (a span of 110 words)
+is a separate sequence.
 
 The authors' code puts the texts of each save unit (the texts that it writes together; see "Selection of text") into a
 Python set, whose order no seed determines. Here the order is a seeded permutation. Memory is constant for units of any
-size, because sorted runs are stored on disk and merged.
+size, because sorted parts are stored on disk and merged.
 """
 
 import heapq
@@ -41,7 +42,9 @@ class Item(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A grouped sequence; `selection` is the selection of its first item, `items` the number of items."""
+    """A sequence of grouped items. `selection` is the selection of the first item, and `items` is the number
+    of items.
+    """
 
     selection: str
     text: str
@@ -51,8 +54,9 @@ class Sequence(NamedTuple):
 def grouped(
     items: Iterable[Item], length: SequenceLength, reading: ReadingName, lost: Callable[[Item], None]
 ) -> Iterator[Sequence]:
-    """Group the items, which are either all sentences or all spans, into sequences, and yield these. For items that are
-    in no sequence, call `lost`."""
+    """Yield sequences that consist of several items each; the items are either all sentences or all spans. For each
+    item that is in no sequence, call `lost`.
+    """
     if reading == "as_published":
         yield from _as_published(items, length, lost)
         return
@@ -62,8 +66,8 @@ def grouped(
 
 def _as_published(items: Iterable[Item], length: SequenceLength, lost: Callable[[Item], None]) -> Iterator[Sequence]:
     group: list[Item] = []
-    # An empty sequence counts as one piece, because the text ends in a space, and splitting at this space yields an
-    # empty last piece.
+    # The count begins at 1, because the text of a sequence ends in a space, and splitting at this space yields an empty
+    # last piece.
     pieces = 1
     for item in items:
         size = item.text.count(" ") + 1
@@ -83,7 +87,7 @@ def _corrected(items: Iterable[Item], length: SequenceLength, lost: Callable[[It
     words = 0
     selection = ""
     for item in items:
-        # A line end inside an item is a sentence boundary of its document, like the boundary between two items.
+        # Keep line ends inside an item, because they are sentence boundaries, like the boundary between two items.
         lines = [line for part in item.text.splitlines() if (line := " ".join(part.split()))]
         size = sum(line.count(" ") + 1 for line in lines)
         if not size:
@@ -109,11 +113,9 @@ Keyed = tuple[int, int, str]
 
 
 def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
-    """Draw exact numbers of items without replacement: `numbers[0]` items with the smallest points, then `numbers[1]`
-    items with the next smallest points, and so on.
-
-    Returns a uint8 code for each item: 1 for an item of the first draw, 2 for the second, ..., 0 for items that are not
-    drawn.
+    """Return the draw of each item (uint8), for draws of `numbers` items without replacement: 1 for the `numbers[0]`
+    items with the smallest points, 2 for the `numbers[1]` items with the next smallest points, and so on. Items that
+    are not drawn have 0.
     """
     order = np.argsort(np.frombuffer(points, dtype=np.uint64), kind="stable") if len(points) else np.zeros(0, np.int64)
     codes = np.zeros(len(points), dtype=np.uint8)
@@ -125,8 +127,8 @@ def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
 
 
 def point_of_the_last(points: Iterable[int], number: int) -> int:
-    """Return the `number`-th smallest of the points (1 for the smallest), while storing at most about three times
-    `number` points.
+    """Return the `number`-th smallest of the points (1 for the smallest). At most about three times `number` points are
+    in memory.
 
     Raises ValueError if there are fewer points.
     """
@@ -142,8 +144,8 @@ def point_of_the_last(points: Iterable[int], number: int) -> int:
 
 
 def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folder: Path) -> Iterator[str]:
-    """Yield the texts of each unit in random order; `texts` are pairs of unit and text, and the order of the units is
-    kept.
+    """Yield the texts of each unit in random order. `texts` are pairs of unit and text, ordered by unit; the order of
+    the units is kept.
 
     The order depends on `seed`, `name`, unit and position within the unit. Large units are sorted with temporary files
     in `folder`.
@@ -155,7 +157,7 @@ def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folde
 
 
 def _sorted(keyed: Iterable[Keyed], folder: Path) -> Iterator[Keyed]:
-    """Yield the texts sorted by their points; large inputs are sorted in runs, which are stored in `folder` and
+    """Yield the texts sorted by their points. Large inputs are sorted in parts, which are stored in `folder` and
     merged.
     """
     runs: list[Path] = []

@@ -1,4 +1,4 @@
-"""Documents that resemble an earlier document, so that a corpus can leave them out.
+"""Documents that resemble an earlier document, so that a corpus can leave these documents out.
 
 The similarity of two documents is the Jaccard index of their runs of n consecutive words, without case and punctuation:
 the number of different runs in both documents, divided by the number of different runs in either document. Documents
@@ -6,9 +6,10 @@ with fewer than n words have no run, so they are never removed. A document is co
 remain, so each removed document has a similar document that remains.
 
 MinHash signatures and locality-sensitive hashing (Broder 1997; Indyk and Motwani 1998; library datasketch) find
-candidates, and the runs themselves decide. So no document below the similarity is removed, but some near duplicates are
-missed: with the default settings, one of 20 pairs whose similarity is exactly 0.8, and one of 170 pairs at 0.85.
-Memory grows by 7 kB per document, measured with 20,000 documents; the runs are in a temporary file.
+candidates; then the similarity of each candidate is computed exactly. So no document below the similarity is removed,
+but some near duplicates are missed: with the default settings, one of 20 pairs whose similarity is exactly 0.8, and one
+of 170 pairs whose similarity is 0.85. Memory grows by 7 kB per document, measured with 20,000 documents; the runs are
+in a temporary file.
 """
 
 import os
@@ -33,13 +34,16 @@ if TYPE_CHECKING:
 NEAR = "near duplicate of an earlier document"
 NEAR_ELSEWHERE = "near duplicate of an earlier document in another split"
 SIGNATURES = [pa.field("signature", pa.binary()), pa.field("runs", pa.binary())]
-"""Columns of a document's MinHash signature (uint32) and of the sorted keys of its runs of words (uint64)."""
+"""Columns with a document's MinHash signature (uint32) and with the sorted keys of the document's runs of words
+(uint64).
+"""
 NOT_NEAR = -1
 SEED = 1
 """Seed of the permutations of all signatures."""
 WEIGHTS = (0.05, 0.95)
-"""Weights of false and of missed candidates in the choice of the bands; a false candidate only costs time, because
-candidates are compared exactly."""
+"""Weights of false and of missed candidates when datasketch chooses the bands of the hash. Missed candidates have the
+higher weight: a false candidate only costs time, because candidates are compared exactly.
+"""
 _AT_ONCE = 10_000
 """Number of word runs that are permuted at once. The limit bounds the memory for long documents."""
 
@@ -48,21 +52,21 @@ Uints = npt.NDArray[np.uint64]
 
 @lru_cache(maxsize=1)
 def _empty(permutations: int) -> "MinHash":
-    # The library loads SciPy, so it is imported only if near duplicates are removed.
+    # Import datasketch only if near duplicates are removed, because the library loads SciPy.
     from datasketch import MinHash
 
     return MinHash(permutations, seed=SEED, hashfunc=int)
 
 
 def signature_row(text: str, settings: NearDuplicatesSettings) -> dict[str, bytes]:
-    """Return the values of a document in the columns SIGNATURES: its MinHash signature and its runs. The values are
-    empty if the document has no run."""
+    """Return the values of a document in the columns SIGNATURES: its MinHash signature and the keys of its runs of
+    words. Both values are empty if the document has no run.
+    """
     keys = np.unique(np.fromiter(runs(text, settings.words), dtype=np.uint64))
     if not len(keys):
         return {"signature": b"", "runs": b""}
     minhash = _empty(settings.permutations).copy()
-    # The keys are hashes of 64 bits. The library permutes numbers of 32 bits, so only the lower half of each key is
-    # used.
+    # Use only the lower half of each key of 64 bits, because the library permutes numbers of 32 bits.
     short = (keys & np.uint64(0xFFFFFFFF)).tolist()
     for start in range(0, len(short), _AT_ONCE):
         minhash.update_batch(short[start : start + _AT_ONCE])
@@ -78,11 +82,11 @@ def similarity(first: Uints, second: Uints) -> float:
 def near_duplicates(
     parts: Iterable[Path], documents: int, settings: NearDuplicatesSettings, folder: Path
 ) -> npt.NDArray[np.int64]:
-    """Return for each document the index of the first remaining document that it resembles, NOT_NEAR if there is no
-    such document; int64, shape (documents,).
+    """Return for each document the index of the first kept document that it resembles, or NOT_NEAR if it resembles no
+    kept document; int64, shape (documents,).
 
-    `parts` are Parquet files with the columns SIGNATURES in the order of the corpus. `folder` is used for a temporary
-    file.
+    `parts` are the Parquet files in the order of the corpus; each file has the columns SIGNATURES. `folder` is used for
+    a temporary file.
     """
     from datasketch import LeanMinHash, MinHashLSH
 

@@ -1,7 +1,7 @@
 """Rows and texts of Parquet files, such as the data sets of the Hugging Face hub.
 
-Row groups are read in batches, and the pages of a column through a small buffer, so that memory stays flat for any size
-of file and row group.
+Row groups are read in batches, and the pages of a column through a small buffer, so that memory does not grow with the
+size of the file or of its row groups.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from hatchery.raw.registration import RawSource
 UNREAD = object()
 """Value in a row for a column that was not read."""
 _ROWS_PER_BATCH = 8192
-# Batches are small, because texts may be whole books.
+# Batches of texts are small, because a text may be a whole book.
 _TEXTS_PER_BATCH = 1000
 _BUFFER_BYTES = 1 << 20
 _BATCH_BYTES = 64 << 20
@@ -31,7 +31,7 @@ _NULL = pa.null()
 
 @contextmanager
 def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -> Iterator[pq.ParquetFile]:
-    """Open a file for reading. `done` returns the number of rows read so far, for the SourceError of a damaged file.
+    """Yield the opened file. `done` returns the number of rows read so far, for the SourceError of a damaged file.
 
     Raises SourceError for columns that Arrow cannot distinguish.
     """
@@ -45,7 +45,7 @@ def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -
 
 
 def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> None:
-    """Raise SourceError for two columns of one name, and for a column `a.b` next to a column `a`.
+    """Raise SourceError for two columns with the same name, and for a column `a.b` next to a column `a`.
 
     Arrow selects columns by dotted paths, so `a.b` is ambiguous if there is a column `a`.
     """
@@ -67,7 +67,7 @@ def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> Non
 
 
 def _is_json(kind: pa.DataType) -> bool:
-    """Return whether JSON can represent values of a type."""
+    """Return True if JSON can represent the values of an Arrow type."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return _is_json(kind.storage_type)
@@ -87,12 +87,13 @@ def _is_text(kind: pa.DataType) -> bool:
 def parquet_rows(
     source: RawSource, name: str, wanted: Collection[str] | None, where: str = "", piece: Piece | None = None
 ) -> Iterator[PlacedRow]:
-    """Yield pairs of a position for messages (file and row) and a row of a Parquet file, or of its piece.
+    """Yield pairs of a position and a row of a Parquet file, or of its piece. The position (file and row) is for
+    messages.
 
-    Only the columns in `wanted` are read; other columns have the value `UNREAD`. `wanted=None` reads all columns, of
-    any type. Columns of texts and numbers go through NumPy, several times as fast as Arrow's own conversion. Raises
-    SourceError naming file and row for a damaged file, and naming a wanted column for values that are neither text nor
-    numbers, such as bytes and dates.
+    Only the columns in `wanted` are read; other columns have the value `UNREAD`. If `wanted` is None, all columns of
+    any type are read. Columns of texts and numbers are converted with NumPy, which is several times as fast as Arrow's
+    own conversion. Raises SourceError naming file and row for a damaged file, and naming a wanted column if JSON cannot
+    represent its values, such as bytes and dates.
     """
     number, where = 0 if piece is None else piece.first, where or where_in(source, name)
     last = None if piece is None else number + piece.count
@@ -116,14 +117,14 @@ def _values(column: pa.Array) -> list[Any]:
         column = column.dictionary_decode()
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    # Columns of numbers with nulls are not converted by NumPy, because it would convert integers with nulls to floats.
+    # Numeric columns with nulls are not converted by NumPy, because NumPy would convert integers with nulls to floats.
     if is_text or (column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind))):
         return list(column.to_numpy(zero_copy_only=False).tolist())
     return list(column.to_pylist())
 
 
 def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
-    """Yield pairs of row and text of the column `field`, in the order of the rows; a null is an empty text.
+    """Yield pairs of row index and text of the column `field`, in the order of the rows; a null is an empty text.
 
     `a.b` is the field `b` of the objects in `a`. The encoding is ignored, because Parquet text is UTF-8. Raises
     SourceError for a damaged file, a missing column, or a column that does not contain text.
@@ -145,7 +146,7 @@ def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
 def _batches(
     table: pq.ParquetFile, rows: int, columns: list[str], first: int, last: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows `first` to `last - 1` in batches of `rows`; row groups without these rows are not read."""
+    """Yield the rows `first` to `last - 1` in batches of at most `rows`; row groups without these rows are not read."""
     before, groups = 0, []
     for group in range(table.num_row_groups):
         size = table.metadata.row_group(group).num_rows
@@ -163,7 +164,9 @@ def _batches(
 
 
 def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
-    """Return the number of rows per batch: about _BATCH_BYTES for long texts, estimated from the largest row group."""
+    """Return the number of rows per batch: at most `most`, and fewer for long texts, so that a batch has about
+    _BATCH_BYTES. The size of a row is the mean of the row group with the longest rows.
+    """
     wanted, largest = _leaves(table, columns), 1
     for group in (table.metadata.row_group(index) for index in range(table.num_row_groups)):
         size = sum(group.column(leaf).total_uncompressed_size for leaf in wanted)
@@ -174,7 +177,8 @@ def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
 def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
     """Return the indices of Parquet's leaf columns that belong to `columns`.
 
-    Raises Arrow's error for an encrypted column, because Arrow would abort the process when asked for its size.
+    Raises Arrow's error for an encrypted column. One row is read first, because otherwise Arrow would abort the process
+    when asked for the size of an encrypted column.
     """
     if table.num_row_groups and columns:
         next(table.iter_batches(1, [0], columns, use_threads=False), None)

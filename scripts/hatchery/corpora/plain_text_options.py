@@ -19,56 +19,65 @@ Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\
 class PlainTextOptions(ProseOptions):
     """Format of your own files. The keys from `paragraphs` to `cut_files`, and `tagged`, apply to running text. The
     keys from `delimiter` to `numeric_columns`, and `punctuation_column` and `punctuation`, apply only to tables (.csv,
-    .tsv, .jsonl, .parquet). Most text needs no key; a table needs `column` unless the column's name is `text`.
+    .tsv, .jsonl, .parquet). Most files of text need no key; a table needs `column` unless the column's name is `text`.
     """
 
     cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
     """Cleaning of the text. encoding only repairs wrong decodings. minimal also makes quotes straight, and unifies
-    ligatures, widths, accents and entities, as the papers do. full also unifies the spaces and quotes of words written
-    apart."""
+    ligatures, widths, accents and entities, as the papers do. full also repairs the spaces and quotes of text whose
+    tokens are separated by spaces.
+    """
     sentences: SentencesName | None = None
     """Sentence splitting. line keeps every line unchanged as a sentence; none joins the lines of a paragraph;
-    punkt:<language> also splits the paragraph into sentences. null decides for each file: wrapped lines are joined, all
-    other lines are kept; paragraphs are split as English if the corpus's `languages` are en alone."""
+    punkt:<language> also splits the paragraph into sentences. null recognises the role of the lines in each file:
+    wrapped lines are joined to paragraphs, and all other lines are kept; if the corpus's `languages` are en alone,
+    paragraphs are split into sentences as English.
+    """
     files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet")
-    """Shell patterns of the files inside the source."""
+    """Shell patterns that select the files of the source."""
     exclude: tuple[str, ...] = ("README*", "LICENSE*", "LICENCE*", "dataset_infos.json")
     """Shell patterns of files to skip; the default skips files that describe the data."""
     format: Literal["text", "csv", "jsonl", "parquet"] | None = None
-    """Format of all files; null uses the file name's suffix, without a suffix such as .gz."""
+    """Format of all files. null derives the format of each file from its suffix; a suffix such as .gz is ignored."""
     encoding: str = "utf-8"
     """Encoding of all files."""
     cut_files: Literal["auto", "always", "never"] = "auto"
     """Division of text files into documents, at blank lines or else at line ends, if `lines_per_document` is null. auto
-    divides files larger than 1 MiB; if there are fewer than 20 files, it divides all files."""
+    divides files larger than 1 MiB, or all files if the source has fewer than 20 files.
+    """
     delimiter: Delimiter | None = None
     r"""Column separator of a table, such as ";" or "\t"; null is a tab for .tsv files, otherwise a comma."""
     column: str = "text"
-    """Column or field of the text."""
+    """Column of a table, or field of a JSON object, that contains the text."""
     document_column: str | None = None
     """Column that identifies documents: rows of a file with the same value form one document. null makes each row a
     document."""
     keep: dict[str, Patterns] = dataclasses.field(default_factory=dict)
     """Rows to keep, as lists of values by column: a kept row has one of the listed values in every listed column."""
     leave_out: dict[str, Patterns] = omitted_at_default({})
-    """Rows to drop, as lists of values by column: a row with a listed value in any listed column is dropped. * matches
-    any text: category: ["padding*"]."""
+    """Rows to drop, as lists of values by column: a row with a listed value in any listed column is dropped. In a
+    value, * matches any text, as in category: ["padding*"].
+    """
     licence_column: str | None = omitted_at_default(None)
-    """Column of each row's licence, which is recorded with the document and summarised on the corpus card; null records
-    no licences."""
+    """Column with the licence of each row. The licence is recorded with the document and summarised on the corpus card;
+    null records no licences.
+    """
     numeric_columns: Annotated[tuple[str, ...], Unique()] = omitted_at_default(())
-    """Columns of numbers that are kept with each document, such as a reading level, so that training can be ordered by
-    one of these columns (`order: {by: column}`)."""
+    """Numeric columns that are kept with each document, such as a reading level, so that training can be ordered by one
+    of these columns (`order: {by: column}`).
+    """
     tagged: bool = False
     """True if the text is written as word/TAG, one sentence per line, as in the Brown corpus."""
     punctuation_column: str | None = None
-    """Column that determines the final punctuation mark of a row without one, for transcripts; null adds no marks."""
+    """Column that determines the punctuation mark that is added to a row without final punctuation mark, for
+    transcripts; null adds no marks.
+    """
     punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
-    """Final punctuation mark by value of punctuation_column; other values have a full stop."""
+    """Added punctuation mark by value of punctuation_column; for other values, a full stop is added."""
 
     @property
     def punkt_language(self) -> str | None:
-        """Return the language whose sentence model the options select, if any."""
+        """Return the language of the sentence model that the options select, or None."""
         return self.sentences.removeprefix("punkt:") if self.sentences and ":" in self.sentences else None
 
     def __post_init__(self) -> None:

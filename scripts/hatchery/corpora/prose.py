@@ -4,17 +4,17 @@ documents.
 The readers of unprocessed text (`plain_text`, `raw_text`) share this module. Options set the end of a paragraph and the
 repairs. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed with NLTK.
 
-If no option sets the role of lines in the user's own text, it is recognised from the beginning of a file: lines are
-sentences (or utterances), paragraphs, or lines of hard-wrapped paragraphs. A text counts as wrapped if many lines reach
-a common margin in the middle of a sentence: the line has no final punctuation mark, the first word of the next line
-would not have fitted, and this word has no capital. If most of the text is in lines longer than a sentence, the lines
-are paragraphs. In doubt, lines stay unchanged.
+If no option sets the role of the lines in the user's own text, the role is recognised from the beginning of each file:
+lines are sentences (or utterances), paragraphs, or lines of hard-wrapped paragraphs. A text counts as wrapped if many
+lines reach a common margin in the middle of a sentence: the line has no final punctuation mark, the first word of the
+next line would not have fitted, and this word has no capital. If most of the text is in lines longer than a sentence,
+the lines are paragraphs. In doubt, lines stay unchanged.
 
 The thresholds were chosen from measurements. The fraction of lines that break off at a margin is at most 0.07 in
 captions, dialogue, lists of titles, ads and treebanks, at most 0.22 in transcripts without punctuation marks, which
-have short lines, and at least 0.32 in wrapped prose in five languages, at widths from 55 to 120. At least half of the
-text is in lines of more than 200 characters in 121 of 124 speeches with a paragraph per line, but only in a tenth of
-2,000 short film reviews.
+have short lines, and at least 0.32 in wrapped prose in five languages, at widths from 55 to 120 characters. At least
+half of the text is in lines of more than 200 characters in 121 of 124 speeches with a paragraph per line, but only in a
+tenth of 2,000 short film reviews.
 """
 
 import re
@@ -35,8 +35,8 @@ SEEN_CHARACTERS = 1 << 20
 _WRAPPED_SHARE = 0.25
 # Minimum margin of wrapped prose, in characters; utterances without punctuation marks have shorter lines.
 _NARROWEST = 50
-# The margin is a share of the 95th percentile of line lengths, so that single long lines (addresses, rows of tables) do
-# not move it.
+# The margin is this share of the 95th percentile of line lengths. A percentile is used because single long lines
+# (addresses, rows of tables) hardly change it.
 _PERCENTILE, _MARGIN = 0.95, 0.8
 # Lines with more characters are taken as paragraphs, because sentences are seldom this long.
 _LONGEST_SENTENCE = 200
@@ -44,7 +44,8 @@ _LONGEST_SENTENCE = 200
 _REPAIRED = "line or paragraph whose broken encoding was repaired"
 _FINAL_MARKS = tuple(".!?…:;。！？؟।")
 _CLOSING = "\"'”’»«›‹“)]}*_ "
-# Markdown items of lists, headings, quotations and rows of tables begin a new line.
+# This pattern finds lines that are not joined to the previous line: list items, headings, quotations and rows of tables
+# in Markdown.
 _BEGINS_LINE = re.compile(r"(?:[-*+•–—>]|#{1,6}|\d{1,3}[.)])\s|\|")
 
 
@@ -54,8 +55,8 @@ class LineForm:
 
     kind: Literal["lines", "paragraphs", "wrapped"]
     margin: float | None = None
-    """Minimum length of a wrapped line including the first word of the next line; None joins all lines up to a blank
-    line.
+    """Minimum length, in characters, of a line that is joined to the next line. The length includes the first word of
+    the next line. If None, all lines up to a blank line are joined.
     """
     cut: bool = False
     """True if paragraphs are split into sentences."""
@@ -74,7 +75,7 @@ class LineForm:
         return f"{words}, {'cut into sentences as English' if self.cut else kept}"
 
     def units(self, block: list[str]) -> list[str]:
-        """Return the lines of a paragraph without white space at their ends; wrapped lines are joined."""
+        """Return the lines of a paragraph. If the text is wrapped, the lines are stripped and joined."""
         if self.kind != "wrapped":
             return block
         if self.margin is None:
@@ -118,7 +119,7 @@ def _reaches(line: str, following: str, margin: float) -> bool:
 
 
 def _breaks_off(line: str, following: str, margin: float) -> bool:
-    """Return whether a line that ends in the middle of a sentence had no room for the next word."""
+    """Return True if a line ends in the middle of a sentence because the next word would have crossed the margin."""
     return (
         " " in line
         and _reaches(line, following, margin)
@@ -128,9 +129,9 @@ def _breaks_off(line: str, following: str, margin: float) -> bool:
 
 
 Paragraph = list[str]
-# A document as (key, paragraphs); the key consists of the parts of the document's name.
+# A document, as a pair of key and paragraphs; the key consists of the parts of the document's name.
 Named = tuple[tuple[str, ...], list[Paragraph]]
-# A row as (key, paragraphs, licence, numbers); the licence is None if the source has no column of licences.
+# A row of a table, as (key, paragraphs, licence, numbers); the licence is None if the source has no column of licences.
 NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None, dict[str, float]]
 
 
@@ -144,10 +145,13 @@ class ProseOptions(Settings):
     """Capitalise the first letter of each paragraph, for transcripts without capitals."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "minimal"
     """Cleaning of the text. encoding only repairs wrong decodings. minimal also makes quotes straight, and unifies
-    ligatures, widths, accents and entities, as the papers do. full also unifies the spaces and quotes of words written
-    apart."""
+    ligatures, widths, accents and entities, as the papers do. full also repairs the spaces and quotes of text whose
+    tokens are separated by spaces.
+    """
     lines_per_document: Count | None = None
-    """Number of paragraphs, rows or kept lines in a document; null uses the boundaries of the text, or `cut_files`."""
+    """Number of paragraphs, rows or kept lines in a document; null keeps the text's own document boundaries, or divides
+    files according to `cut_files`.
+    """
     minimum_words: Natural = 1
     """Minimum number of words in a document; shorter documents are dropped and counted."""
 
@@ -155,7 +159,7 @@ class ProseOptions(Settings):
 def paragraphs_of(
     lines: Iterable[str], options: ProseOptions, split_sentences: Callable[[str], list[str]]
 ) -> Iterator[Paragraph]:
-    """Yield the paragraphs of a text, each as a list of sentences; `lines` are streamed."""
+    """Yield the paragraphs of a text, each as a list of sentences. The lines are streamed."""
     for block in blocks_of(lines, options.paragraphs == "line"):
         yield split_sentences(finished(" ".join(block), options))
 
@@ -163,7 +167,7 @@ def paragraphs_of(
 def blocks_of(lines: Iterable[str], every_line: bool, longest: int | None = None) -> Iterator[list[str]]:
     """Yield the lines of each paragraph.
 
-    A paragraph ends at a blank line, after `longest` lines and, with `every_line`, after each line.
+    A paragraph ends at a blank line, after `longest` lines and, if `every_line` is True, after each line.
     """
     block: list[str] = []
     number = 0
@@ -196,9 +200,10 @@ def finished(text: str, options: ProseOptions) -> str:
 def paragraphs_in(
     lines: Iterable[str], context: ReaderContext, form: LineForm, longest: int | None = None
 ) -> Iterator[Paragraph]:
-    """Yield the paragraphs of a user's text (options of `plain_text`), each a list of sentences.
+    """Yield the paragraphs of a user's text (options of `plain_text`), each as a list of sentences.
 
-    No paragraph extends over a multiple of `longest` lines. Texts with a repaired encoding are counted.
+    A paragraph ends at the latest after each multiple of `longest` lines of the text. Lines or paragraphs with a
+    repaired encoding are counted in `context.assumed`.
     """
     options = context.options
     for block in blocks_of(lines, form.kind == "paragraphs", longest):
@@ -230,7 +235,7 @@ def pieces(
 ) -> Iterator[Named]:
     """Yield the document with the name `key`, or its numbered parts of `lines_per_document` lines each.
 
-    `lines` are groups of paragraphs, and `size` returns the number of lines of a group. `before` is the number of
+    Each element of `lines` is a group of paragraphs, and `size` returns its number of lines. `before` is the number of
     earlier lines of the text, a multiple of `lines_per_document`. Only one part is in memory. A text without lines is
     one empty document, so that it is counted.
     """
@@ -262,7 +267,7 @@ def documents_of(
     for row in named:
         key, paragraphs = row[0], row[1]
         text = document_text(paragraphs)
-        # Splitting stops after `minimum_words` words, because more words need not be counted.
+        # Stop splitting after `minimum_words` words, because further words need not be counted.
         if len(text.split(None, minimum_words - 1)) < minimum_words:
             context.rejections.count(too_short, sample=text)
         else:
@@ -277,9 +282,10 @@ _RIGHT = re.compile(r"(^| )([(\[{$]|``) +")
 
 def tagged_sentence(line: str) -> str:
     """Return the sentence of one line of word/TAG, without tags and without spaces before punctuation marks or inside
-    brackets and quotes; quotes are `"`."""
+    brackets and quotes. Every quote becomes `"`.
+    """
     words = " ".join(token.rsplit("/", 1)[0] for token in line.split())
-    # The tagging of the corpus doubles final punctuation marks ("? ?", "; ;").
+    # The tagged Brown corpus repeats final punctuation marks ("? ?", "; ;"); keep one mark.
     words = re.sub(r"(^| )([?!;:]) \2(?= |$)", r"\1\2", words)
     words = _LEFT.sub(r"\1", words)
     words = _LEFT.sub(r"\1", words)

@@ -1,14 +1,14 @@
 """NLTK's Punkt sentence tokenizer with identical results, but many times faster and independent of the clock.
 
 NLTK's algorithm (Kiss and Strunk, Computational Linguistics 32, 2006) considers every `.`, `?` and `!` before other
-punctuation or white space, and annotates the tokens of the words before and after this mark. In many contexts, the
-outcome is known to be a break: after `?` and `!`, and after a full stop after a plain word that is neither an
-abbreviation nor the first half of a collocation. Only the other contexts (abbreviations, initials, numbers, unusual
-characters) are passed to NLTK.
+punctuation or white space, and annotates the tokens of the words before and after this mark. In many contexts, the mark
+is known to end a sentence: `?` and `!`, and a full stop after a plain word that is neither an abbreviation nor the
+first half of a collocation. Only the other contexts (abbreviations, initials, numbers, unusual characters) are passed
+to NLTK.
 
 NLTK cancels a regular expression after five seconds of wall time. Here the patterns run without this limit, so results
-do not depend on the load of the machine; except for one pattern of a single character, which keeps NLTK's limit, all
-take linear time.
+do not depend on the load of the machine. All these patterns take linear time. Only one pattern, which matches a single
+character, keeps NLTK's limit.
 """
 
 import importlib.util
@@ -21,7 +21,8 @@ from functools import lru_cache
 
 @contextmanager
 def _without_initialising(*packages: str) -> Iterator[None]:
-    """Import modules from packages without running the `__init__` of these packages, outer packages first.
+    """Allow imports of modules without running the `__init__` of their packages; `packages` are these packages, outer
+    packages first.
 
     NLTK's `__init__` loads SciPy, scikit-learn and pandas, which Punkt does not need: 1.5 seconds in every process.
     """
@@ -33,7 +34,7 @@ def _without_initialising(*packages: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # The incomplete packages are removed, so that later imports load them completely.
+        # Remove the incomplete packages, so that later imports load the complete packages.
         for name in [name for name in sys.modules if name.partition(".")[0] == outermost]:
             if name not in before:
                 del sys.modules[name]
@@ -43,18 +44,18 @@ with _without_initialising("nltk", "nltk.tokenize"):
     from nltk import redos
     from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer, PunktToken
 
-# A superset of Punkt's candidates for sentence ends: marks before a character that continues neither a word nor a
-# number.
+# This pattern finds all of Punkt's candidates for sentence ends, and further marks: it matches every mark before a
+# character that continues neither a word nor a number.
 _POSSIBLE_END = re.compile(r"[.?!](?=[^\w.,-])")
 # The characters that end a word for Punkt; a test compares them with NLTK's own expression.
 PUNCTUATION_AFTER_END = frozenset(")\";}]*:@'({[‘’“”«»?!")
-# The last Punkt token before a full stop, matched only if the text is plain enough for the token to be certain.
+# This pattern matches the last Punkt token before a full stop, but only in plain text, where the token is certain.
 _PLAIN_WORD = re.compile(r"""[(\[{"]*(?:[A-Za-z]+(?=['’]))?(['’‘“]?[A-Za-z]+)""")
 _CLOSED = frozenset(')]}"')
 _ASCII_SPACES = " \n\t\r\x0b\x0c"
 _ASCII_SPACE_BUT_BLANK = re.compile(r"[\n\t\r\x0b\x0c]")
-# This pattern allows only spaces, newlines and printable ASCII, because some control characters are white space in
-# Python but not in NLTK's expressions.
+# This pattern allows only spaces, newlines and printable ASCII, because Python counts some control characters as white
+# space, but NLTK's expressions do not.
 _BEFORE_NEXT = re.compile(r"[ \n]+(?=[!-~])")
 # Maximum length of cached contexts, because longer contexts hardly ever recur.
 _CONTEXT_CHARACTERS = 60
@@ -86,8 +87,8 @@ class UntimedToken(PunktToken):
 
 
 class OrthographicContexts(dict[str, int]):
-    """Orthographic-context flags by word type; unknown types have 0 and, unlike in NLTK's defaultdict, are not
-    added.
+    """Orthographic-context flags by word type. Unknown types have the value 0; unlike NLTK's defaultdict, this mapping
+    does not store them.
     """
 
     def __missing__(self, word_type: str) -> int:
@@ -112,7 +113,7 @@ class SentenceSpans:
         parameters = punkt._params
         self._special = frozenset(parameters.abbrev_types) | {first for first, _ in parameters.collocations}
         if "." in self._special:
-            # In the contexts below, the empty word represents a full stop between spaces.
+            # The empty word represents a full stop between spaces, in the tests for special words below.
             self._special |= {""}
         self._context = punkt._lang_vars.period_context_re()
         self._closing = punkt._lang_vars.re_boundary_realignment
@@ -127,8 +128,9 @@ class SentenceSpans:
         start = 0
         # The last candidate that Punkt considered, and the start of its run without white space.
         previous, run_start = -1, 0
-        # A candidate that text without white space follows, as (position, start of the run without white space, start
-        # of the next sentence). A later candidate in this run replaces the decision on this candidate.
+        # A candidate directly before a character that is not white space, as (position, start of its run without white
+        # space, start of the next sentence). The decision on this candidate waits, because a later candidate in the
+        # same run replaces this candidate.
         waiting: tuple[int, int, int] | None = None
         opens_with_punctuation = False
         for match in _POSSIBLE_END.finditer(text):
@@ -146,15 +148,15 @@ class SentenceSpans:
                     continue
                 next_start = context.start("next_tok") if context.group("next_tok") else position + 1
             space = text.rfind(" ", previous + 1, position)
-            # The word before the mark is read only if a space precedes it, because a long text without spaces would be
-            # copied at every mark.
+            # Read the word before the mark only if a space precedes this word. Otherwise a long text without spaces
+            # would be copied at every mark.
             word = text[space + 1 : position] if space > 0 else ""
             plain = space > 0 and (not word or word.isalpha())
             if plain or (space > 0 and not _ASCII_SPACE_BUT_BLANK.search(word)):
                 run_start = space + 1
             else:
                 run_start = _run_start(text, previous, position, run_start)
-            # Of several candidates in one run without white space ("?!"), Punkt uses the last.
+            # Of several candidates in one run without white space ("?!"), Punkt uses the last candidate.
             if waiting is not None and waiting[0] <= run_start and self._breaks(text, *waiting):
                 spans.append((start, waiting[0] + 1))
                 start = waiting[2]
@@ -190,7 +192,7 @@ class SentenceSpans:
         """Return Punkt's decision whether the mark at `position` ends a sentence; only unusual contexts are passed to
         Punkt.
         """
-        # A control character is a word to NLTK's expression and space to Python, so only Punkt can decide.
+        # NLTK's expression counts a control character as a word, but Python as white space, so only Punkt can decide.
         if not text[next_start].isspace():
             if text[position] != ".":
                 return True

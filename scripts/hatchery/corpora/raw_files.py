@@ -3,9 +3,9 @@ folder or archive of a source.
 
 A text without marked documents is divided into documents: a document ends at the first blank line after SHORTEST bytes
 or, if there is no blank line, at the first line end after LONGEST bytes. In a text with extremely long lines, a
-document ends at white space; in a text without white space, between two characters. The division depends only on bytes
-from the beginning of the current document on, so files of any size are read in constant memory. Pieces of any file
-begin where a document begins, so the documents are the same for any division into pieces.
+document ends at white space; in a text without white space, between two characters. The division depends only on the
+bytes that follow the beginning of the current document, so files of any size are read in constant memory. Every piece
+of a file begins where a document begins, so the documents are the same for any division into pieces.
 """
 
 import bz2
@@ -26,13 +26,13 @@ from hatchery.sanitize import plain_name
 
 
 def where_in(source: RawSource, name: str) -> str:
-    """Return the path of a member of a source for messages, on one line."""
+    """Return the path of a source's member on one line, for messages."""
     return plain_name(str(source.path(name)))
 
 
 @contextmanager
 def _zstd(raw: IO[bytes]) -> Iterator[Any]:
-    # The import is inside the function, because planning imports this module and does not need pyarrow.
+    # Import pyarrow here, because planning imports this module and does not need pyarrow.
     import pyarrow as pa
 
     try:
@@ -54,7 +54,7 @@ _NAMES_SHOWN = 8
 
 
 def uncompressed_suffix(name: str) -> str:
-    """Return the suffix of a file's name without a compression suffix: `.json` for `c4.json.gz`."""
+    """Return the suffix of a file name, without a compression suffix: `.json` for `c4.json.gz`."""
     path = PurePosixPath(name)
     return PurePosixPath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
 
@@ -65,15 +65,15 @@ def is_packed(name: str) -> bool:
 
 
 def unpacked_bytes(source: RawSource, name: str) -> int:
-    """Return the approximate size of a decompressed member in bytes; compressed text has about a quarter of
-    its size.
+    """Return the approximate size of a decompressed member in bytes: four times the size of a compressed member,
+    otherwise its size.
     """
     return source.size(name) * (4 if is_packed(name) else 1)
 
 
 @contextmanager
 def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
-    """Open a member as a stream of bytes, decompressed if its name ends in .gz, .bz2, .xz or .zst."""
+    """Yield a member opened as a stream of bytes, decompressed if its name ends in .gz, .bz2, .xz or .zst."""
     opener = _OPENERS.get(PurePosixPath(name).suffix)
     with source.open(name) as raw:
         if opener is None:
@@ -84,9 +84,9 @@ def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
 
 
 def blocks(source: RawSource, name: str, start: int = 0) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a member from `start` on, in blocks of about a megabyte.
+    """Yield the decompressed bytes of a member from byte `start` on, in blocks of about a megabyte.
 
-    Raises SourceError naming the file and the byte after which it cannot be read.
+    Raises SourceError with the file's name and with the last byte that could be read.
     """
     done = start
     try:
@@ -108,9 +108,9 @@ def _skip(handle: IO[bytes], count: int) -> None:
 
 
 def matching_names(source: RawSource, patterns: tuple[str, ...], exclude: tuple[str, ...] = ()) -> list[str]:
-    """Return the sorted names that match one of `patterns` and none of `exclude`.
+    """Return the sorted names that match at least one of `patterns`, but none of the patterns in `exclude`.
 
-    Raises SourceError, which lists the existing names, if no name matches.
+    Raises SourceError, which lists the existing names, if no name remains.
     """
     excluded = {name for pattern in exclude for name in source.names(pattern)}
     names = sorted({name for pattern in patterns for name in source.names(pattern)} - excluded)
@@ -128,13 +128,13 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN:,} more"
 
 
-# Larger files are divided, so that two processes finish at nearly the same time and progress is visible.
+# Files larger than this are divided, so that two processes finish at nearly the same time and progress is visible.
 PIECE_BYTES = 8 << 20
 SHORTEST = 4_000
 LONGEST = 16_000
 _LINES_UNTIL = 4 * LONGEST
 _SPACES_UNTIL = 5 * LONGEST
-# A character of UTF-8 has four bytes at most.
+# Add the maximum length of a character, four bytes in UTF-8.
 _SEEN = _SPACES_UNTIL + 4
 
 _BLANK_LINES = re.compile(rb"(?>\r\n?|\n)(?:[ \t\f\v]*(?>\r\n?|\n))+")
@@ -152,18 +152,19 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive documents of a file: a piece of work for one process."""
+    """Consecutive documents of a file that one process reads."""
 
     start: int
     end: int
-    """End of the piece in bytes of the decompressed text (exclusive); for a Parquet file, proportional to the rows, in
-    bytes of the file."""
+    """End of the piece in bytes of the decompressed text (exclusive). For a Parquet file, `start` and `end` are bytes
+    of the file, proportional to the rows.
+    """
     line: int
     """Number of lines of the file before the piece."""
     first: int
-    """Number of kept records of the file before the piece: documents, rows, texts or paragraphs."""
+    """Number of kept records in the file before the piece; a record is a document, row, text or paragraph."""
     count: int
-    """Number of kept records in the piece."""
+    """Number of kept records (documents, rows, texts or paragraphs) in the piece."""
 
 
 def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
@@ -175,8 +176,8 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
     buffer, begin, has_document = b"", 0, False
     for block in chain(blocks, [None]):
         buffer += block or b""
-        # Before the end of the text is read, a document is taken from the buffer only if the buffer contains enough
-        # text to determine the end of the document.
+        # Until the whole text is read, a document is taken from the buffer only if the buffer contains enough text to
+        # determine the document's end.
         enough = 1 if block is None else _SEEN
         while len(buffer) - begin >= enough:
             end = _end(buffer, begin)
@@ -191,7 +192,7 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
 
 
 def _end(buffer: bytes, begin: int) -> int:
-    """Return the end of the document that begins at `begin`: after its last line, or the end of the text."""
+    """Return the end of the document that begins at `begin`: after the document's last line, or the end of the text."""
     blank = _BLANK_LINES.search(buffer, begin + SHORTEST, begin + LONGEST)
     if blank is not None:
         return blank.end()
@@ -213,7 +214,8 @@ def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
     """
     start = end = first = number = 0
     for number, cut in enumerate(cut_text(blocks)):
-        # A piece has at least one document, even if much white space precedes the next document.
+        # Begin a new piece only if the current piece has a document, even if much white space precedes the next
+        # document.
         if number > first and cut.offset - start >= piece_bytes:
             yield Piece(start, end, 0, first, number - first)
             start, first = cut.offset, number

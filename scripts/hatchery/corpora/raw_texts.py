@@ -1,9 +1,9 @@
 """Unprocessed texts of large corpora in any format, streamed one file at a time.
 
-The vocabulary filter and the reader `raw_text` use this module. A format is a function from the lines of a file to its
-texts; `field` names the field or column of the texts. No format cleans, lower-cases, splits or silently drops texts.
-The format `by_suffix` is for corpora that are distributed in two formats: as Parquet on the hub, and as the authors'
-files.
+The vocabulary filter and the reader `raw_text` use this module. A format is a function that yields the texts in the
+lines of a file; `field` names the field or column of the texts. No format cleans, lower-cases, splits or silently drops
+texts. The format `by_suffix` is for corpora that are distributed in two formats: as Parquet on the hub, and as the
+authors' files.
 """
 
 import html
@@ -24,8 +24,8 @@ from hatchery.raw.registration import RawSource
 from hatchery.settings.base import Settings
 
 BY_SUFFIX = "by_suffix"
-# WikiExtractor's files are named wiki_00. The suffix .txt is not in this table, because a .txt file may contain a text,
-# sentences or books.
+# The empty suffix is WikiExtractor's, whose files are named wiki_00. The suffix .txt is not in this table, because a
+# .txt file may contain one text, sentences or books.
 _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
 # The allowed values are `by_suffix` and the names of FORMATS.
 RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiextractor", "by_suffix"]
@@ -44,7 +44,9 @@ class RawText(NamedTuple):
 
 
 def index_key(index: int) -> str:
-    """Return the key of the `index`-th text of a file whose texts have no identifiers; keys sort like the numbers."""
+    """Return the key of the text with this index, for a file whose texts have no identifiers; the alphabetical order of
+    the keys is the order of the indices.
+    """
     return f"{index:08d}"
 
 
@@ -53,14 +55,17 @@ class RawTextOptions(Settings):
     """Options of a large corpus: format and names of its files."""
 
     format: RawFormat
-    """Format of the files; by_suffix reads .json and .jsonl, .parquet, and files without a suffix as
-    WikiExtractor's."""
+    """Format of the files. by_suffix determines the format of each file from its suffix: .json and .jsonl are JSON
+    lines, .parquet is Parquet, and files without a suffix are WikiExtractor's.
+    """
     files: Patterns = ("*",)
-    """Shell patterns of the files inside the source."""
+    """Shell patterns that select the files of the source."""
     exclude: tuple[str, ...] = ()
     """Shell patterns of files to skip."""
     field: str = "text"
-    """Field or column of the text, for json_lines and parquet; in parquet, `translation.en` is a field of an object."""
+    """Field or column that contains the text, for json_lines and parquet; in parquet, `translation.en` is a field of an
+    object.
+    """
     encoding: str = "utf-8"
     """Encoding of the files; Parquet is always UTF-8."""
 
@@ -73,18 +78,19 @@ def raw_text_files(source: RawSource, options: RawTextOptions) -> list[str]:
 def raw_texts(source: RawSource, file: str, options: RawTextOptions) -> Iterator[RawText]:
     """Yield the texts of one file in their order, streamed.
 
-    Raises SourceError naming file and position of damaged input, or a file whose suffix does not determine its format.
+    Raises SourceError, with file and position, for damaged input and for a file whose suffix does not determine its
+    format.
     """
     return texts_in(raw_lines(source, file, options), options)
 
 
 def texts_in(lines: Lines, options: RawTextOptions) -> Iterator[RawText]:
-    """Yield the texts in the result of `raw_lines`."""
+    """Yield the texts in the lines that `raw_lines` returned."""
     return FORMATS[format_of(lines.source, lines.name, options)](lines, options.field)
 
 
 def raw_lines(source: RawSource, file: str, options: RawTextOptions, piece: Piece | None = None) -> Lines:
-    """Return the lines of a file, or of a piece of the file, which a format function reads."""
+    """Return the lines of a file, or of a piece of the file, as the input of a format function."""
     is_json = format_of(source, file, options) == "json_lines"
     return (json_lines_of if is_json else Lines)(source, file, options.encoding, piece)
 
@@ -104,15 +110,17 @@ def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
 
 
 def parquet(lines: Lines, field: str) -> Iterator[RawText]:
-    """Yield a text per row of a Parquet file, from one column, as data sets of the Hugging Face hub are stored."""
-    # The import is inside the function, because planning imports this module and does not need pyarrow.
+    """Yield one text per row of a Parquet file, from one column. Data sets of the Hugging Face hub are stored in this
+    way.
+    """
+    # Import pyarrow's module here, because planning imports this module and does not need pyarrow.
     from hatchery.corpora.parquet_files import texts_of_column
 
     return (RawText(index_key(row), text) for row, text in texts_of_column(lines, field))
 
 
 def text(lines: Lines, field: str) -> Iterator[RawText]:
-    """Yield the file as one text without a key, as in the replicated BookCorpus (`books1`, a file per book)."""
+    """Yield the whole file as one text without a key, as for the replicated BookCorpus (`books1`, a file per book)."""
     yield RawText("", "\n".join(lines))
 
 
@@ -125,7 +133,8 @@ def sentences(lines: Lines, field: str) -> Iterator[RawText]:
 
 
 def json_lines(lines: Lines, field: str) -> Iterator[RawText]:
-    """Yield the text of each JSON line: an object, as in C4 and most web corpora, or a text (GPT-BERT's corpora).
+    """Yield one text per JSON line: a field of an object, as in C4 and most web corpora, or a line that is a JSON
+    string (GPT-BERT's corpora).
 
     A null is an empty text.
 
@@ -150,7 +159,7 @@ def cbt(lines: Lines, field: str) -> Iterator[RawText]:
     sentence per line.
 
     Source: `cbt_train.txt`, `cbt_valid.txt` and `cbt_test.txt` of the CBTest release (98, 5 and 5 books), the content
-    of configuration `raw` on the hub. A book is a text with the book's number as its key, and with its title. Raises
+    of configuration `raw` on the hub. A book is a text with a title; its key is the index of the book. Raises
     SourceError naming file and line for text before the first title.
     """
     title: str | None = None
@@ -182,11 +191,11 @@ def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
     Source: WikiExtractor 3 on a pages-articles dump (files AA/wiki_00, AA/wiki_01, ..., possibly compressed), as for
     Wikipedia in LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper.
 
-    The key is the number of the page. The title is stored separately from the text; redirects have no text. The escapes
+    The key is the id of the page. The title is stored separately from the text; redirects have no text. The escapes
     `&lt;`, `&gt;` and `&amp;` are decoded. Markup of the dump that WikiExtractor copies from an empty page to the
-    beginning of the next article is left out. A line outside of blocks that begins with a brace is a JSON object with
-    its text in `field`. Raises SourceError naming file and line for a block that is not closed, text outside of blocks,
-    or a damaged line.
+    beginning of the next article is left out. If a line outside of blocks begins with a brace, this line is a JSON
+    object with its text in `field`. Raises SourceError naming file and line for a block that is not closed, text
+    outside of blocks, or a damaged line.
     """
     article: list[str] | None = None
     key = title = ""
@@ -202,7 +211,7 @@ def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
             yield RawText(key, _body(article, title), title)
             article = None
         elif line.startswith("<doc "):
-            raise SourceError(f"{lines.place}: <doc> of line {opened} is not closed before the next one")
+            raise SourceError(f"{lines.place}: <doc> of line {opened} is not closed before the next <doc>")
         else:
             article.append(line)
     if article is not None:
@@ -218,7 +227,8 @@ def _header(line: str, place: str) -> tuple[str, str]:
 
 
 def _title(attributes: str) -> str:
-    # WikiExtractor writes titles such as "Heroes" with unescaped quotation marks.
+    # Match up to the last quotation mark, because WikiExtractor does not escape the quotation marks in titles such as
+    # "Heroes".
     match = re.search(r'title="(.*)"\s*$', attributes)
     return html.unescape(match.group(1)).strip() if match else ""
 
@@ -230,19 +240,19 @@ def _body(lines: list[str], title: str) -> str:
 
 
 _SHORT = "ns|id|parentid|timestamp|username|ip|comment|origin|model|format|sha1|minor|redirect|restrictions|title"
-# The pattern matches a line that is one XML element, with content that WikiExtractor may have changed, or a start or
-# end tag.
+# The pattern matches a line that is one complete XML element, whose content WikiExtractor may have changed, or a line
+# that is a start or end tag.
 _LEAKED = re.compile(
     rf"\s*(?:<(?P<name>{_SHORT})\b[^>]*(?:/>|>.*</(?P=name)>)|</?(?:page|revision|contributor)\b[^>]*>)\s*"
 )
 
 
 def _without_leak(text: str) -> str:
-    """Return `text` without lines of a dump's markup at its beginning.
+    """Return `text` without the lines at its beginning that are markup of a dump.
 
-    WikiExtractor searches for the end of an empty page's text (`<text bytes="0" />`) and reads the next page's `<ns>`,
-    `<revision>` and so on as text. Articles about this markup are not changed, because they do not begin with a line
-    such as `<ns>0</ns>`.
+    At an empty page (`<text bytes="0" />`), WikiExtractor searches for the end of the text, and reads the `<ns>`,
+    `<revision>` and so on of the next page as text. Articles about this markup are not changed, because they do not
+    begin with a line such as `<ns>0</ns>`.
     """
     if not text.lstrip().startswith(("<ns>", "<revision>", "<page>", "<sha1>", "</revision>", "</page>")):
         return text

@@ -1,7 +1,7 @@
 """Rows of raw files (corpora, word lists, tasks, suites of pairs): JSON lines, JSON lists, cells of a row.
 
-Every row has its position, file and line, for messages; `csv_tables` yields rows of tables, `parquet_files` rows of
-Parquet. Files of any size can be read, because memory contains only one row and a part of the file.
+Every row has a position (file and line) for messages. `csv_tables` yields the rows of tables, and `parquet_files` those
+of Parquet files. Files of any size can be read, because memory contains only one row and a part of the file.
 """
 
 import json
@@ -36,7 +36,7 @@ def filled_lines(lines: Lines) -> Iterator[str]:
 
 
 def is_json_list(source: RawSource, name: str, encoding: str = "utf-8") -> bool:
-    """Return whether a JSON file is one list. A list is not divided into pieces, because an item may span several
+    """Return True if a JSON file is one list. A list is not divided into pieces, because an item may span several
     lines.
     """
     return next(filled_lines(json_lines(source, name, encoding)), "").lstrip().startswith("[")
@@ -46,12 +46,12 @@ def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None)
     """Yield pairs of a position for messages and the object of each line, or of each item if the file is one list.
 
     The position is file and line, or file and item; `lines.record_line` is the line or item number. Two pandas layouts
-    are read: a list of rows, and an object of columns whose keys are the numbers of the rows. With `text_field`, a line
-    or item that is only a text becomes an object with this field. Compressed files are read, too.
+    are read: a list of rows, and an object of columns whose keys are the row numbers. If `text_field` is set, a line or
+    item that is only a text becomes an object with this field. Compressed files are also read.
 
-    Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Lone
-    surrogates, which JSON can contain but Unicode text cannot, become U+FFFD. With `strict`, they are unchanged, so
-    that the caller can refuse them, and a repeated key in an object is an error.
+    Raises SourceError for a damaged archive, and for a line that is not a JSON object; blank lines are skipped. Lone
+    surrogates, which JSON can contain but Unicode text cannot, become U+FFFD. If `strict` is True, lone surrogates are
+    unchanged, so that the caller can refuse them, and a repeated key in an object is an error.
     """
     for place, value in _json_values(lines, strict):
         if text_field is not None and isinstance(value, str):
@@ -62,8 +62,7 @@ def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None)
 
 
 def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
-    """Yield (position, value) for the values of the lines, or for the rows if the file is one list or one table of
-    columns."""
+    """Yield (position, value) for each line or, if the file is one list or one table of columns, for each row."""
     texts, begins, decode = filled_lines(lines), not lines.offset, json.JSONDecoder().decode
     for text in texts:
         if begins and text.lstrip().startswith("["):
@@ -93,8 +92,8 @@ def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
 def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterator[Any]:
     """Yield the items of a JSON list that begins in `text`; memory contains at most twice the lines of one item.
 
-    Items are decoded in place, and decoding of an incomplete item is repeated only after its number of lines has
-    doubled.
+    Items are decoded in place. If an item is incomplete, the decoding is repeated only after the number of its lines
+    has doubled.
     """
     decoder = json.JSONDecoder(object_pairs_hook=unique_keys if strict else None)
     rest, at, is_first = text, text.index("[") + 1, True
@@ -104,7 +103,7 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
         return f"{lines.where}{lines.mark}{lines.line - ahead}"
 
     while True:
-        # A comma precedes each item except the first, and a bracket follows the last one.
+        # Before each item, expect a comma (except before the first item), or the bracket at the end of the list.
         while (at := _after_blanks(rest, at)) == len(rest) and (line := next(more, None)) is not None:
             rest, at = line, 0
         if rest.startswith("]", at):
@@ -122,8 +121,8 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
                 value, at = decoder.raw_decode(rest, _after_blanks(rest, at))
                 break
             except (ValueError, RecursionError) as error:
-                # If decoding fails before the end of the available text, the item is malformed; if it fails at the end,
-                # the item continues in the next line.
+                # If decoding fails before the end of the available text, the item is malformed. If decoding fails at
+                # the end of the text, the item continues in the next line.
                 goes_on = isinstance(error, json.JSONDecodeError) and error.pos >= len(rest)
                 if not goes_on or not (ahead := list(islice(more, step))):
                     at = error.pos if isinstance(error, json.JSONDecodeError) else at
@@ -138,7 +137,7 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def _is_table_of_columns(value: Any) -> bool:
-    """Return whether a value is `{"column": {"0": cell, "1": cell}}`, with the same row numbers in each column."""
+    """Return True if a value is `{"column": {"0": cell, "1": cell}}`, with the same row numbers in each column."""
     if not isinstance(value, dict) or not value or not all(isinstance(cells, dict) for cells in value.values()):
         return False
     rows = [str(number) for number in range(len(next(iter(value.values()))))]
@@ -162,8 +161,8 @@ def _surely_unique(values: dict[str, object], text: str) -> bool:
     """Return True if the number of colons in `text` proves that no key occurs twice. This test is much faster than
     checking every key.
 
-    Each written key has a colon after its closing quote, and texts can only add colons. So if the number of colons
-    equals the number of keys read, no key replaced another.
+    In `text`, each key has a colon after its closing quote, and the strings can only add colons. So if the number of
+    colons equals the number of decoded keys, no key replaced another key.
     """
     colons = text.count(":")
     if colons == len(values):
@@ -179,8 +178,9 @@ def _key_count(value: object) -> int:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the pairs (key, value) of a JSON object as a mapping. Used as `object_pairs_hook`; raises ValueError for a
-    repeated key."""
+    """Return the pairs (key, value) of a JSON object as a mapping. Raises ValueError for a repeated key. Used as
+    `object_pairs_hook`.
+    """
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [key for key, _ in pairs]
@@ -198,7 +198,7 @@ def _without_half_surrogates(value: Any) -> Any:
 
 
 def cell(row: Mapping[str, Any], column: str, place: str) -> str | None:
-    """Return the value in a column as text, or None if the row has no value there.
+    """Return the value in a column as text, or None if the row has no value in this column.
 
     Raises SourceError naming the existing columns if the column is missing, and for a value that is a list or an
     object.
@@ -220,5 +220,5 @@ def field(row: Mapping[str, Any], column: str, place: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """Return the name of a JSON value's type for messages."""
+    """Return the name of a JSON value's type, for messages."""
     return _KINDS.get(type(value), "a text")

@@ -1,9 +1,9 @@
 """A corpus of a given size: documents of another corpus, drawn at random up to a number of characters.
 
 Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until their number of characters
-reaches the number of characters of the BNC. A document's rank comes from the SHA-256 of the seed and its name, so the
-choice does not depend on shards, order or other documents. The document that reaches the number is included whole, so
-the sample exceeds the wanted number of characters by less than one document.
+reaches the number of characters of the BNC. The rank of a document in the drawing comes from the SHA-256 of the seed
+and the document's name, so the choice does not depend on shards, order or other documents. The document that reaches
+the wanted number of characters is included whole, so the sample exceeds this number by less than one document.
 
 A corpus of several languages has parts instead of a number of characters; each part names some sources of the corpus
 and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). In a part, the
@@ -28,7 +28,7 @@ from hatchery.corpora.settings import SamplePart, SampleSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 
-# Batches are small, because documents may be whole books.
+# Batches are small, because a document may be a whole book.
 _ROWS_PER_BATCH = 100
 _SAMPLES_OF_NOT_DRAWN = 5
 NOT_DRAWN = "not drawn"
@@ -39,9 +39,9 @@ class Drawing:
     """Random rank, size and source of each document of a corpus, in corpus order; 18 bytes of memory per document."""
 
     points: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Rank in the drawing: documents with the smallest points are drawn first."""
+    """Ranks in the drawing: documents with the smallest points are drawn first."""
     sizes: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Number of characters of each document; with `parts`, number of bytes."""
+    """Number of characters of each document; number of bytes if the sample has parts."""
     sources: "array[int]" = field(default_factory=lambda: array("H"))
     """Index in `names` of each document's source."""
     names: list[str] = field(default_factory=list)
@@ -55,9 +55,10 @@ class Drawing:
         self.sources.append(self.names.index(source))
 
     def of_size(self, characters: int) -> np.ndarray:
-        """Return a mask, bool [documents], that is True for the documents drawn to reach this number of characters.
+        """Return a mask, bool [documents], that is True for the drawn documents. Documents are drawn until their number
+        of characters reaches `characters`.
 
-        Raises CorpusError if the corpus is smaller.
+        Raises CorpusError if the corpus has fewer characters.
         """
         points, sizes, _ = self._arrays()
         order = np.argsort(points, kind="stable")
@@ -72,10 +73,10 @@ class Drawing:
         return drawn
 
     def of_parts(self, parts: Mapping[str, SamplePart]) -> np.ndarray:
-        """Return a mask bool [documents] of the drawn documents: for each part, documents in the order of their ranks,
-        up to the part's number of bytes.
+        """Return a mask, bool [documents], that is True for the drawn documents. For each part, documents are drawn in
+        the order of their ranks, up to the part's number of bytes.
 
-        Raises ConfigError for a missing source, CorpusError for a part with too little text.
+        Raises ConfigError for a missing source, and CorpusError for a part with too little text.
         """
         points, sizes, sources = self._arrays()
         drawn = np.zeros(len(points), dtype=bool)
@@ -104,8 +105,9 @@ class Drawing:
         return {name: int(sizes[drawn & np.isin(sources, of)].sum()) for name, of in numbers.items()}
 
     def shown(self, drawn: np.ndarray) -> set[int]:
-        """Return the indices of some documents of each source, as samples: those with the smallest ranks among the
-        documents that are not drawn."""
+        """Return the indices of some documents that are not drawn, as samples: for each source, those with the smallest
+        ranks.
+        """
         points, _, sources = self._arrays()
         chosen: set[int] = set()
         for source in range(len(self.names)):
@@ -121,8 +123,9 @@ class Drawing:
 
 
 def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int:
-    """Return the number of characters to reach. Raises ConfigError unless exactly one of `settings` and `size_of` sets
-    this number."""
+    """Return the number of characters that the sample must reach. Raises ConfigError unless exactly one of `settings`
+    and `size_of` sets this number.
+    """
     if (settings.characters is None) == (size_of is None):
         raise ConfigError(
             "characters, size_of: expected exactly one of `characters`, a number of characters, and `size_of`, a "
@@ -149,8 +152,8 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
         for _, batch in _batches(corpus, ["doc_id", "source", "text"], settings.drawn_splits):
             sizes = measure(batch.column("text")).to_pylist()
             for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
-                # The name "sample" is part of the hashed text, so that the ranks do not depend on the draws for splits;
-                # otherwise, the sample would begin with all development documents.
+                # The hashed text begins with "sample", so that the ranks differ from the draws that divide a corpus
+                # into splits. If both were equal, the sample would begin with all development documents.
                 drawing.add(point("sample", settings.seed, doc_id), size, source)
             progress.update(batch.num_rows)
     drawn = drawing.of_size(wanted) if wanted is not None else drawing.of_parts(parts or {})
@@ -207,7 +210,7 @@ def _lists(batch: pa.RecordBatch, *columns: str) -> list[list[Any]]:
 def _batches(
     corpus: Manifest, columns: list[str] | None, splits: Sequence[str] = SPLITS
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield (split, batch of documents) of the given splits, in the order train, dev, test."""
+    """Yield pairs of a split and a batch of its documents, for the given splits in the order train, dev, test."""
     for split in SPLITS:
         if split in splits:
             for path in corpus.files(".parquet", f"{split}-"):

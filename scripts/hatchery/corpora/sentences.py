@@ -1,13 +1,13 @@
-"""Sentences of a paragraph by Punkt, with a model of English that comes with Hatchery.
+"""Splitting of paragraphs into sentences by Punkt, with a model of English that comes with Hatchery.
 
 The papers use NLTK's English Punkt (docs/papers/elc-bert.md, "Sentences"; docs/papers/reduced-vocabulary.md, "Selection
-of text"). Its published parameters cannot be shipped; ours, in `punkt_english/`, are learned by
-`scripts/train_sentence_splitter.py`. With NLTK's parameters as the source of `sentence_model`, the sentence boundaries
-equal the boundaries of the papers; NLTK's parameters for other languages can also be used.
+of text"). Hatchery may not contain NLTK's published parameters; Hatchery's own parameters, in `punkt_english/`, are
+learned by `scripts/train_sentence_splitter.py`. If NLTK's parameters are the source of `sentence_model`, the sentence
+boundaries equal the boundaries of the papers; NLTK's parameters for other languages can also be used.
 
-`as_published` returns NLTK's pieces. NLTK also splits without white space: before the last punctuation mark of `Stop!!`
-at the end of a text, or in `"No."And`. `corrected` (the default) splits at white space only, so no word is split and
-the sentences, joined by single spaces, are the paragraph.
+`as_published` returns NLTK's sentences. NLTK also splits where there is no white space: before the last punctuation
+mark of `Stop!!` at the end of a text, or in `"No."And`. `corrected` (the default) splits only at white space, so no
+word is split, and the sentences, joined by single spaces, are the paragraph.
 """
 
 import re
@@ -35,8 +35,8 @@ COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
     "abbrev_types.txt",
     "ortho_context.tab",
 )
-# Digest of the model's four files, part of the version of the stages that split sentences: a changed model makes their
-# results outdated.
+# Digest of the model's four files. The digest is part of the version of the stages that split sentences, so a changed
+# model makes the results of these stages outdated.
 MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
 
 
@@ -48,16 +48,18 @@ _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 
 @dataclass(frozen=True)
 class PunktModel:
-    """Punkt parameters, independent of NLTK until first use, because not every reader splits sentences."""
+    """Punkt parameters in plain Python types. NLTK is loaded only at their first use, because not every reader splits
+    sentences.
+    """
 
     abbreviations: frozenset[str]
     collocations: frozenset[tuple[str, str]]
     starters: frozenset[str]
     contexts: dict[str, int]
-    """Word type to the flags of its orthographic contexts."""
+    """Flags of the orthographic contexts of each word type."""
 
     def parameters(self) -> "PunktParameters":
-        """Return these parameters as NLTK's object."""
+        """Return these parameters as an object of NLTK."""
         from hatchery.corpora.punkt import PunktParameters
 
         parameters = PunktParameters()
@@ -69,7 +71,7 @@ class PunktModel:
 
 
 class SentenceSplitter:
-    """Splits paragraphs by one Punkt model; can be pickled."""
+    """Splits paragraphs into sentences with one Punkt model; can be pickled."""
 
     def __init__(self, model: PunktModel, reading: ReadingName = "corrected") -> None:
         self.model = model
@@ -88,8 +90,9 @@ class SentenceSplitter:
     def split(self, text: str) -> list[str]:
         """Return the non-empty sentences of one paragraph in order, with white space collapsed.
 
-        With `corrected`, the sentences joined by single spaces are the paragraph with its white space collapsed, and
-        splitting a sentence again gives the sentence. Time grows linearly with the text, for any content.
+        In the reading `corrected`, the sentences joined by single spaces are the paragraph with its white space
+        collapsed, and splitting a sentence again returns this sentence. Time grows linearly with the text, for any
+        content.
         """
         collapsed = " ".join(text.split())
         if not collapsed:
@@ -111,7 +114,7 @@ class SentenceSplitter:
 
 
 def as_they_stand(sentences: list[str], text: str) -> list[str]:
-    """Return the sentences of a splitter as they are in `text`, with the original white space between their words.
+    """Return the sentences of a splitter with the original white space of `text` between their words.
 
     Two sentences with a no-break space between them are joined, because the author excluded a break there.
     """
@@ -142,10 +145,11 @@ def pinned_splitter(reading: ReadingName = "corrected") -> SentenceSplitter:
 def open_splitter(
     source: RawSource | None, reading: ReadingName = "corrected", language: str = ENGLISH
 ) -> SentenceSplitter:
-    """Return the splitter with the Punkt parameters of a language in `source` (NLTK's `punkt_tab` or its `english`).
+    """Return the splitter with the Punkt parameters of a language in `source` (NLTK's folder `punkt_tab` or its
+    subfolder `english`).
 
-    A source of None selects Hatchery's English model. Raises SourceError if the four files are missing, or naming file
-    and line if one is damaged.
+    If `source` is None, the splitter has Hatchery's English model. Raises SourceError if one of the four files is
+    missing, and SourceError naming file and line if a file is damaged.
     """
     if source is None:
         if language != ENGLISH:
@@ -180,8 +184,8 @@ def parameter_files(source: RawSource) -> list[str]:
 def _member(source: RawSource, name: str, language: str) -> str:
     members = source.names(name)
     exact = [path for path in members if path == f"{language}/{name}" or path.endswith(f"/{language}/{name}")]
-    # If the source contains a single model, it counts as English with any folder name; a model of another language must
-    # be in a folder named after the language.
+    # If the source contains a single model, this model counts as English, whatever its folder is called. A model of
+    # another language must be in a folder named after the language.
     for choice in (exact, members if language == ENGLISH else []):
         if len(choice) == 1:
             return choice[0]
@@ -193,7 +197,8 @@ def _member(source: RawSource, name: str, language: str) -> str:
 def parse_model(text_of: Callable[[str], str], where: Callable[[str], str]) -> PunktModel:
     """Return the model from the texts of the four files, in NLTK's format; `where` returns a file's name for messages.
 
-    Raises SourceError naming file and line for a line with another number of fields, or a context that is no number.
+    Raises SourceError naming file and line if a line has the wrong number of fields, or its orthographic context is not
+    a number.
     """
 
     def rows(name: str, fields: int) -> Iterable[list[str]]:

@@ -2,11 +2,11 @@
 sequences.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping", "Sequences" and "Unconstrained
-windows"). Sentences and spans are grouped separately, and the development and test sequences are drawn at random from
-each level in exact numbers (75,000 + 25,000). The unconstrained corpus, for comparison, has quotas, and uses the
-development and test sequences of the constrained corpus (`held_out`). Sequences keep the order of grouping, which the
-data order of pretraining shuffles. Memory holds a few numbers per item or sequence, never the texts; no output depends
-on the division of the selections into shards.
+windows"). Sentences and spans are the two levels; each level is grouped separately, and its development and test
+sequences are drawn at random in exact numbers (75,000 + 25,000). The unconstrained corpus, for comparison, has quotas,
+and uses the development and test sequences of the constrained corpus (`held_out`). The sequences stay in the order of
+grouping; pretraining shuffles them later. Memory holds a few numbers per item or sequence, never the texts; no output
+depends on the division of the selections into shards.
 """
 
 import shutil
@@ -43,7 +43,7 @@ _AFTER_MAXIMUM = "after the last sequence that was wanted"
 def group(
     settings: SequenceSettings, selection: Mapping[str, Manifest], held_out: Manifest | None, run: StageRun
 ) -> None:
-    """Group selections into sequences and write the corpus; the stage `group_sequences` calls this function."""
+    """Group the selected texts into sequences and write the corpus; the stage `group_sequences` calls this function."""
     names = settings.selections
     if set(names) != set(selection):
         raise ConfigError(
@@ -70,7 +70,9 @@ def group(
 
 
 class _Grouping:
-    """Groups all sentences or all spans (one level): stores the sequences in a file, and counts the rejections."""
+    """Groups all sentences or all spans (one level) into sequences, stores the sequences in a file, and counts the
+    rejected items.
+    """
 
     def __init__(
         self, group: SequenceGroup, settings: SequenceSettings, selections: Mapping[str, Manifest], folder: Path
@@ -120,7 +122,9 @@ class _Grouping:
                 yield Item(name, text)
 
     def _selected(self, name: str) -> Iterator[tuple[int, str]]:
-        """Yield (save unit, text) of the texts that the quota of a selection draws, in document order."""
+        """Yield (save unit, text) of each text that the quota of a selection draws, in document order. A save unit is
+        a group of texts that the authors' code writes together; here, its index.
+        """
         manifest, quota = self.selections[name], self._group.quotas.get(name)
         last_point = None if quota is None else self._last_point(name, quota)
         taken = index = 0
@@ -154,8 +158,8 @@ class _Grouping:
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
 
     def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
-        """Yield (name, selection, split, text) of every sequence; the split of an unused sequence (`set_aside`) is
-        None.
+        """Yield (name, selection, split, text) of every sequence. The split of a sequence that is set aside, and not
+        used, is None.
         """
         total = self.sequences
         amounts = {key: getattr(self._group, key) for key in ("development", "test", "set_aside")}
@@ -173,7 +177,9 @@ class _Grouping:
             self._numbers[name] += 1
 
     def table(self) -> Iterator[tuple[str, str, str, int, int, int]]:
-        """Yield the rows of `selections.csv`: numbers of grouped items and sequences by selection and source."""
+        """Yield the rows of `selections.csv`: for each selection and source, the number of texts, words and counted
+        words that were grouped.
+        """
         for (name, source), counts in self._counts.items():
             yield name, source, self.level, counts["texts"], counts["words"], counts["counted"]
 
@@ -202,8 +208,8 @@ def _write(settings: SequenceSettings, groups: list[_Grouping], held_out: Manife
 
 
 def left_out(rejections: Rejections, reason: str, text: str, number: int = 1) -> None:
-    """Count texts that are left out; only the first few are offered as samples, because a choice among millions is
-    slow.
+    """Count texts that are left out. Only the first few texts are candidates for samples, because a choice among
+    millions is slow.
     """
     rejections.count(reason, number, sample=text if rejections.counts[reason] < _SAMPLES_OFFERED else None)
 
@@ -239,7 +245,7 @@ def _item_files(manifest: Manifest) -> list[Path]:
 
 
 def _batches(manifest: Manifest, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the items of a selection in their order, in batches of the given columns."""
+    """Yield the given columns of a selection's items in batches, in the order of the items."""
     for path in _item_files(manifest):
         for batch in read_batches(path, _ROWS_PER_BATCH, columns):
             missing = sorted(set(columns) - set(batch.schema.names))
@@ -267,9 +273,9 @@ class _Sample(Record):
 
 
 def rejections_of_selection(manifest: Manifest) -> Rejections:
-    """Return counts by reason from `counts.csv` and rejected texts from `samples.csv` of a selection.
+    """Return the rejections of a selection: counts by reason from `counts.csv`, and rejected texts from `samples.csv`.
 
-    Raises ManifestError if the manifest names neither table, and EvaluationError if a table has other columns.
+    Raises ManifestError if the manifest does not name these tables, and EvaluationError if a table has other columns.
     """
     rejections = Rejections()
     for counted in read_records(manifest.file("counts.csv"), _Count, may_be_empty=True):

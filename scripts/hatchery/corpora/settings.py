@@ -28,15 +28,14 @@ ENGLISH = "english"
 
 @dataclass(frozen=True)
 class SplitSettings(Settings):
-    """Settings of the development and test documents, which a seeded hash selects unless the source has its own
-    split."""
+    """Development and test documents. A seeded hash selects these documents unless the source has its own split."""
 
     development_fraction: Annotated[float, Range(ge=0, lt=1)] = 0.02
     """Share of the documents in the development split."""
     test_fraction: Annotated[float, Range(ge=0, lt=1)] = 0.0
     """Share of the documents in the test split; all other documents are in the training split."""
     seed: Natural = 0
-    """Random seed of the hash."""
+    """Random seed of the hash that selects the documents."""
     development_documents: Natural | None = None
     """Exact number of development documents, instead of development_fraction; null uses the fraction."""
 
@@ -50,7 +49,7 @@ class SplitSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Sharded(Settings):
-    """Keys of all corpora."""
+    """Keys that every corpus has."""
 
     documents_per_shard: Count = 10_000
     """Number of documents in one Parquet file."""
@@ -61,7 +60,9 @@ class SourceSettings(Settings):
     """One source of a corpus, and the reader of its files."""
 
     name: str
-    """Name of the source in the corpus; the stage's input `source` has the path of its manifest."""
+    """Name of the source in the corpus. Under this name, the stage's input `source` contains the path of the source's
+    manifest.
+    """
     reader: str
     """Name of the reader."""
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -82,25 +83,27 @@ class DecontaminationSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class NearDuplicatesSettings(Settings):
-    """A corpus without documents that share most of their runs of words with an earlier document. Similarity is the
-    Jaccard index of two documents: the number of runs that occur in both documents, divided by the number of runs that
-    occur in at least one of the documents."""
+    """Removal of documents that share most of their runs of words with an earlier document. Similarity is the Jaccard
+    index of two documents: the number of runs that occur in both documents, divided by the number of runs that occur in
+    at least one of the documents.
+    """
 
     similarity: Annotated[float, Range(ge=0.5, le=0.95)] = 0.8
-    """Minimum similarity of a document that is left out."""
+    """Minimum similarity to an earlier document for which a document is left out."""
     words: Count = 5
-    """Number of consecutive words in a run; case and punctuation do not count. Shorter documents are kept."""
+    """Number of consecutive words in a run; case and punctuation do not count. Documents with fewer words are kept."""
     permutations: Annotated[int, Range(ge=32, le=1024)] = 128
     """Number of MinHash permutations. More permutations miss fewer near duplicates, and need more time and memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionKeys(Sharded):
-    """Keys of a corpus that is converted, except its sources."""
+    """Keys of a corpus that is converted from raw sources, without the key of these sources."""
 
     duplicates: Literal["keep", "drop_documents", "drop_lines"] = "keep"
-    """Treatment of text that occurs earlier in the corpus. keep only counts it. drop_documents keeps the first of
-    several documents with the same text. drop_lines also drops repeated lines of 100 characters or more."""
+    """Treatment of text that occurs earlier in the corpus. keep keeps and only counts this text. drop_documents keeps
+    the first of several documents with the same text. drop_lines also drops repeated lines of 100 characters or more.
+    """
     decontamination: DecontaminationSettings | None = omitted_at_default(None)
     """Lines of training text to leave out because they share words with evaluation data; null keeps all lines."""
     near_duplicates: NearDuplicatesSettings | None = omitted_at_default(None)
@@ -108,7 +111,9 @@ class ConversionKeys(Sharded):
     split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
     """Development and test documents, selected by a seeded hash unless the source has its own split."""
     sentence_reading: ReadingName = "corrected"
-    """Sentence boundaries: as_published uses all boundaries of NLTK's Punkt, corrected only those at white space."""
+    """Sentence boundaries. as_published uses all boundaries of NLTK's Punkt; corrected uses only the boundaries at
+    white space.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +123,11 @@ class ConvertSettings(ConversionKeys):
     sources: Annotated[tuple[SourceSettings, ...], MinLen(1)]
     """Sources, in the order in which the corpus contains their documents."""
     sentence_model: str | None = None
-    """Name of a source with Punkt parameters; null selects the model that comes with Hatchery."""
+    """Name of a source with Punkt parameters; null uses the model that comes with Hatchery."""
     languages: tuple[str, ...] | None = None
-    """Languages of the user's own text; empty if they are unknown, null if the corpus has no text of the user."""
+    """Languages of the user's own text; empty if the languages are unknown, null if the corpus contains no text of the
+    user.
+    """
 
     def __post_init__(self) -> None:
         refuse_repeated_names(self.sources)
@@ -142,13 +149,14 @@ class SampleKeys(Settings):
     seed: Natural = 0
     """Random seed of the sample."""
     drawn_splits: Splits = omitted_at_default(("train", "dev", "test"))
-    """Splits from which documents are drawn; all documents of other splits are kept. With [train], samples of several
-    sizes have the same development text."""
+    """Splits from which documents are drawn; all documents of other splits are kept. If the only drawn split is train,
+    samples of several sizes have the same development text.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplePart(Settings):
-    """One part of a sample: some sources of the corpus, and the number of bytes to draw from them."""
+    """One part of a sample: some sources of the corpus, and the number of bytes to draw from these sources."""
 
     sources: Annotated[tuple[str, ...], MinLen(1), Unique()]
     """Names of sources of the corpus; documents of these sources are drawn together."""
@@ -166,7 +174,7 @@ class SampleSettings(SampleKeys, Sharded):
     """Parts of the sample by name, with a number of bytes each, instead of a number of characters; sources in no part
     are left out."""
     split: SplitSettings | None = None
-    """New splits for the drawn documents; null keeps their splits."""
+    """New splits for the drawn documents; null keeps the splits that the documents have in the corpus."""
 
     def __post_init__(self) -> None:
         if self.split is not None and self.drawn_splits != SampleKeys.drawn_splits:
@@ -177,42 +185,46 @@ Amount = Natural | Annotated[float, Range(ge=0, lt=1)]
 
 
 def number_of(amount: float, total: int) -> int:
-    """Return a number of sequences: the amount itself, or a share of the total, rounded to the nearest integer."""
+    """Return a number of sequences: `amount` itself if it is an integer, otherwise this share of `total`, rounded to
+    the nearest integer.
+    """
     return int(amount * total + 0.5) if isinstance(amount, float) else amount
 
 
 @dataclass(frozen=True)
 class SequenceLength(Settings):
-    """Maximum length of a sequence: number of tokens, and mean number of tokens per word."""
+    """Maximum length of a sequence: a number of tokens, and the mean number of tokens per word, which converts words to
+    tokens.
+    """
 
     tokens: Count = 128
     """Length of the model's input in tokens."""
     tokens_per_word: Positive = 1.2
-    """Mean number of subwords per word, as estimated in the reduced-vocabulary paper."""
+    """Mean number of tokens (subwords) per word, as estimated in the reduced-vocabulary paper."""
 
     def holds(self, words: int) -> bool:
-        """Return whether a sequence can have this number of words."""
+        """Return True if a sequence may have this number of words."""
         return words * self.tokens_per_word < self.tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceGroup(Settings):
-    """One group of sequences: selections of sentences or of spans whose items are grouped together."""
+    """One group of sequences: selections of sentences or of spans, whose texts are grouped together."""
 
     level: Literal["sentence", "span"]
-    """Unit of the items: sentence or span."""
+    """Kind of the selected texts: sentences or spans."""
     selections: Annotated[tuple[str, ...], MinLen(1), Unique()]
-    """Names of the selections, in grouping order."""
+    """Names of the selections, in the order in which they are grouped."""
     quotas: dict[str, Count] = dataclasses.field(default_factory=dict)
     """Number of texts drawn from each selection before grouping; selections without a quota contribute all texts."""
     maximum_sequences: Count | None = None
     """Maximum number of sequences; null groups all texts."""
     development: Amount = 0
-    """Number of development sequences; with a decimal point, their share."""
+    """Development sequences: an integer is their number, a value with a decimal point their share."""
     test: Amount = 0
-    """Number of test sequences; with a decimal point, their share."""
+    """Test sequences: an integer is their number, a value with a decimal point their share."""
     set_aside: Amount = 0
-    """Number of sequences that are not used; with a decimal point, their share."""
+    """Sequences that are not used: an integer is their number, a value with a decimal point their share."""
 
     def __post_init__(self) -> None:
         for name in self.quotas:
@@ -225,13 +237,14 @@ class SequenceGroup(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceKeys(Settings):
-    """Selections of text, grouped into sequences of a model's input length."""
+    """Grouping of selected texts into sequences of a model's input length."""
 
     reading: ReadingName = "corrected"
-    """Version of the grouping: as_published reproduces the authors' grouping with its errors; corrected has no such
-    errors."""
+    """Version of the grouping. as_published reproduces the authors' grouping with its errors; corrected fixes these
+    errors.
+    """
     seed: Natural = 0
-    """Random seed of quotas and held-out sequences."""
+    """Random seed for the draws of quotas and of held-out sequences."""
     length: SequenceLength = dataclasses.field(default_factory=SequenceLength)
     """Maximum length of a sequence."""
     groups: Annotated[tuple[SequenceGroup, ...], MinLen(1)]
@@ -244,7 +257,7 @@ class SequenceKeys(Settings):
 
     @property
     def selections(self) -> list[str]:
-        """Names of all selections, in grouping order."""
+        """Names of all selections, in the order in which they are grouped."""
         return [name for group in self.groups for name in group.selections]
 
 

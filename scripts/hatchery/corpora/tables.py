@@ -1,7 +1,7 @@
 """Conversion of the user's tables, JSON lines and Parquet files to documents; options select the rows.
 
-Each row is a document or, with `document_column`, all rows of a file with equal values in this column are one document
-(a transcript, a book).
+Each row is a document. If `document_column` is set, all rows of a file with equal values in this column are one
+document (a transcript, a book).
 """
 
 import json
@@ -49,14 +49,14 @@ def format_of(file: str, options: "PlainTextOptions") -> Format:
 def _rows(
     source: RawSource, file: str, options: "PlainTextOptions", piece: Piece | None = None
 ) -> tuple[Lines, Iterator[PlacedRow]]:
-    """Return the lines of a file and its rows."""
+    """Return the lines of a table's file, and an iterator over its rows."""
     kind = format_of(file, options)
     if kind == "jsonl":
         lines = json_lines(source, file, options.encoding, piece)
         return lines, json_rows(lines)
     lines = Lines(source, file, options.encoding, piece)
     if kind == "parquet":
-        # The import is inside the function, because planning imports this module and does not need pyarrow.
+        # Import pyarrow's module here, because planning imports this module and does not need pyarrow.
         from hatchery.corpora.parquet_files import parquet_rows
 
         named = {options.column, options.document_column, options.punctuation_column, options.licence_column}
@@ -88,7 +88,7 @@ def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", p
 
 
 def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
-    """Yield the pieces of a Parquet file by its rows; no piece if documents have several rows."""
+    """Yield pieces of a Parquet file that consist of whole rows; yield no piece if a document can have several rows."""
     from hatchery.corpora.parquet_files import pieces_of_column
 
     if options.document_column is None and options.lines_per_document is None:
@@ -96,7 +96,9 @@ def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", p
 
 
 def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
-    """Yield the pieces of a table whose documents have several rows; every document is completely inside one piece."""
+    """Yield the pieces of a table in which a document has several rows. Every document is completely inside
+    one piece.
+    """
     last: dict[str, int] = {}
     begins = array("Q")
     offset, line, number = 0, 0, 0
@@ -120,7 +122,7 @@ def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_b
 def documents_of_table(
     source: RawSource, file: str, context: ReaderContext, form: LineForm
 ) -> Iterator[Named | NamedRow]:
-    """Yield the documents of a file, or of its piece; rejected rows are counted."""
+    """Yield the documents of a file, or of a piece of the file; rejected rows are counted."""
     options: PlainTextOptions = context.options
     if options.document_column is not None:
         yield from _grouped(source, file, context, form, options.document_column)
@@ -130,8 +132,8 @@ def documents_of_table(
         kept = (paragraphs for _, paragraphs, _, _ in rows if paragraphs is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
-    # In Parquet files, the numbers of documents also count rejected rows, because the number of rows before a piece is
-    # known without reading these rows.
+    # In Parquet files, the number in a document's name also counts rejected rows: the number of rows before a piece is
+    # known, but not the number of rejected rows among them.
     all_count = format_of(file, options) == "parquet"
     number = context.before
     for _, paragraphs, licence, numbers in _row_paragraphs(source, file, context, form):
@@ -141,9 +143,10 @@ def documents_of_table(
 
 
 def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineForm, column: str) -> Iterator[Named]:
-    """Yield documents in the order of their first rows, each as soon as it and all earlier documents are complete.
+    """Yield documents in the order of their first rows. A document is yielded as soon as it and all earlier documents
+    are complete.
 
-    The table is read twice, first to count the rows of each document, because otherwise the end of a document is
+    The table is read twice. The first pass counts the rows of each document, because otherwise the end of a document is
     unknown.
     """
     rows = _rows(source, file, context.options, context.piece)[1]
@@ -201,7 +204,7 @@ def _number(row: Mapping[str, Any], column: str, place: str) -> float:
 
 
 def _matches(value: str, pattern: str) -> bool:
-    """Return whether a value matches a pattern, in which * is any text."""
+    """Return True if a value matches a pattern, in which * matches any text."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), value, re.DOTALL) is not None
 
 

@@ -17,7 +17,7 @@ _PACKED_PIECES = 16
 
 @cache
 def is_direct(encoding: str) -> bool:
-    """Return whether each ASCII byte of this encoding always represents its character, as in UTF-8 and single-byte
+    """Return True if each ASCII byte always represents its character in this encoding, as in UTF-8 and single-byte
     encodings.
 
     Raises ConfigError for an unknown encoding.
@@ -34,7 +34,7 @@ def is_direct(encoding: str) -> bool:
 
 
 def piece_bytes(source: RawSource, name: str, encoding: str) -> int:
-    """Return the piece size in bytes for a large file.
+    """Return the size in bytes of the pieces into which a large file is divided.
 
     Compressed files have few large pieces, because all data before a piece must be decompressed.
     """
@@ -54,8 +54,8 @@ def text_blocks(
     """Yield the bytes `start` to `end - 1` of a text in blocks, converted to UTF-8 unless the encoding is direct
     (`is_direct`).
 
-    Messages name the option `encoding` only with `has_options`. Raises the errors of `Lines`, except for invalid bytes
-    of a direct encoding, which the caller decodes.
+    Messages name the option `encoding` only if `has_options` is True. Raises the errors of `Lines`, except for invalid
+    bytes of a direct encoding, which the caller decodes.
     """
     if is_direct(encoding):
         stream = blocks(source, name, start)
@@ -80,8 +80,8 @@ def _after(stream: Iterator[bytes], start: int) -> Iterator[bytes]:
 
 
 def decoded_lines(source: RawSource, name: str, encoding: str, offset: int, content: bytes) -> list[str]:
-    """Return the lines in `content`, bytes from `text_blocks` that begin at `offset`, without line ends and byte-order
-    mark.
+    """Return the lines in `content`, without line ends and byte-order mark. `content` are bytes from `text_blocks` that
+    begin at byte `offset` of the file.
 
     Raises SourceError naming the file and the offset of the first byte that is invalid in the encoding.
     """
@@ -101,7 +101,9 @@ def first_lines(source: RawSource, name: str, encoding: str) -> list[str]:
 
 @cache
 def _codec(encoding: str) -> str:
-    """Return the codec for the blocks of `text_blocks`; it removes only a byte-order mark that begins a file."""
+    """Return the codec that decodes the blocks of `text_blocks`. Unlike utf-8-sig, this codec removes no byte-order
+    mark at the beginning of a later block.
+    """
     return encoding if is_direct(encoding) and codecs.lookup(encoding).name != "utf-8-sig" else "utf-8"
 
 
@@ -142,7 +144,7 @@ class Lines:
 
     @property
     def first(self) -> int:
-        """Return the number of kept records of the file before these lines."""
+        """Return the number of kept records in the file before these lines."""
         return 0 if self.piece is None else self.piece.first
 
     @contextmanager
@@ -175,8 +177,8 @@ class Lines:
 
     def _with_ends(self) -> Iterator[bytes]:
         end = None if self.piece is None else self.piece.end
-        # The parts of the current line are joined only at its end, because otherwise a file without line ends would be
-        # copied repeatedly.
+        # Join the parts of the current line only at its end, because otherwise a file without line ends would be copied
+        # repeatedly.
         begun: list[bytes] = []
         begun_bytes = 0
         for block in text_blocks(self.source, self.name, self.encoding, self.offset, end, self.has_options):
@@ -237,16 +239,16 @@ def _unknown_encoding(encoding: str) -> ConfigError:
     return ConfigError(f"encoding: there is no encoding called {encoding!r}")
 
 
-# First bytes of files that are not text in the expected encoding. UTF-16 is recognised by its byte-order mark, or
-# because every second byte of ASCII text is 0.
+# Descriptions of files that are not text in the expected encoding, by the first bytes of these files. UTF-16 is
+# recognised by its byte-order mark, or because every second byte of ASCII text is 0.
 _BEGINNINGS = {
-    b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
-    b"BZh": "compressed with bzip2; let its name end in .bz2",
-    b"\xfd7zXZ": "compressed with xz; let its name end in .xz",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd; let its name end in .zst",
-    b"PK\x03\x04": "a zip archive; unpack it, or let its name end in .zip and give its own path",
-    b"%PDF-": "a PDF; save its text as .txt",
-    b"PAR1": "Parquet; let its name end in .parquet",
+    b"\x1f\x8b": "compressed with gzip; add .gz to the file name",
+    b"BZh": "compressed with bzip2; add .bz2 to the file name",
+    b"\xfd7zXZ": "compressed with xz; add .xz to the file name",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd; add .zst to the file name",
+    b"PK\x03\x04": "a zip archive; unpack the archive, or add .zip to its name and make it a raw input",
+    b"%PDF-": "a PDF; save the text of the PDF as .txt",
+    b"PAR1": "Parquet; add .parquet to the file name",
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
@@ -256,7 +258,7 @@ _TOLD_FROM = 16
 
 
 def _check_text(source: RawSource, name: str, block: bytes, has_options: bool) -> None:
-    """Raise SourceError if the first bytes show that the file is not text; a NUL byte alone is no error."""
+    """Raise SourceError if the first bytes show that the file is not text; a single NUL byte is no error."""
     head, encoding = block[:_LOOKED_AT], "utf-16"
     kinds = (kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning))
     kind = next(kinds, None) if b"\0" in block or not _is_utf8(head) else None
@@ -265,7 +267,7 @@ def _check_text(source: RawSource, name: str, block: bytes, has_options: bool) -
         kind, encoding = "text in UTF-16 or no text", f"utf-16-{'le' if low else 'be'}"
     if kind is not None:
         option = f", or set the option `encoding: {encoding}`" if has_options else ""
-        remedy = f"; save it as UTF-8{option}" if "UTF-16" in kind else ""
+        remedy = f"; save the file as UTF-8{option}" if "UTF-16" in kind else ""
         raise SourceError(f"{where_in(source, name)}: is {kind}{remedy}")
 
 
@@ -282,15 +284,16 @@ def _wrong_encoding(
 ) -> SourceError:
     also = "; a source in config/corpora/ may also name its encoding, as in `options: {encoding: cp1252}`"
     return SourceError(
-        f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); save it as UTF-8{also * has_options}"
+        f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); save the file as UTF-8"
+        f"{also * has_options}"
     )
 
 
 def pieces_between(records: Iterable[bool], lines: Lines, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
-    """Divide a file into pieces of about `piece_bytes`; every piece begins at the first record of a document.
+    """Yield pieces of a file, of about `piece_bytes` each; every piece begins at the first record of a document.
 
-    A document has `every` kept records. `records` yields, for each record read from `lines`, whether the record is
-    kept; `lines` is then at the end of this record. So pieces never begin inside a quoted field or an article.
+    A document has `every` kept records. For each record that is read from `lines`, `records` yields True if the record
+    is kept; `lines` is then at the end of this record. So pieces never begin inside a quoted field or an article.
     """
     start = end = (lines.offset, lines.line)
     first = kept = 0

@@ -2,8 +2,8 @@
 
 Source: docs/papers/ltg-bert.md, "Cleaning of text". The library ftfy repairs damaged characters. The rules of the Moses
 punctuation normaliser for English are reimplemented here, because the library sacremoses runs about forty regular
-expressions on every text, most of them without a match. The two functions return the results of the libraries; tests
-compare the functions with the libraries on arbitrary text.
+expressions on every text, most of them without a match. `normalise_punctuation` and `repair_encoding` return the
+results of these libraries; tests compare the functions with the libraries on arbitrary text.
 """
 
 import re
@@ -16,7 +16,7 @@ _BEFORE_PER_CENT = re.compile(r"(?<=\d) %")
 # Replace single quotes last, because two adjacent single quotes make a double quote.
 _SPELLINGS = (("„", '"'), ("“", '"'), ("”", '"'), ("–", "-"), ("—", " - "))
 _SINGLE_QUOTES = ("´", "‘", "‚", "’")
-# Replacement rules for fixed strings in steps 3 and 4 of the Moses normaliser, in their order.
+# Replacement rules for fixed strings, from steps 3 and 4 of the Moses normaliser, in the normaliser's order.
 _GUILLEMETS = tuple(rule.replace("_", _NO_BREAK) for mark in ("_«_ «_ «", "_»_ _» »") for rule in mark.split(" "))
 _NO_BREAK_RULES = tuple(
     (rule.replace("_", _NO_BREAK), replacement)
@@ -37,8 +37,8 @@ _NO_BREAK_IN_NUMBER = re.compile(rf"(\d){_NO_BREAK}(\d)")
 
 
 def normalise_punctuation(text: str) -> str:
-    """Return the text with typographic quotes and dashes as ASCII, quotes after full stops, no spaces inside brackets;
-    stripped.
+    """Return the stripped text with typographic quotes and dashes replaced by ASCII, closing quotes moved after full
+    stops and commas, and spaces inside brackets removed.
 
     Equals `MosesPunctNormalizer(lang="en", penn=False).normalize` of sacremoses. A rule runs only if the text contains
     a character that the rule needs.
@@ -68,7 +68,7 @@ def _space_brackets(text: str) -> str:
         text = text.replace("( ", "(")
     if closes:
         text = text.replace(" )", ")")
-    # A search for one character is many times faster than a search for two characters.
+    # Search for a single character first, which is many times faster than a search for two characters.
     if "%" in text:
         text = _BEFORE_PER_CENT.sub("%", text)
     if ":" in text:
@@ -105,16 +105,17 @@ SAFE_CHARACTERS = "¡¢£§©®°±·¿ÀÁÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÖØ�
 CURLY_QUOTES = {"‘": "'", "’": "'", "“": '"', "”": '"'}
 _NOT_ASCII = SAFE_CHARACTERS + "".join(CURLY_QUOTES)
 _UNSAFE = re.compile(f"[^\t\n -%'-~{_NOT_ASCII}]")
-# Two adjacent characters beyond ASCII may be mojibake: the bytes of é££ are a Chinese character in UTF-8.
+# Two adjacent non-ASCII characters may be mojibake, even if each is safe: the bytes of é££ are a Chinese character in
+# UTF-8.
 _SIDE_BY_SIDE = re.compile(f"[{_NOT_ASCII}]{{2}}")
 
 
 def repair_encoding(text: str) -> str:
-    """Repair the damage of an earlier conversion: `ftfy.fix_text` with its defaults.
+    """Return the text with the damage of an earlier conversion repaired, as by `ftfy.fix_text` with its defaults.
 
-    It repairs mojibake, HTML entities (up to the first line with a `<`), curly quotes, ligatures, character widths,
-    line breaks and control characters, and applies NFC. The library is called only for text in which it could change
-    more than quotes.
+    The repair concerns mojibake, HTML entities (up to the first line with a `<`), curly quotes, ligatures, character
+    widths, line breaks and control characters, and NFC is applied. The library is called only for text in which it
+    could change more than quotes.
     """
     if _UNSAFE.search(text) or (not text.isascii() and _SIDE_BY_SIDE.search(text)):
         import ftfy
@@ -126,15 +127,13 @@ def repair_encoding(text: str) -> str:
     return text
 
 
-# The end of a Portuguese word in capitals with a quotation mark (“IRMÃ”) looks like the mojibake of one letter (IRMÔ).
-# If no other part of the text looks damaged, the text is not changed.
+# A Portuguese word in capitals before a quotation mark (“IRMÃ”) can look like mojibake of a single letter (IRMÔ). If no
+# other part of the text looks damaged, the text is not changed.
 _CAPITAL_BEFORE_MARK = re.compile("(?<=[A-ZÀ-ÖØ-Þ])[ÂÃ](?=[”“’‘»«›‹…–—\u00a0 ])")
 
 
 def repair_mojibake(text: str) -> str:
-    """Repair text that was decoded with a wrong encoding (`schÃ
-
-    n`) and remove NUL; leave all else unchanged.
+    """Return the text with wrong decodings repaired (`schÃ¶n` becomes `schön`), and without NUL characters.
 
     Quotes, ligatures, entities, widths and accents stay unchanged. C1 control characters, which are Windows-1252 marks
     decoded as Latin-1, become these marks.
@@ -146,7 +145,7 @@ def repair_mojibake(text: str) -> str:
     # Import ftfy here, because its import takes half of the readers' import time, and planning does not need it.
     from ftfy import TextFixerConfig, fix_text
 
-    # These settings switch off all repairs of the library except the repair of wrong decodings.
+    # These settings switch off all repairs of ftfy except the repair of wrong decodings.
     config = TextFixerConfig(
         unescape_html=False,
         remove_terminal_escapes=False,

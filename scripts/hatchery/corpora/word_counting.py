@@ -1,9 +1,9 @@
 """The rules that count the words of a text for budgets in words, checkpoints at word milestones, and track limits.
 
 Source: docs/babylm.md, "Words of every language". `white_space` is the rule of BabyLM's strict tracks (`str.split()`).
-`adjusted` is the rule of its multilingual track: 543 MB of English text (UTF-8) count as 100 million words, and the
-bytes of another language are divided by its byte premium. `jieba` is the rule of the Chinese BabyLM challenge.
-`hatchery.tokenization.token_words` finds the tokens in which words begin.
+`adjusted` is the rule of BabyLM's multilingual track: 543 MB of English text (UTF-8) count as 100 million words, and
+the bytes of another language are divided by the language's byte premium. `jieba` is the rule of the Chinese BabyLM
+challenge. `hatchery.tokenization.token_words` finds the tokens in which words begin.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from hatchery.settings.base import Range, RefusedError, Settings, omitted_at_def
 
 WordCountName = Literal["white_space", "adjusted", "jieba"]
 WHITE_SPACE: WordCountName = "white_space"
-"""The default rule of a corpus."""
+"""The rule that counts words unless a corpus sets another rule."""
 BYTES_PER_WORD = Fraction(543, 100)
 """Bytes of English text (UTF-8) per adjusted word."""
 PremiumName = Literal["eng_latn", "nld_latn", "zho_hans", "zho_hant"]
@@ -25,13 +25,13 @@ BYTE_PREMIUMS: Mapping[PremiumName, float] = {
     "zho_hans": 0.9359664,
     "zho_hant": 0.9893825,
 }
-"""Byte premiums by language and script, of the challenge's table `byte_coefs_20240233.tsv`."""
+"""Byte premiums by language and script, from the challenge's table `byte_coefs_20240233.tsv`."""
 PremiumValue = Annotated[float, Range(ge=0.01, le=100)]
 BytePremium = PremiumValue | PremiumName
 
 
 def word_count_of(measures: Mapping[str, Any]) -> str:
-    """Return the rule by which the words in the measures of a manifest are counted."""
+    """Return the rule by which the words in a manifest's measures were counted."""
     return str(measures.get("word_count", WHITE_SPACE))
 
 
@@ -50,14 +50,16 @@ class WordCounting(Settings):
     """The rule that counts the words of a corpus."""
 
     word_count: WordCountName = omitted_at_default("white_space")
-    """Rule that counts words."""
+    """Rule that counts words: white_space counts words between white space, adjusted divides bytes by a byte premium,
+    jieba segments Chinese text.
+    """
     byte_premium: PremiumValue | None = omitted_at_default(None)
-    """With the rule adjusted: byte premium of all sources that `byte_premiums` does not name."""
+    """For the rule adjusted, the byte premium of all sources that `byte_premiums` does not name."""
     byte_premiums: dict[str, PremiumValue] = omitted_at_default({})
-    """With the rule adjusted: byte premiums by name of the source."""
+    """For the rule adjusted, byte premiums by name of the source."""
 
     def premium(self, source: str) -> float:
-        """Return the byte premium of a source. Raises ConfigError if it has none."""
+        """Return the byte premium of a source. Raises ConfigError if the source has no byte premium."""
         premium = self.byte_premiums.get(source, self.byte_premium)
         if premium is None:
             raise RefusedError(

@@ -2,9 +2,9 @@
 
 Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". A normaliser has two versions
 (option `reading`). `as_published` reproduces the output of the published scripts byte by byte, including their errors,
-as far as the golden files and that page show. `corrected` fixes these errors. Where a docstring says "inferred", the
-scripts' behaviour is concluded only from the order of their steps. The published version and the corrected version
-count every line of text that they leave out.
+as far as this page and the tests' golden files show the output. `corrected` fixes these errors. Where a docstring says
+"inferred", we concluded the scripts' behaviour only from the order of their steps. Both versions count every line of
+text that they leave out.
 
 A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """
@@ -24,7 +24,7 @@ _SUBTITLE_TAG = re.compile(r"</?(?:b|i|u|s|em|strong|font|span|br)(?:\s[^<>=]*+=
 
 
 def collapse(line: str) -> str:
-    """Return the line with each run of white space as one space, stripped."""
+    """Return the line without white space at its ends, and with one space for each other run of white space."""
     return " ".join(line.split())
 
 
@@ -37,7 +37,8 @@ def quoted_speech(line: str) -> str:
     """Return the line in double quotes, unless it introduces speech, has a quote at one end, or describes a noise in
     brackets.
 
-    The published test reads only the first and the last character, so `(a) and (b)` counts as a noise.
+    As in the published script, only the first and the last character are tested for brackets, so `(a) and (b)` counts
+    as a noise.
     """
     if line.endswith(":") or line.startswith('"') or line.endswith('"') or _PAIRS.get(line[:1]) == line[-1:]:
         return line
@@ -45,12 +46,14 @@ def quoted_speech(line: str) -> str:
 
 
 def unescape_once(line: str) -> str:
-    """Decode one level of the entities `&gt;`, `&lt;`, `&amp;`, in this order, so that `&amp;lt;` becomes `&lt;`."""
+    """Return the line with one level of the entities `&gt;`, `&lt;` and `&amp;` decoded, in this order, so that
+    `&amp;lt;` becomes `&lt;`.
+    """
     return line.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
 
 
 def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines with one empty line instead of several in a row."""
+    """Yield the lines, with one empty line instead of several successive empty lines."""
     previous = None
     for line in lines:
         if line or previous != "":
@@ -66,7 +69,7 @@ class Treatment:
     corrected: bool
     """True for the reading `corrected`; the docstring of each corpus lists the fixed errors."""
     rejections: Rejections
-    """Collects the lines that are left out, by reason."""
+    """Counts and examples of the lines that are left out, by reason."""
 
     def full(self, line: str) -> str:
         """Return the line after the full cleaning. In the reading `as_published`, the result can contain newlines, and
@@ -90,10 +93,10 @@ class Treatment:
         return text if plain == text else self.minimal(plain)
 
     def keeps(self, text: str, line: str) -> bool:
-        """Return whether a raw line stays in the output, given its cleaned `text`.
+        """Return True if a raw line stays in the output. `text` is the line after cleaning.
 
-        `corrected` drops a line without text after cleaning; the published scripts write it as a document boundary or a
-        pair of quotes (inferred).
+        If `text` is empty, `corrected` drops the line; the published scripts write a document boundary or a pair of
+        quotes (inferred).
         """
         if text or not self.corrected:
             return True
@@ -101,14 +104,14 @@ class Treatment:
         return False
 
     def leave_out(self, reason: str, line: str) -> None:
-        """Count a line that does not appear in the output."""
+        """Count a line that the output omits, under a reason."""
         self.rejections.count(reason, sample=line)
 
     def without_repeats(self, lines: Iterable[str], across_boundaries: bool = False) -> Iterator[str]:
         """Yield the lines without lines that equal the previous line.
 
-        Of two equal lines, the first before and the second after a document boundary, the second is also yielded,
-        unless `across_boundaries`.
+        If a document boundary separates two equal lines, the second line is also yielded, unless `across_boundaries` is
+        True.
         """
         previous = ""
         for line in lines:

@@ -1,11 +1,11 @@
-"""Normaliser of the six corpora of BabyLM since 2024, whose text the organisers have prepared.
+"""Normaliser of the six corpora of BabyLM since 2024, which the organisers distribute as prepared text.
 
 Source: the organisers' preparation scripts of 2024, whose file layouts are also used in later years: one utterance or
 paragraph per line, and a header line `= = = name = = =` before each original file, book or article. As in the minimal
 cleaning of the corpora of 2023, each run of white space becomes one space, mojibake is repaired, and quotes, accents
 and ligatures are made uniform. There is no further cleaning, so the number of words equals the challenge's count. A
-header ends a document. The header of an article is its title and the first line of its text; headers that name a file
-are left out.
+header begins a new document. The header of an article contains the article's title, which stays in the text as the
+first line; headers that name a file are left out.
 """
 
 import re
@@ -28,8 +28,8 @@ def prepared(
 ) -> Iterator[str]:
     """Yield the lines of a prepared file, with an empty line between two documents.
 
-    `titles` keeps headers as text. With `blank_lines_end`, a blank line ends a document. If `speakers` is False, the
-    speaker label is removed from each line.
+    If `titles` is True, the title in a header stays in the text; otherwise the header is left out. If `blank_lines_end`
+    is True, a blank line ends a document. If `speakers` is False, the speaker label is removed from each line.
     """
     for line in map(collapse, lines):
         header = _HEADER.fullmatch(line)
@@ -51,11 +51,11 @@ def prepared(
 PREPARED: dict[str, Callable[..., Iterator[str]]] = {
     "bnc_spoken": prepared,
     "childes": prepared,
-    # Each line is a paragraph; blank lines do not end books.
+    # In this corpus, each line is a paragraph, and a blank line does not end a book.
     "gutenberg": partial(prepared, blank_lines_end=False),
     "open_subtitles": prepared,
     "simple_wiki": partial(prepared, titles=True),
     "switchboard": prepared,
 }
-"""The function that reads the lines of each corpus."""
+"""Functions that normalise the lines of a file, by name of the corpus."""
 WITH_SPEAKERS = ("childes", "switchboard")

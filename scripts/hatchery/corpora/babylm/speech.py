@@ -13,16 +13,17 @@ from hatchery.corpora.babylm import (
 
 
 def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """OpenSubtitles: one subtitle per line, with blank lines between films.
+    """Yield the normalised lines of OpenSubtitles: one subtitle per line, with a blank line between films.
 
     Removes leading dashes, repeated lines and repeated boundaries, and puts quotation marks around speech.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed after the cleaning (in QED, before
-    the cleaning). We interpret the rule "unless the previous output was already blank" to keep equal lines on both
-    sides of a boundary.
+    the cleaning). We understand this page's rule "unless the previous output was already blank" as follows: a line that
+    equals the last line before a document boundary is kept.
 
     Corrected:
-    - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, it ends the film;
+    - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, this subtitle
+      ends the film;
     - tags such as <i> are removed, so the entities of the line are decoded (`<i>Tea &amp; cake</i>`).
     """
 
@@ -36,18 +37,18 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """QED: subtitles of educational videos, with escaped entities and timing lines.
+    """Yield the normalised lines of QED: subtitles of educational videos, with escaped entities and timing lines.
 
-    Removes dashes, entities, timing lines and repeated lines, and puts quotation marks around speech.
+    Removes dashes, timing lines and repeated lines, decodes entities, and puts quotation marks around speech.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning (in
     OpenSubtitles, after the cleaning). The published script has a test that drops lines with escaped markup, but most
-    markup is already decoded before this test. We interpret the rule "unless the previous was blank" to keep equal
-    lines on both sides of a boundary.
+    markup is already decoded before this test. We understand this page's rule "unless the previous was blank" as
+    follows: a line that equals the last line before a document boundary is kept.
 
     Corrected:
-    - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, it ends the
-      document;
+    - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, this subtitle
+      ends the document;
     - tags such as <i> are removed, so the entities of the line are decoded.
     """
 
@@ -72,7 +73,9 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> tuple[str, bool]:
-    """Return the text with up to three levels of entities decoded, and whether both `&lt` and `&gt` were decoded."""
+    """Return the text with up to three levels of entities decoded, and True if the text contains both `&lt` and `&gt`
+    before or after a level is decoded. In this case, the decoding stops.
+    """
     for _ in range(3):
         if _has_markup(text):
             return text, True
@@ -85,7 +88,8 @@ def _has_markup(text: str) -> bool:
 
 
 def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """AO-CHILDES: utterances of people who speak to a child, one per line, without document boundaries.
+    """Yield the normalised lines of AO-CHILDES: utterances of people who speak to a child, one per line, without
+    document boundaries.
 
     Capitalises each line, cleans it fully, adds quotation marks, and removes repeated lines.
 
@@ -109,7 +113,8 @@ def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Spoken part of the BNC in BabyLM's release: one sentence per line, a blank line after each conversation.
+    """Yield the normalised lines of the spoken part of the BNC in BabyLM's release: one sentence per line, with a blank
+    line after each conversation.
 
     Capitalises each line, cleans it fully and adds quotation marks; removes repeated lines and lines that are a single
     punctuation mark.
@@ -137,18 +142,18 @@ def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def switchboard(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Switchboard Dialog Act Corpus: one utterance per line.
+    """Yield the normalised lines of the Switchboard Dialog Act Corpus: one utterance per line.
 
     Removes leading dashes and repeated lines, and adds quotation marks.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning. Several
-    boundaries in a row are not reduced to one.
+    boundaries in a row are not reduced to one boundary.
 
     Corrected:
     - a line counts as repeated only within its conversation; the published script loses the first line of a
       conversation if this line equals the last line of the previous conversation;
-    - an utterance that is only a dash, or is empty after cleaning, is dropped; in the published script, it is a
-      boundary.
+    - an utterance that is only a dash, or is empty after cleaning, is dropped; in the published script, this utterance
+      is a document boundary.
     """
 
     def utterances() -> Iterator[str]:

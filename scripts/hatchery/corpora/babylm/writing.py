@@ -10,9 +10,10 @@ _CITATION = re.compile(r"\[\d+\]")
 
 
 def gutenberg(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Standardized Project Gutenberg: hard-wrapped books.
+    """Yield the normalised lines of the Standardized Project Gutenberg, which consists of hard-wrapped books.
 
-    Joins wrapped lines to paragraphs and sets a boundary at two blank lines after a paragraph of more than one line.
+    Joins wrapped lines to paragraphs, and writes a document boundary if two blank lines follow a paragraph of more than
+    one line.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
@@ -48,7 +49,8 @@ _MARKER = "[TAB]"
 
 
 def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Children's Stories Text Corpus: stories with title lines, and with some indented lines.
+    """Yield the normalised lines of the Children's Stories Text Corpus: stories with title lines, and with some
+    indented lines.
 
     Marks indented lines with [TAB] and removes the blank line after a single line (a title).
 
@@ -56,8 +58,8 @@ def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str
     tokenizers.
 
     Corrected:
-    - a line that is empty after cleaning is dropped; in the published script, it is a boundary, or a marker without
-      text (inferred).
+    - a line that is empty after cleaning is dropped; in the published script, this line becomes a document boundary, or
+      a marker without text (inferred).
     """
     block = 0
     for raw in lines:
@@ -67,8 +69,8 @@ def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str
                 yield ""
             block = 0
             continue
-        # Only four spaces at the start of the raw line are an indent. The published script cleans the line together
-        # with its marker, and the result of cleaning white space depends on the characters before it.
+        # A line counts as indented only if the raw line begins with four spaces. As in the published script, clean the
+        # line together with its marker, because the cleaning of white space depends on the preceding characters.
         text = treatment.minimal(f"{_MARKER} {line}" if raw.startswith("    ") else line)
         if treatment.keeps(text.removeprefix(_MARKER), line):
             block += 1
@@ -80,18 +82,19 @@ _QUOTES = ("`` ", "``", " ''", "''")
 
 
 def cbt(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Children's Book Test: books in Penn Treebank tokens, one sentence per line.
+    """Yield the normalised lines of the Children's Book Test: books in Penn Treebank tokens, one sentence per line.
 
-    Restores brackets and quotes as printed and cleans each line fully; `corrected` also separates the books.
+    Replaces the Treebank's tokens for brackets and quotes by the printed characters and cleans each line fully;
+    `corrected` also separates the books.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - a `_BOOK_TITLE_` line is a boundary; the published script keeps it as text (a file name) in the middle of a
-      document;
+    - a `_BOOK_TITLE_` line is a document boundary; the published script keeps the line as text (a file name) in the
+      middle of a document;
     - ’ inside or before a word is an apostrophe, not a closing quote;
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - a line that is empty after cleaning is dropped; in the published script, it is a boundary (inferred).
+    - a line that is empty after cleaning is dropped; in the published script, it is a document boundary (inferred).
     """
     for line in map(str.strip, lines):
         if treatment.corrected and line.startswith("_BOOK_TITLE_"):
@@ -112,15 +115,14 @@ def _as_printed(line: str) -> str:
 
 
 _FILE_OR_CATEGORY_MARK = ("[[Category:", "[[File:")
-# The pattern also matches a caption that contains links, if these contain no further links. With possessive
-# quantifiers, the match takes linear time even for text with many brackets.
+# The pattern matches a file or category link, even if its caption contains links, but not if these links contain
+# further links. With possessive quantifiers, the match takes linear time even for text with many brackets.
 _FILE_OR_CATEGORY = re.compile(r"\[\[(?:File|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-# The pattern also matches a link without `]]` at its end; the text of this link is kept. Without this case, or without
-# the possessive quantifiers, text with many brackets would take quadratic time.
+# The pattern also matches a link without `]]` at its end; the text of this link is kept. If the pattern matched only
+# complete links, or had no possessive quantifiers, text with many brackets would take quadratic time.
 _PUBLISHED_LINK = re.compile(r"\[\[([^|\]]*+)(?:\|[^\]]*+)?+(\]\])?+")
-# Maximum depth of links within links, which are rare; without a limit, text with many brackets would take quadratic
-# time.
+# Maximum depth of nested links, which are rare. Without a maximum, text with many brackets would take quadratic time.
 _DEEPEST_LINK = 3
 _TITLE = re.compile(r"^= = = (?!=)(.*)(?<!=) = = =$")
 _PUBLISHED_TITLE_MARK = "= = = "
@@ -128,22 +130,23 @@ _PUBLISHED_TITLE = re.compile(r"= = = ([^=]*) = = =")
 
 
 def wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """English Wikipedia: articles under `= = = Title = = =` lines, with links, citations, file and category lines.
+    """Yield the normalised lines of the English Wikipedia: articles under `= = = Title = = =` lines, with links,
+    citations, file and category lines.
 
-    Writes one paragraph per line and a boundary before each title, and replaces links by their text.
+    Writes one paragraph per line and a document boundary before each title, and replaces each link by a text.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - a link is replaced by its displayed text; the published script replaces it by its target. In that script, a target
-      ends at the first `|` or `]` and may contain `[`, so nested links are split: from `[[nested [[inner|shown]]
+    - a link is replaced by its displayed text; the published script replaces a link by its target. In that script, a
+      target ends at the first `|` or `]` and may contain `[`, so nested links are split: from `[[nested [[inner|shown]]
       tail]]`, the script makes `nested [[inner tail]]`; the corrected reading makes `nested shown tail`. The rule that
       displayed text may contain `[` is inferred;
     - a file or category link is removed with its caption, and the surrounding text is kept; the published script drops
       a line that begins with a file or category link, and replaces a link inside a line by its target;
-    - a heading with more or fewer equals signs than a title starts no document; a title that contains an equals sign
-      starts a document and loses its equals signs at the ends;
-    - a line that is empty after cleaning is dropped; in the published script, it is a boundary.
+    - a heading with more or fewer equals signs than a title does not start a document; a title that contains an equals
+      sign starts a document, and the equals signs at the ends of the title are removed;
+    - a line that is empty after cleaning is dropped; in the published script, it is a document boundary.
     """
     corrected = treatment.corrected
     for index, line in enumerate(map(collapse, lines)):
@@ -190,7 +193,8 @@ _STUBS = (
 
 
 def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Simple English Wikipedia: articles of a title line and body lines, with blank lines between articles.
+    """Yield the normalised lines of the Simple English Wikipedia: articles of a title line and body lines, with blank
+    lines between articles.
 
     Removes citations, decodes entities, and drops stubs: articles of a title and one sentence about a place.
 
@@ -198,11 +202,11 @@ def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str
 
     Corrected:
     - the last line of a file is kept; the published script loses this line;
-    - the sentence of a stub removes a title only if the article has no other text; in the published script, the
-      sentence removes the line above, even if that line belongs to a longer article;
+    - the title above a stub's sentence is removed only if the article has no other text; the published script removes
+      the line above the sentence, even if that line belongs to a longer article;
     - an article that ends in the sentence of a stub still ends there; the published script appends the next article;
-    - a line that is empty after cleaning is dropped; in the published script, it is a boundary (inferred);
-    - all levels of entities are decoded; the published script decodes two.
+    - a line that is empty after cleaning is dropped; in the published script, it is a document boundary (inferred);
+    - all levels of entities are decoded; the published script decodes two levels.
     """
     held: str | None = None
     stub_below = False

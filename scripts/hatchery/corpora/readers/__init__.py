@@ -1,4 +1,6 @@
-"""The readers, one file each: the allowed values of the key `reader` of a corpus."""
+"""The readers of raw corpora, with one file per reader. The names of these files are the allowed values of the key
+`reader` of a corpus.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module

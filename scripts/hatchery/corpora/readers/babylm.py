@@ -5,9 +5,9 @@ a document. Every other line is a paragraph, which is split into sentences.
 
 In both readings (`as_published`, `corrected`), two properties differ on purpose from `all.txt`, the joined text that
 ELC-BERT's scripts write. First, files keep their boundaries, whereas in `all.txt` the last document of a corpus
-continues in the first document of the next corpus. Second, corpora without boundaries (AO-CHILDES, books) are divided
-into documents of `lines_per_document` lines, so that the corpora can be split, shuffled and read in constant memory;
-with null, a file is one document.
+continues in the first document of the next corpus. Second, corpora without document boundaries (AO-CHILDES, books) are
+divided into documents of `lines_per_document` lines, so that the corpora can be split, shuffled and read in constant
+memory. If `lines_per_document` is null, a file is one document.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
 zip archive of one of these. In a complete release, two training tracks share one development and one test set ("Release
@@ -32,7 +32,7 @@ from hatchery.settings.base import Count, ReadingName, Settings, require
 
 Track = Literal["10M", "50M", "100M", "dev", "test"]
 SPLIT_OF_SUFFIX: dict[str, Split] = {".train": "train", ".dev": "dev", ".test": "test"}
-# Suffixes that may follow the split's suffix: the first in 2023, the others since 2024.
+# Suffixes that may follow the suffix of the split: no suffix in 2023, the other suffixes since 2024.
 _ENDINGS = ("", ".txt", ".parquet")
 _FOLDERS: dict[str, Track] = {
     "babylm_10M": "10M",
@@ -54,14 +54,14 @@ def _suffix(name: str) -> str:
 
 
 def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: Sequence[str]) -> list[str]:
-    """Return the existing files of a corpus in a source: training, development and test.
+    """Return the existing files of a corpus in a source, in the order training, development, test.
 
     A training track includes the development and test files of the same source; the tracks `dev` and `test` include
-    only their own files. `patterns`, if any, select files instead. Raises SourceError if no file is found, if the
-    track's own file is missing, and if several files have the same split.
+    only their own files. If there are `patterns`, they select the files instead. Raises SourceError if no file is
+    found, if the track's own file is missing, and if two files in different folders have the same name.
     """
     if patterns:
-        return _checked(source, matching_names(source, tuple(patterns)), corpus, "`files` picks them")
+        return _checked(source, matching_names(source, tuple(patterns)), corpus, "the option `files` selects both")
     names = [
         name for suffix in SPLIT_OF_SUFFIX for ending in _ENDINGS for name in source.names(f"{corpus}{suffix}{ending}")
     ]
@@ -75,12 +75,12 @@ def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: 
             )
     if not names:
         raise SourceError(f"{source.root}: no file matches {corpus}.train, {corpus}.dev, {corpus}.test")
-    return _checked(source, names, corpus, "say which one by the option `track`")
+    return _checked(source, names, corpus, "select one of these files with the option `track`")
 
 
 def _track_of(source: RawSource, name: str) -> Track | None:
-    """Return the track of a file from the name of its folder or, for a file at the top level, of the source; None for
-    other names.
+    """Return the track of a file, from the name of its folder. For a file at the top level, the name of the source is
+    used. Returns None if this name does not belong to a track.
     """
     parents = PurePosixPath(name).parts[:-1]
     return _FOLDERS.get(parents[-1] if parents else source.root.stem)
@@ -143,12 +143,12 @@ class BabylmOptions(Settings):
     files: tuple[str, ...] = ()
     """Shell patterns of the files, instead of <corpus>.train, <corpus>.dev and <corpus>.test."""
     lines_per_document: Count | None = 200
-    """Maximum number of lines in a document; null uses only the boundaries of the text."""
+    """Maximum number of lines in a document; null uses only the document boundaries of the text."""
     edition: Literal[2023, 2024] = 2023
     """Year of the BabyLM release. 2023 has ten corpora in their original form; 2024 means 2024 and all later years,
     which have six prepared corpora."""
     speakers: bool = True
-    """For releases since 2024: keep the speaker labels of lines (`*MOT:`, `A:`) as text."""
+    """For releases since 2024: true keeps the speaker labels of lines (`*MOT:`, `A:`) in the text."""
 
     def __post_init__(self) -> None:
         corpora = PREPARED if self.edition == 2024 else NORMALISERS
@@ -160,7 +160,7 @@ class BabylmOptions(Settings):
             named,
             "speakers",
             self.speakers,
-            f"true, because only {' and '.join(WITH_SPEAKERS)} of edition 2024 have speakers",
+            f"true, because only {' and '.join(WITH_SPEAKERS)} of edition 2024 have speaker labels",
         )
 
 
@@ -190,7 +190,7 @@ NORMALISERS: dict[BabylmCorpus, Normaliser] = {
 
 
 def files(source: RawSource, options: BabylmOptions) -> list[str]:
-    """Return the files of the corpus, training before development before test. Raises SourceError if there is
+    """Return the files of the corpus, in the order training, development, test. Raises SourceError if there is
     no file.
     """
     return corpus_files(source, options.corpus, options.track, options.files)
@@ -199,9 +199,9 @@ def files(source: RawSource, options: BabylmOptions) -> list[str]:
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """Yield the documents of one file, in its order.
 
-    If the source also has development text, all training text is for training. Otherwise, training documents have no
-    split, and the conversion draws some of them for development. The names of documents do not depend on the file's
-    folder in the release. Raises SourceError, naming the byte, when the file is not UTF-8.
+    If the source also has development text, all training text is in the training split. Otherwise, training documents
+    have no split, and the conversion draws some of them for development. The names of documents do not depend on the
+    file's folder in the release. Raises SourceError with the position of the byte if the file is not UTF-8.
     """
     options: BabylmOptions = context.options
     path = PurePosixPath(file)
@@ -211,7 +211,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     treatment = Treatment(options.reading == "corrected", context.rejections)
     raw: Iterable[str] = Lines(source, file)
     if path.suffix == ".parquet":
-        # The import is inside the function, because planning imports this module and does not need pyarrow.
+        # Import pyarrow's module here, because planning imports this module and does not need pyarrow.
         from hatchery.corpora.parquet_files import texts_of_column
 
         raw = (text for _, text in texts_of_column(Lines(source, file), "text"))

@@ -1,4 +1,4 @@
-"""Reader of the BNC XML Edition; `bnc_text.py` converts a text."""
+"""Reader of the BNC XML Edition; `bnc_text.py` converts each text to a document."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,7 +20,9 @@ class BncOptions(Settings):
     """Version of the conversion. as_published reproduces the published converter; corrected fixes the errors of this
     converter that damage text."""
     files: str = "*.xml"
-    """Shell pattern of the texts in the source; if there is a folder `Texts`, only files below it are read."""
+    """Shell pattern of the texts in the source. If the source contains a folder `Texts`, only files below this folder
+    are read.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +38,8 @@ class BncSource(CorpusSourceKeys):
 def files(source: RawSource, options: BncOptions) -> list[str]:
     """Return the sorted names of the texts. Raises SourceError if there is no text.
 
-    The released archive has other XML files outside its `Texts` folder; an unpacked `Texts` folder is itself the
-    source.
+    Only files below a folder `Texts` are texts, because the released archive has further XML files outside this folder.
+    If the source is the unpacked `Texts` folder itself, all files are texts.
     """
     names = [name for name in matching_names(source, (options.files,)) if not PurePosixPath(name).name.startswith(".")]
     texts = [name for name in names if "Texts" in PurePosixPath(name).parts[:-1]] or names

@@ -1,9 +1,9 @@
 """Parallel text as documents of two lines: two text files line by line, or two columns of a table.
 
-A document is a pair: its first line is the sentence in the first language, its second line the sentence in the second
-language. So a parallel corpus is a corpus like any other: one tokenizer is trained on both languages, token shards
-store the pair as two sentences, and the objective selects the language that is translated. White space within a line
-becomes one space, so a text contains no line ends.
+A document is a sentence pair: its first line is the sentence in the first language, and its second line is the sentence
+in the second language. So a parallel corpus is a corpus like any other: one tokenizer is trained on both languages,
+token shards store the pair as two sentences, and the objective selects the language that is translated. White space
+within a line becomes one space, so a text contains no line ends.
 """
 
 import re
@@ -35,11 +35,13 @@ class ParallelTextOptions(Settings):
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Annotated[tuple[str, ...], MinLen(1)]], MinLen(1)]
     """Shell patterns by split: two text files with one sentence per line, first language first, or one table (.tsv,
     .csv, .jsonl, .parquet). If patterns match several files, files whose wildcards match the same text form a pair:
-    `a.de` and `a.en` with `*.de` and `*.en`. The text of `any` is divided into splits as the corpus's key `split`
-    states."""
+    `a.de` and `a.en` with `*.de` and `*.en`. The text of `any` is divided into splits according to the corpus's key
+    `split`.
+    """
     columns: Annotated[tuple[str, ...], MinLen(2), Unique()] | None = None
-    """For a table: its two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
-    such as ["1", "2"], are columns of tab-separated text without a header. null for text files."""
+    """For a table, its two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
+    such as ["1", "2"], are columns of tab-separated text without a header. For text files, null.
+    """
     encoding: str = "utf-8"
     """Encoding of all files; Parquet is always UTF-8."""
 
@@ -56,7 +58,7 @@ class ParallelTextOptions(Settings):
             if self.columns is not None and len(patterns) == 2:
                 raise RefusedError(
                     "columns",
-                    f"got columns, expected none together with the two text files of files.{split}, or one table",
+                    f"got columns, but files.{split} names two text files; expected one table, or no columns",
                 )
 
 
@@ -74,8 +76,8 @@ class ParallelTextSource(CorpusSourceKeys):
 def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
     """Return the files of the first language, or the tables, split by split.
 
-    Raises SourceError if a pattern matches no file, a file is matched twice, or a file has no partner, and ConfigError
-    for a table without `columns`.
+    Raises SourceError if a pattern matches no file, two patterns match the same file, or a file has no partner in the
+    other language, and ConfigError for a table without `columns`.
     """
     return [file for _, file, _ in _listed(source, options)]
 
@@ -88,13 +90,15 @@ def companions(source: RawSource, file: str, options: ParallelTextOptions) -> li
 
 
 def split_of(source: RawSource, file: str, options: ParallelTextOptions) -> Split | None:
-    """Return the split of the patterns that match a file; None for `any`, whose held-out pairs the conversion draws."""
+    """Return the split of the patterns that match a file. The result is None for `any`: the conversion then draws the
+    held-out pairs.
+    """
     return _entry(source, file, options)[0]
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the sentence pairs of one file and its partner, streamed. Pairs with an empty sentence are counted as
-    rejected.
+    """Yield the sentence pairs of one table, or of one file and its partner in the other language, streamed. Pairs with
+    an empty sentence are counted as rejected.
 
     Raises SourceError naming file and line of mismatches, such as two files of different length.
     """
@@ -119,7 +123,9 @@ def documents_of(pairs: Pairs, file: str, split: Split | None, context: ReaderCo
 
 
 def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[Split | None, str, str | None]]:
-    """Yield (split, first-language file or table, second-language file or None) for every input."""
+    """Yield (split, table, None) for each table, and (split, first-language file, second-language file) for each pair
+    of files.
+    """
     matched_by: dict[str, str] = {}
     for split, patterns in options.files.items():
         document_split: Split | None = None if split == "any" else split
@@ -145,9 +151,9 @@ def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[S
 def _partners(
     source: RawSource, split: str, patterns: Sequence[str], sides: Sequence[Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files of both languages, paired by the text that matches their pattern's wildcards.
+    """Yield pairs of a first-language and a second-language file: files whose patterns' wildcards match the same text.
 
-    If each side has one file, they are a pair with any names.
+    If each language has only one file, these files are a pair, whatever their names.
     """
     if [len(names) for names in sides] == [1, 1]:
         yield sides[0][0], sides[1][0]
@@ -165,7 +171,9 @@ def _partners(
 
 
 def _shared(pattern: str, name: str) -> tuple[str, ...]:
-    """Return the text that matches the wildcards of a pattern in a name: `a` of `a.de` with `*.de`."""
+    """Return the text that the wildcards of a pattern match in a file name: `a` for the file `a.de` and the pattern
+    `*.de`.
+    """
     parts = re.split(r"(\*+|\?|\[[^\]]+\])", pattern)
     groups = {"*": "(.*)", "?": "(.)", "[": "({})"}
     text = "".join(
@@ -196,7 +204,7 @@ def rows(source: RawSource, file: str, columns: Sequence[str], encoding: str) ->
     """Yield the texts in `columns` of each row of a table. Raises SourceError naming file and line."""
     suffix = uncompressed_suffix(file)
     if suffix == ".parquet":
-        # The import is inside the function, because planning imports this module and does not need pyarrow.
+        # Import pyarrow's module here, because planning imports this module and does not need pyarrow.
         from hatchery.corpora.parquet_files import parquet_rows
 
         tops = {column.partition(".")[0] for column in columns}

@@ -1,9 +1,10 @@
-"""Plain text that the user brings: a file, folder or zip archive of text files, tables, JSON lines or Parquet.
+"""The user's own text: a file, folder or zip archive of text files, tables, JSON lines or Parquet.
 
-Text is read unchanged: the role of its lines is recognised (`prose`) unless an option sets it, and each assumption is
-reported. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a document. Large files,
-and all files if there are only a few, are divided into documents (`raw_files`), so that some documents can be held out.
-Encoding, columns and grouping are options; input that does not fit the options is an error with its position.
+Text is read unchanged. The role of its lines is recognised (`prose`) unless an option sets this role, and each
+assumption is reported. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a
+document. Large files, and all files if the source has only a few files, are divided into documents (`raw_files`), so
+that some documents can be held out. Encoding, columns and grouping are options; input that does not fit the options is
+an error with its position.
 """
 
 import dataclasses
@@ -41,8 +42,8 @@ from hatchery.errors import SourceError
 from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource
 
-# With fewer text files than this number, all files are divided into documents, because a development split of 1/20 of
-# the files would be less than one file.
+# If a source has fewer text files than this number, all files are divided into documents, because a development split
+# of 1/20 of the files would be less than one file.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
 
@@ -70,8 +71,8 @@ _DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
 
 
 def _remedy(source: RawSource) -> str:
-    """Return the remedy at the end of a message, for a source whose files have formats that this reader does
-    not read.
+    """Return the end of an error message, which says what to do with files in formats that this reader cannot read;
+    empty if the source has no such file.
     """
     names = [str(source.root), *source.names()]
     if any(name.endswith(_DOCUMENTS) for name in names):
@@ -82,7 +83,9 @@ def _remedy(source: RawSource) -> str:
 
 
 def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
-    """Return the number of unread files by file suffix; empty if the option `files` selects files."""
+    """Return the number of unread files by file suffix; empty if the option `files` selects files. Files that the
+    default of `exclude` excludes are counted by file name.
+    """
     if options.files != PlainTextOptions.files:
         return Counter()
     excludes_by_default = options.exclude == PlainTextOptions.exclude
@@ -98,7 +101,7 @@ def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """Yield the documents of one file, streamed: only one document of a divided text file or a table is in memory.
 
-    If rows of other documents are between the rows of a document, all incomplete documents are in memory.
+    If the rows of one document are interrupted by rows of other documents, all incomplete documents are in memory.
     """
     options: PlainTextOptions = context.options
     form = form_of(source, file, options, context.english)
@@ -111,7 +114,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bool = False) -> LineForm:
-    """Return the form of a file's lines: from the options, or recognised from its beginning.
+    """Return the form of a file's lines. The options set this form; otherwise, it is recognised from the file's
+    beginning.
 
     `english` is True if the corpus's text is English; it only affects whether paragraphs are split into sentences.
     """
@@ -140,7 +144,7 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; yield no piece if the text is one document. The file is read completely.
+    """Yield the pieces of a file; yield no piece if the file is one document. The file is read completely.
 
     Raises SourceError if the file cannot be read.
     """
@@ -153,14 +157,15 @@ def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) 
     elif every is not None:
         form = form_of(source, file, options)
         lines = Lines(source, file, options.encoding)
-        # The counted unit is a line, or a paragraph if wrapped lines are joined.
+        # `lines_per_document` counts lines or, if wrapped lines are joined, paragraphs.
         counted = blocks_of(lines, every_line=form.kind != "wrapped")
         yield from pieces_between((True for _ in counted), lines, size, every)
 
 
 def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int | None) -> bool:
-    """Return whether a file is divided into documents by size, and not by a number of lines; `count` is the number of
-    files of the source."""
+    """Return True if a file is divided into documents by size, and not by a number of lines; `count` is the number of
+    files of the source.
+    """
     if options.lines_per_document is not None or options.tagged or options.cut_files == "never":
         return False
     few = count is not None and count < FEW_FILES
@@ -182,7 +187,7 @@ def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) 
 
 
 def _cut(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
-    """Yield the numbered documents of a text file, or of a piece of it."""
+    """Yield the numbered documents of a text file, or of a piece of the file."""
     encoding = context.options.encoding
     start, end = (0, None) if context.piece is None else (context.piece.start, context.piece.end)
     cuts = cut_text(text_blocks(source, file, encoding, start, end), start)

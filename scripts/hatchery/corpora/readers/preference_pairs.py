@@ -1,8 +1,8 @@
-"""Preference pairs as documents of two lines, or of three lines with a prompt: rows of a table.
+"""Preference pairs, read from the rows of a table, as documents of two lines, or of three lines with a prompt.
 
 The lines of a document are the prompt, if there is one, the chosen text and the rejected text. The rows are minimal
-pairs, such as those of BLiMP (`sentence_good`, `sentence_bad`), or stories with a preferred and a rejected ending.
-As in `parallel_text`, whose functions read the files, white space within a text becomes one space.
+pairs, such as those of BLiMP (`sentence_good`, `sentence_bad`), or stories with a preferred and a rejected ending. As
+in `parallel_text`, whose functions read the files, white space within a text becomes one space.
 """
 
 from collections.abc import Iterator
@@ -22,18 +22,20 @@ EQUAL_TEXTS = "a chosen text that equals its rejected text"
 
 @dataclass(frozen=True)
 class PreferencePairsOptions(Settings):
-    """Files with the pairs of each split, and their columns."""
+    """Options of the reader `preference_pairs`: the files of each split, and the columns of the pairs."""
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], NotEmpty], MinLen(1)]
     """Shell pattern of the tables (.jsonl, .json, .csv, .tsv, .parquet) of each split. The pairs of `any` are divided
-    into splits as the corpus's key `split` states."""
+    into splits according to the corpus's key `split`.
+    """
     chosen: NotEmpty = "sentence_good"
     """Column or field of the preferred text; `answers.best` is a field of an object."""
     rejected: NotEmpty = "sentence_bad"
     """Column or field of the rejected text."""
     prompt: NotEmpty | None = None
-    """Column or field of the text that precedes both texts; a row without text in this column has no prompt. null: no
-    pair has a prompt."""
+    """Column or field of the text that precedes the preferred and the rejected text; a row without text in this column
+    has no prompt. null: no pair has a prompt.
+    """
     encoding: str = "utf-8"
     """Encoding of all files; Parquet is always UTF-8."""
 
@@ -43,7 +45,7 @@ class PreferencePairsOptions(Settings):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a row, in the order of the lines of a document."""
+        """Columns of the prompt (if any), the chosen and the rejected text, in the order of a document's lines."""
         return (*(() if self.prompt is None else (self.prompt,)), self.chosen, self.rejected)
 
     @property
@@ -75,7 +77,7 @@ def files(source: RawSource, options: PreferencePairsOptions) -> list[str]:
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """Yield the pairs of one table. Pairs with an empty text or with two equal texts are counted as rejected.
 
-    Raises SourceError naming file and line of a row without one of the columns, or with a value that is not text.
+    Raises SourceError naming file and line for a row that lacks one of the columns, or has a value that is not text.
     """
     options: PreferencePairsOptions = context.options
     split = parallel_text.split_of(source, file, options.as_tables)
@@ -89,7 +91,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 def _pairs(source: RawSource, file: str, options: PreferencePairsOptions) -> parallel_text.Pairs:
     for texts in parallel_text.rows(source, file, options.columns, options.encoding):
-        # A prompt without text is omitted, because an empty line would be counted as a pair without text.
+        # Omit a prompt without text, because `documents_of` rejects a pair with an empty line.
         yield texts[1:] if options.prompt is not None and not texts[0].split() else texts
 
 

@@ -1,8 +1,8 @@
 """Large corpora as documents: web pages, articles and books of any raw format, split into paragraphs and sentences.
 
 Source: the Wikipedia and BookCorpus part of LTG-BERT, Appendix F, and C4 as a training corpus. The paper splits
-sentences with spaCy; Hatchery uses the sentence splitter of the corpus. A title that the format stores apart from the
-text becomes a Markdown heading.
+sentences with spaCy; Hatchery uses the sentence splitter of the corpus. If the format stores titles separately from the
+texts, a title becomes a Markdown heading.
 """
 
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ class RawTextReaderOptions(ProseOptions, RawTextOptions):
     """Options of the reader `raw_text`: files with the texts, and their conversion into documents."""
 
     titles: bool = True
-    """Begin documents with their title as a heading, if the format has titles."""
+    """True if each document begins with its title as a heading, for formats with titles."""
     texts_are_sentences: bool = False
-    """Treat every text as one sentence; `lines_per_document` sentences form a document of one paragraph."""
+    """True if every text is one sentence; `lines_per_document` sentences form a document of one paragraph."""
 
     def __post_init__(self) -> None:
         if self.texts_are_sentences and self.lines_per_document is None:
@@ -67,7 +67,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: int) -> Iterator[Piece]:
     """Yield the pieces of a file; yield no piece if the file is a single text. The file is read completely.
 
-    Raises SourceError if the file cannot be read, and CorpusError for two articles with the same number.
+    Raises SourceError if the file cannot be read, and CorpusError for two articles with the same id.
     """
     lines = raw_lines(source, file, options)
     name = format_of(source, file, options)
@@ -89,7 +89,9 @@ def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: i
 
 
 def _unique(texts: Iterator[RawText], where: str) -> Iterator[RawText]:
-    """Yield the texts; raise CorpusError if two texts of the file, or of the piece that is read, have one key."""
+    """Yield the texts. Raise CorpusError if two texts of the file, or of the read piece of the file, have the
+    same key.
+    """
     seen: set[str] = set()
     for text in texts:
         if text.key in seen:
@@ -99,7 +101,7 @@ def _unique(texts: Iterator[RawText], where: str) -> Iterator[RawText]:
 
 
 def _is_stream(lines: Lines, options: RawTextReaderOptions) -> bool:
-    """Return whether the file is one text that is divided into documents."""
+    """Return True if the file is one text that is divided into documents of `lines_per_document` lines."""
     is_text = format_of(lines.source, lines.name, options) == "text"
     return is_text and options.lines_per_document is not None and not options.texts_are_sentences
 
@@ -118,8 +120,7 @@ def _separate(lines: Lines, context: ReaderContext) -> Iterator[Named]:
     options: RawTextReaderOptions = context.options
     for key, text, title in texts_in(lines, options):
         if not text or text.isspace():
-            # An article without text is a redirect; it is left out, because otherwise its title alone would become a
-            # document.
+            # Leave out an article without text, which is a redirect; otherwise its title alone would become a document.
             context.rejections.count("text without content", sample=title or None)
             continue
         paragraphs = [[paragraph] for paragraph in paragraphs_of(text.split("\n"), options, context.split_sentences)]

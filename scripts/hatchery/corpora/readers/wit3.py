@@ -1,9 +1,9 @@
-"""Transcripts of talks from WIT3 for IWSLT: `train.tags.de-en.de` and `*.xml`, a file for each language.
+"""Transcripts of talks from WIT3 for IWSLT: `train.tags.de-en.de` and `*.xml`, with one file per language.
 
-Source: "A Natural Bias for Language Generation Models", Section 4.1 (IWSLT'14). Training files have a sentence per line
-between lines in tags (<url>, <talkid>, <speaker>, ...), which describe a talk and are left out; titles and descriptions
-are sentences, too. In held-out files, which are XML, each `<seg>` element is a sentence. Sentences with the same index
-in both languages form a document of two lines, as in `parallel_text`.
+Source: "A Natural Bias for Language Generation Models", Section 4.1 (IWSLT'14). Training files have one sentence per
+line. Other lines are tags that describe a talk (<url>, <talkid>, <speaker>, ...) and are left out, but titles and
+descriptions are read as sentences. In held-out files, which are XML, each `<seg>` element is a sentence. Sentences with
+the same index in both languages form a document of two lines, as in `parallel_text`.
 """
 
 import re
@@ -36,8 +36,9 @@ class Wit3Options(Settings):
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Names], MinLen(1)]
     """Shell patterns by split, first language first: `["train.tags.de-en.de", "train.tags.de-en.en"]`, or
-    `["*.de-en.de.xml", "*.de-en.en.xml"]`. The text of `any` is divided into splits as the corpus's key `split`
-    states."""
+    `["*.de-en.de.xml", "*.de-en.en.xml"]`. The text of `any` is divided into splits according to the corpus's key
+    `split`.
+    """
 
     @property
     def as_text(self) -> parallel_text.ParallelTextOptions:
@@ -56,17 +57,18 @@ class Wit3Source(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: Wit3Options) -> list[str]:
-    """Return the files of the first language. Raises the SourceErrors of `parallel_text`."""
+    """Return the files of the first language. Raises SourceError in the same cases as `parallel_text.files`."""
     return parallel_text.files(source, options.as_text)
 
 
 def companions(source: RawSource, file: str, options: Wit3Options) -> list[str]:
-    """Return the file of the second language that belongs to a file of the first."""
+    """Return the second-language file of a first-language file, as a list with one name."""
     return parallel_text.companions(source, file, options.as_text)
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the sentence pairs of two files, streamed. Pairs with an empty sentence are counted as rejected.
+    """Yield the sentence pairs of a file and its partner in the other language, streamed. Pairs with an empty sentence
+    are counted as rejected.
 
     Raises SourceError naming the shorter of two files, and the line of a segment without an end tag in the same line.
     """
@@ -86,7 +88,9 @@ def _pairs(source: RawSource, file: str, partner: str) -> parallel_text.Pairs:
 
 
 def _sentences(lines: Lines) -> Iterator[str]:
-    """Yield the sentences of a file: segments of XML, or else lines that are not tags about a talk."""
+    """Yield the sentences of a file: the segments of an XML file, or the lines of a training file that are not tags
+    about a talk.
+    """
     is_xml = uncompressed_suffix(lines.name) == ".xml"
     for line in lines:
         if is_xml:

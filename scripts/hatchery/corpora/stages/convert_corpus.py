@@ -1,4 +1,4 @@
-"""The stage `convert_corpus`: raw sources to the documents of a corpus."""
+"""The stage `convert_corpus`: conversion of raw sources to the documents of a corpus."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     """Return the settings that turn raw sources into the documents of a corpus."""
     block = project.corpus(corpus)
-    # `languages` is part of the settings only if it decides how the user's own text is split into sentences, so that
-    # the key does not affect other corpora.
+    # `languages` is part of the settings only if it determines how the user's own text is split into sentences. So this
+    # key does not change the results of other corpora.
     own = [source.options for source in block.sources if source.reader == "plain_text"]
     cut = any(options.sentences is None and not options.tagged for options in own)
     sources = [keys_of(source, "data", "embedded") for source in block.sources]
@@ -83,9 +83,10 @@ def convert_corpus(
 ) -> None:
     """Write the shards and tables of a corpus into `run.folder`.
 
-    All inputs are source manifests: `source` by the name of the source, `evaluation` by the name of the evaluation
-    data, `sentence_model` of the sentence splitter's parameters. Raises ConfigError for a source without a manifest or
-    with wrong options, SourceError for damaged input, CorpusError for a source without documents.
+    All inputs are manifests of raw sources. `source` are the manifests by name of the source; `evaluation` are the
+    manifests of the evaluation data by name; `sentence_model` is the manifest of the sentence splitter's parameters.
+    Raises ConfigError for a source without a manifest or with wrong options, SourceError for damaged input, and
+    CorpusError for a source without documents.
     """
     from hatchery.corpora.convert import convert
 

@@ -1,4 +1,4 @@
-"""The stage `group_sequences`: selections of text to a corpus of sequences."""
+"""The stage `group_sequences`: grouping of selected texts to a corpus of sequences."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
-    """Return the settings that group selections into sequences."""
+    """Return the settings that group selected texts into sequences."""
     block = project.corpus(corpus)
     return {**keys_of(block.sequences, only=SequenceKeys), "documents_per_shard": block.documents_per_shard}
 
 
 def sequences_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
-    """Return the manifests of the selections, and of the corpus whose development and test sequences are left out, if
-    any.
+    """Return the manifests of the selections and, if set, of the corpus whose development and test sequences are
+    reused.
     """
     block = of.part(corpus, "sequences")
     other = [] if block.held_out_from is None else [of.corpus(block.held_out_from)]
@@ -46,9 +46,9 @@ def group_sequences(
     """Write shards, tables and `selections.csv` of a corpus of sequences into `run.folder`.
 
     `selection` are the manifests of the selections by name; `held_out` is the corpus whose development and test
-    sequences are used. Raises ConfigError for selections that do not fit the settings, CorpusError for fewer items than
-    a quota or fewer sequences than are held out, ManifestError for damaged inputs, EvaluationError for damaged counts
-    or samples of a selection.
+    sequences are used. Raises ConfigError for selections that do not fit the settings, CorpusError for fewer texts than
+    a quota or fewer sequences than are held out, ManifestError for damaged inputs, and EvaluationError for damaged
+    counts or samples of a selection.
     """
     from hatchery.corpora.sequences import group
 

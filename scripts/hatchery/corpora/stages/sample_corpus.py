@@ -43,10 +43,10 @@ def sample_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
     minutes=240,
 )
 def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
-    """Write the sample's shards and tables into `run.folder`, reading the corpus twice in flat memory.
+    """Write the sample's shards and tables into `run.folder`. The corpus is read twice, in constant memory.
 
-    Raises ConfigError if the size is not given exactly once or a source is missing, CorpusError if the corpus is too
-    small, ManifestError for a damaged shard.
+    Raises ConfigError if the size is not set exactly once or a source is missing, CorpusError if the corpus is too
+    small, and ManifestError for a damaged shard.
     """
     from hatchery.corpora.sampling import draw_sample
 
