@@ -80,7 +80,7 @@ def test_one_seed_is_no_lead() -> None:
     one = {"seeds": 1, "n": 1, "sampling_deviation": 0.5}
     rows = row("a", PAIRS, 80.0, None, **one), row("b", PAIRS, 60.0, None, **one)
     sentence = (
-        "The numbers differ on pairs (A 80.0, B 60.0), but with one pretraining seed a lead may be due to the seed."
+        "The scores differ on pairs (A 80.0, B 60.0), but with one pretraining seed, a lead may be due to the seed."
     )
     assert answer(scores(*rows), [PAIRS]) == [sentence]
     # One model of several seeds does not change that.
@@ -96,7 +96,7 @@ def test_numbers_that_do_not_compare_have_no_sentence() -> None:
 def test_a_model_within_its_noise_of_a_blind_guess_everywhere_is_named(other: float, guesses: bool) -> None:
     rows = [row("a", measure, mean, blind_guess=50.0) for measure, mean in ((PAIRS, 50.1), (GLUE, other))]
     rows += [row("b", measure, 80.0, blind_guess=50.0) for measure in (PAIRS, GLUE)]
-    sentence = "A does no better than a blind guess on any average whose blind guess is known."
+    sentence = "A does no better than a blind guess on any average for which the score of a blind guess is known."
     assert (sentence in answer(scores(*rows), [PAIRS, GLUE])) == guesses
     # A perplexity below that of the guess is better.
     rows += [row("a", PERPLEXITY, 80.0, blind_guess=90.0), row("b", PERPLEXITY, 8.0, blind_guess=90.0)]

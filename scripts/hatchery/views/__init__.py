@@ -1,1 +1,1 @@
-"""Output for readers of an experiment: figures, tables of the papers, summaries, cards and the page."""
+"""Output of an experiment for human readers: figures, tables of the papers, summaries, cards and the page."""

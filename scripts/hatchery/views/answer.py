@@ -1,4 +1,4 @@
-"""Sentences that answer the question of an experiment: the leading model on each average, from the rows of the summary.
+"""Sentences that answer the question of an experiment: they name the leading model on each average of the summary.
 
 Like the bold numbers of tables, the sentences use `Scores.best` to decide which models lead.
 """
@@ -18,7 +18,7 @@ MOST_NAMED = 3
 
 
 def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return sentences on the averages `headline` of an experiment; empty if no average was measured for two models."""
+    """Return sentences about the averages in `headline`; empty if no average was measured for two models."""
     leads: dict[tuple[str, ...], list[str]] = {}
     open_measures: list[str] = []
     single_seeds: list[str] = []
@@ -44,13 +44,13 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
         sentences.append(f"No model leads beyond noise on {_few(open_measures)}.")
     if single_seeds:
         sentences.append(
-            f"The numbers differ on {_few(single_seeds)}, but with one pretraining seed a lead may be due to the seed."
+            f"The scores differ on {_few(single_seeds)}, but with one pretraining seed, a lead may be due to the seed."
         )
     return sentences + _guessing(scores, headline)
 
 
 def _numbers(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow], leaders: Sequence[str]) -> str:
-    """Return the leaders' means, then the names and means of the next models, as text."""
+    """Return text with the leaders' means, followed by the names and means of the next models."""
     sign = direction(measure.metric)
     others = sorted((model for model in rows if model not in leaders), key=lambda model: -sign * _mean(rows[model]))
     named = others[: max(1, MOST_NAMED - len(leaders))]
@@ -93,7 +93,10 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     if not names or len(names) > MOST_NAMED:
         return []
     does = "does" if len(names) == 1 else "do"
-    return [f"{listed(names)} {does} no better than a blind guess on any average whose blind guess is known."]
+    return [
+        f"{listed(names)} {does} no better than a blind guess on any average for which the score of a blind guess is "
+        "known."
+    ]
 
 
 def _few(measures: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500
 MOST_OPEN = 15
-"""Maximum number of rows of a suite's tables; larger tables are initially folded."""
+"""Maximum number of rows in a suite's tables for which the tables are initially unfolded."""
 MOST_IN_LEGEND = 12
 _AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
 _AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
@@ -112,7 +112,9 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
         verdicts=scores.verdicts(),
         left_out=list(filter(None, [score_tables.left_out()])),
         compared=_compared(scores, notes),
-        runs_left_out=f"The first {RUNS_SHOWN} of {count:,} are listed." if count > RUNS_SHOWN else "",
+        runs_left_out=f"The first {RUNS_SHOWN} of {count:,} pretrained models are listed."
+        if count > RUNS_SHOWN
+        else "",
         shared_settings=shared,
         details=details,
         paper_files=paper_files,
@@ -128,21 +130,21 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
 
 
 def _units(headline: Sequence[Measure]) -> str:
-    """Return a text with the units of the averages in the first section."""
+    """Return a text with the units of the averages in the page's first section."""
     metrics = [measure.metric for measure in headline]
     scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
     units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
     units += ["bits per byte of text"] if BITS_PER_BYTE in metrics else []
     units += [f"{listed(scores)} in points"] if scores else []
     if any(metric.endswith("_percent") for metric in metrics):
-        units.append("the rest in percent" if units else "in percent")
+        units.append("other averages in percent" if units else "in percent")
     return ", ".join(units)
 
 
 def _swatches(settings: PageSettings) -> dict[str, str]:
-    """Return the colour of each model in figures, by the labels of the model and its runs in tables.
+    """Return the colour of each model in figures, by the labels that tables use for the model and its runs.
 
-    Empty if figures colour models by set.
+    Empty if the colour of a model in figures shows its grid set.
     """
     if settings.sets:
         return {}
@@ -201,7 +203,7 @@ def _suites(tables: ScoreTables) -> list[tuple[str, list[Table], bool]]:
     for suite in tables.scores.suites():
         keys = [key for key in all_keys if key[0] == suite]
         metrics = list(dict.fromkeys(metric for _, _, metric in keys))
-        # Rows of averages come first, then the tasks, sorted by metric.
+        # Put the rows of averages first, then the tasks, sorted by metric.
         metrics.sort(key=lambda metric: _AVERAGES.index(metric) if metric in _AVERAGES else len(_AVERAGES))
         keys.sort(key=lambda key: (key[1] not in _AVERAGE_TASKS, metrics.index(key[2])))
         averages = sum(key[1] in _AVERAGE_TASKS for key in keys)

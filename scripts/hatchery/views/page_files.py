@@ -29,7 +29,7 @@ def address(target: Path, page: Path) -> str:
     return quote(relative.as_posix())
 
 
-# Sentences appended to the caption of drawings whose legend contains the marker.
+# Sentences by marker; a sentence is appended to the caption of a figure whose legend contains the marker.
 MARKS = {PUBLISHED_LABEL: "Open diamonds are published values.", FAILED_LABEL: "Hollow marks are failed runs."}
 
 
@@ -39,7 +39,8 @@ def figure_of(path: Path) -> Markup:
     Raises ManifestError if the figure's file was altered.
     """
     drawing = read_text(verified_view(path))
-    # Matplotlib draws letters as paths, and writes each text as an SVG comment next to these paths.
+    # Search the SVG's comments for texts, because Matplotlib draws letters as paths, and writes each text as a comment
+    # next to its paths.
     marks = [sentence for label, sentence in MARKS.items() if f"<!-- {label} -->" in drawing]
     declared = declared_figures()[path.stem]
     return embedded_figure(path, " ".join([declared.caption, *marks]), declared.paragraphs)
@@ -50,7 +51,7 @@ _SIZES = ("documents", "sentences", "words", "characters")
 
 
 def corpora(cards: Mapping[str, Path], page: Path) -> Table:
-    """Return a row for each split of each corpus; `cards` are the manifests of corpus cards.
+    """Return a table with a row for each split of each corpus; `cards` are the manifests of corpus cards.
 
     Raises ManifestError if a card's manifest is missing or damaged.
     """
@@ -72,11 +73,11 @@ MODELS_SHOWN = 12
 def examples_section(
     written: Mapping[str, Path], runs: Sequence[SeededRun], swatches: Mapping[str, str] | None = None
 ) -> str:
-    """Return HTML tables of sentences written by models, with a row for each model; empty without sentences.
+    """Return HTML tables of sentences written by models, with a row for each model; empty if there are no sentences.
 
     `written` are the manifests of the stage `fill_sentences` by run, and `swatches` are colours by label of the model.
-    Only the first seed of a model and the first MODELS_SHOWN models are shown. Raises ManifestError and EvaluationError
-    for a damaged result.
+    Only the first MODELS_SHOWN models are shown, each with its first seed. Raises ManifestError and EvaluationError for
+    a damaged result.
     """
     speakers: dict[str, str] = {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""The pretrained models of an experiment on its page: for each, a row from `runs.parquet` and a folded section.
+"""The pretrained models of an experiment on its page: for each model, a row from `runs.parquet` and a folded section.
 
 A section contains losses by step, settings, and FLOPs; settings that all trained models share are shown once. The page
 shows only two kinds of times: the day of training, and training times below paper tables that print training times. The
@@ -50,7 +50,7 @@ def runs(
     for row in islice(rows, RUNS_SHOWN):
         short = row["manifest"][:SHORT_DIGEST]
         name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
-        # The provenance page of a large experiment omits some manifests.
+        # Link only to manifests in `places`, because the provenance page of a large experiment omits some manifests.
         place = f"#m-{short}" if row["manifest"] in places else ""
         losses = [_loss(row[key]) for key in LOSSES]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
@@ -60,12 +60,13 @@ def runs(
 
 
 def titled(row: Mapping[str, Any]) -> str:
-    """Return the name of a run on a page: the model's label and, if there are several, the seed."""
+    """Return the name of a run on a page: the model's label and, if the model has several seeds, the seed."""
     return str(row["label"]) if row["seed"] is None else f"{row['label']}, seed {row['seed']}"
 
 
 def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the day (UTC) on which the models of `rows` were trained, or the first and the last day, as text.
+    """Return the day (UTC) on which the models of `rows` were trained, as text; the first and the last day if they
+    differ.
 
     Empty if the days are unknown.
     """
@@ -87,7 +88,7 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
         if row["seconds"]:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
-    # Below one minute, two significant digits are shown, for tiny models.
+    # Show two significant digits for times below one minute, which occur with tiny models.
     listed = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
     return listed and f"Training time of our models in minutes, over all attempts, averaged over seeds: {listed}"
 
@@ -108,7 +109,7 @@ def _count(value: int | None) -> str:
 
 
 def _tokens(row: Mapping[str, Any]) -> str:
-    """Return the number of training tokens as text; tokens that the run's initial weights had seen are added as "+ n
+    """Return the number of training tokens as text. If the initial weights had already seen tokens, the text is "n + m
     before".
     """
     if row["initial"] != "weights":
@@ -124,12 +125,12 @@ def _loss(value: float | None) -> str:
 POINTS = 100
 WIDTH, HEIGHT = 400, 130
 QUALIFYING_MEASURES = ("initial_model", "early_stopping")
-"""Measures of a run that are needed to interpret its other numbers."""
+"""Measures of a run without which its other numbers could be misread."""
 
 
 @dataclass(frozen=True)
 class RunDetails:
-    """The folded section of a run: a drawing of its losses (empty without losses), and a table of settings and
+    """The folded section of a run: a drawing of the losses (empty if there are no losses), and a table of settings and
     measures.
     """
 
@@ -148,7 +149,7 @@ def run_details(
     """
     read = {row["run"]: read_manifest(manifests[row["run"]]) for row in rows if row["run"] in manifests}
     settings = {name: flatten(stage_body(manifest.settings)) for name, manifest in read.items()}
-    # Models that were only initialised have few settings, so they are ignored when shared settings are determined.
+    # Determine the shared settings without models that were only initialised, because these models have few settings.
     trained = [settings[row["run"]] for row in rows if row["run"] in read and row["steps"]] or list(settings.values())
     shared = {
         key: text for key, text in next(iter(trained), {}).items() if all(own.get(key) == text for own in trained)

@@ -14,8 +14,8 @@ from hatchery.rendering.table import Table, divided
 from hatchery.rendering.templates import render
 from hatchery.views.score_table import ROWS_FROM, SIDE_BY_SIDE, Block, Line, Score, ScoreTable, blind_guesses, table_of
 
-# If there are more than MOST_MODELS models, the page shows the averages of the first ROWS_SHOWN models and the tasks of
-# the first MODELS_OF_MANY.
+# If there are more than MOST_MODELS models, the page shows averages only for the first ROWS_SHOWN models, and scores of
+# single tasks only for the first MODELS_OF_MANY models.
 MOST_MODELS, ROWS_SHOWN, MODELS_OF_MANY = 36, 200, 12
 OVERVIEW = "Suite averages"
 
@@ -45,7 +45,7 @@ class ScoreTables:
     def overview(self, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
         """Return tables of averages with a caption.
 
-        If there are many models, the first ROWS_SHOWN are shown, grouped by set (of a grid).
+        If there are many models, only the first ROWS_SHOWN models are shown, grouped by grid set.
         """
         if len(self.scores.models) >= ROWS_FROM:
             return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)
@@ -75,7 +75,8 @@ class ScoreTables:
             table, guesses = self._table(part, models, caption)
             groups = {"": [*guesses]} if guesses else {}
             for line in table.lines:
-                # The heading above a group of models names the experiment, so the models' labels omit the experiment.
+                # The heading above a group of models names the experiment, so omit the experiment from the models'
+                # labels.
                 group = (sets or {}).get(line.model, "")
                 name = line.label.rpartition("/")[2] if group else line.label
                 groups.setdefault(group, []).append(replace(line, label=breakable(name)))
@@ -86,8 +87,8 @@ class ScoreTables:
     def _table(
         self, measures: Sequence[Measure], models: Sequence[str], caption: str
     ) -> tuple[ScoreTable, tuple[Line, ...]]:
-        """Return a table with models as lines, and a separate line with the scores of blind guesses (empty without
-        guesses).
+        """Return a table with models as lines, and a separate line with the scores of blind guesses (empty if there are
+        no such scores).
         """
         shown = self.scores.present(measures)
         guesses = blind_guesses(self.scores, shown, lambda found: " to ".join(found[:: max(1, len(found) - 1)]))
@@ -97,12 +98,12 @@ class ScoreTables:
         return table.shown(self.cell, label, kind="scores")
 
     def cell(self, score: Score) -> str:
-        """Return a cell as HTML: our number as a link, numbers of runs and failures, and the published value with its
-        comparison.
+        """Return a cell as HTML: our score as a link, the number of runs, the number of failed runs, and the published
+        value with the comparison.
         """
         if (row := score.row) is None:
             return score.without_number
-        # Numbers after the first PROVENANCE_ROWS rows have no link, because the provenance page does not contain them.
+        # Scores after the first PROVENANCE_ROWS rows have no link, because the provenance page does not contain them.
         address = f"{self._provenance}#{quote(row.anchor)}" if self._places[row.selectors] < PROVENANCE_ROWS else ""
         return render("number.html.j2", score=score, row=row, address=address)
 

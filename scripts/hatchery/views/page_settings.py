@@ -22,21 +22,23 @@ class PageSettings(Settings):
     """Settings of a page: its texts and their order.
 
     `runs` are ordered by model, and `parts` are the experiments of a study by name. `style` is the style of the
-    figures; the page shows models in the colours of the figures.
+    figures; the page shows each model in the colour that it has in the figures.
     """
 
     experiment: str
     description: str
     runs: tuple[SeededRun, ...] = ()
     parts: dict[str, Part] = field(default_factory=dict)
-    # Set of each model of a grid, only if there are many models.
+    # Grid set of each model; empty if there are few models.
     sets: dict[str, str] = field(default_factory=dict)
     style: Style = field(default_factory=Style)
 
 
 @dataclass(frozen=True)
 class PageInputs:
-    """Input files of a page: figures in the order of the page, corpus cards by corpus, manifests of runs by name."""
+    """Input files of a page: figures in the order of the page, corpus cards by corpus, and manifests of runs
+    by name.
+    """
 
     summary: Path
     # The summary as text, to which the page links.
@@ -54,7 +56,7 @@ class PageInputs:
     pretraining: Mapping[str, Path] = field(default_factory=dict)
     # The tables of a paper, if the experiment replicates a paper.
     tables: Path | None = None
-    # Manifests of sentences that the models filled.
+    # Manifests of the sentences that the models filled in, by run.
     filled: Mapping[str, Path] = field(default_factory=dict)
     costs: Sequence[Path] = ()
     # The table of all surprisals, if the experiment has texts under `surprisal`.

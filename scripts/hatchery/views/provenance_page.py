@@ -1,9 +1,9 @@
 """The static provenance page of an experiment: each number with links to its manifests, down to the raw files.
 
 The anchor of a summary row is `summary_rows.row_anchor`; the anchor of a manifest is `m-` and the first digits of its
-digest. Values that change from run to run (times, versions) are in one section at the end; all other content follows
-from the results. Because pages are shared, they name no host and no folder outside the project, and a home folder is
-written as `~`.
+digest. Values that differ between repetitions of equal work (times, versions) are in one section at the end; all other
+content follows from the results. Because pages are shared, they name no host and no folder outside the project, and a
+home folder is written as `~`.
 """
 
 import re
@@ -77,7 +77,7 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
     for row in rows:
         nodes = [node for digest in row.digests for node in by_beginning.get(digest[:SHORT_DIGEST], ())]
         links = Markup(", ").join(_link(node, places) for node in nodes)
-        # Long names may wrap after an underscore, so that the column of links stays in the window.
+        # Allow line breaks after underscores in long names, so that the column of links stays in the window.
         names = [breakable(name) for name in row.selectors]
         numbers = [row.printed(column) for column in _ROW_COLUMNS[len(SELECTORS) :]]
         shown.append(Row([*names, *numbers, links], row.anchor))
@@ -115,7 +115,7 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
 
 
 def _place(chain: Chain, root: Path) -> str:
-    """Return the path of a folder of raw files as text; for a folder outside the project, only its name, as
+    """Return the path of a folder of raw files as text; for a folder outside the project, return only its name, as
     `.../name`.
     """
     shown = chain.shown(root)
@@ -147,7 +147,9 @@ def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
 
 
 def _link(node: Node, places: Collection[str]) -> Markup:
-    """Return the name of a manifest as a link to its section; without link if the page has no section for it."""
+    """Return the name of a manifest as a link to its section; the name has no link if the page has no section for this
+    manifest.
+    """
     if node.digest in places:
         return Markup('<a href="#m-{}">{}</a>').format(node.short, html_text(_name(node)))
     return Markup("{} <code>{}</code>").format(html_text(_name(node)), node.short)

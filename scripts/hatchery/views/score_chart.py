@@ -25,8 +25,8 @@ class Dot:
     """The mean of one model: its label and colour, the mean as text, and positions in percent of the row's width.
 
     `place` is the position of the mean, `published` is the position of the published mean. `low` and `high` are the
-    ends of the error bar: mean minus and plus the standard deviation over runs or, for a single run, the 95 % interval
-    over test items. Missing positions are None.
+    ends of the error bar: mean minus and plus the standard deviation over runs or, for a single run, the 95 %
+    confidence interval due to the sampling of the test items. Missing positions are None.
     """
 
     model: str
@@ -40,8 +40,8 @@ class Dot:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """The dots of one average; `guess` is the position of the blind guess, None if the blind guess differs between
-    models.
+    """The dots of one average; `guess` is the position of the blind guess, or None if the score of a blind guess
+    differs between models.
     """
 
     label: str
@@ -51,7 +51,7 @@ class ChartRow:
 
 @dataclass(frozen=True)
 class Panel:
-    """Rows that share an axis; `ticks` are (position, text)."""
+    """Rows of the chart that share an axis; `ticks` are pairs of position and text."""
 
     rows: tuple[ChartRow, ...]
     ticks: tuple[tuple[float, str], ...]
@@ -76,10 +76,10 @@ class Chart:
 
 
 def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[str, str]) -> Chart | None:
-    """Return the chart: averages in percent share one axis, each other average has its own axis.
+    """Return the chart: averages in percent share one axis, and each other average has its own axis.
 
-    `colours` are colours by label of the model. Averages that only one model has are drawn only if no average has
-    several models. Return None if there are no averages, or more than MOST_MODELS models.
+    `colours` are colours by label of the model. An average of only one model is drawn only if no average has several
+    models. Return None if there are no averages, or more than MOST_MODELS models.
     """
     known = [measure for measure in scores.present(headline) if scores.with_means(measure)]
     measures = [measure for measure in known if len(scores.with_means(measure)) > 1] or known

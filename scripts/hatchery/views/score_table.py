@@ -1,4 +1,4 @@
-"""A table of scores with deviations, numbers of runs, and marks for the best scores.
+"""A table of scores with their deviations, the number of runs, and marks for the best scores.
 
 Summaries, pages and paper tables use these tables; `ScoreTable.shown` returns the table that is written as Markdown,
 HTML, LaTeX or for a terminal. Displayed numbers are the four decimals of `summary.csv`, rounded by Python's formatting.
@@ -51,13 +51,13 @@ def _plain(value: float, decimals: int, grouped: bool) -> str:
 class Score:
     """One number of a table.
 
-    `mean` is None if no run has a number; then `without_number` is displayed. The mean is over `n` runs, of which
-    `n_failed` failed; `n_without_number` further runs have no number. These three fields are 0 for printed numbers.
-    `note` is the remark on a printed number, or the reason why it is not `comparable`. `best` marks the best number of
-    a column. If a column contains changes from a `reference`, the reference is ranked as a change of 0. For our
-    numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions that must
-    be equal for comparable numbers. `row` is the summary row of the number, if there is one, with the published value
-    and the result of the comparison.
+    `mean` is None if no run has a score; then `without_number` is displayed. The mean is over `n` runs, of which
+    `n_failed` failed; `n_without_number` further runs have no score. These three fields are 0 for printed numbers.
+    `note` is the remark on a printed number, or the reason why the number is not `comparable`. `best` marks the best
+    number of a column. If a column contains changes from a `reference`, the reference is ranked as a change of 0. For
+    our numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions that
+    must be equal for comparable numbers. `row` is the summary row of the number, if there is one; this row contains the
+    published value and the result of the comparison.
     """
 
     mean: float | None
@@ -98,7 +98,9 @@ class Score:
         return self.mean_text + (f" {plus_minus}{self.deviation_text}" if self.deviation_text else "")
 
     def cell(self) -> Cell:
-        """Return a cell with the number, its deviation, and the numbers of failed runs."""
+        """Return a cell with the number, its deviation, the number of failed runs, and the number of runs without a
+        score.
+        """
         return Cell(self.mean_text, self.deviation_text, self.failures_text, self.best, self.comparable)
 
 
@@ -122,8 +124,8 @@ class Line:
 
     @property
     def runs(self) -> str:
-        """Return the number of runs of our scores, such as `5`, or the range of this number, such as `5-9`, if columns
-        differ.
+        """Return the number of runs of our scores as text, such as `5`. If the number differs between columns, the text
+        is a range, such as `5-9`.
 
         Empty for printed numbers.
         """
@@ -185,7 +187,7 @@ class ScoreTable:
         rows: list[list[Content]] = []
         previous = ""
         for line in block.lines:
-            # A published line and our line with the same label are adjacent; only the first line shows the label.
+            # A published line and our line with the same label are adjacent, so show the label only in the first line.
             label, previous = "" if said and line.label == previous else line.label, line.label
             model = self.labels.get(line.model, line.model)
             source = f"{line.source}: {model}" if model and model != line.label else line.source
@@ -196,7 +198,7 @@ class ScoreTable:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable(ScoreTable):
-    """The table of a paper with the printed number `number`.
+    """A table of a paper; `number` is the table's number in the paper.
 
     `with_times` is True if the table prints training times; then the page of an experiment adds our training times.
     """
@@ -219,11 +221,11 @@ class PaperTable(ScoreTable):
 def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Line]:
     """Return the lines with the best number of each column marked, separately among printed lines and among our lines.
 
-    Numbers with equal displayed digits count as equal; if several numbers are the best, all are marked. With
-    `within_deviation`, a number is also marked if its distance from the best is at most the deviation of the best; if
-    several numbers are the best, the largest of their deviations is used (in LTG-BERT's Table 3, 92.3 on SST-2 is bold
-    next to 92.8 ± 0.5 and 92.8 ± 0.4). The only number of a column is not marked. In a column, no number of ours is
-    marked if our numbers are not comparable, or if a model with one pretraining seed would be the best.
+    Numbers with equal displayed digits count as equal; if several numbers are the best, all are marked. If
+    `within_deviation` is True, a number is also marked if its distance from the best is at most the deviation of the
+    best; if several numbers are the best, the largest of their deviations is used (in LTG-BERT's Table 3, 92.3 on SST-2
+    is bold next to 92.8 ± 0.5 and 92.8 ± 0.4). The only number of a column is not marked. In a column, none of our
+    numbers is marked if our numbers are not comparable, or if a model with one pretraining seed would be the best.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}
@@ -255,7 +257,7 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
 
 
 def _strength(value: Score) -> float | None:
-    """Return the displayed number as a float, negated if lower is better; None without a number."""
+    """Return the displayed number as a float, negated if lower numbers are better; None if there is no number."""
     if value.mean is None:
         return None
     shown = 0.0 if value.reference else float(value.mean_text.replace(",", ""))
@@ -263,18 +265,18 @@ def _strength(value: Score) -> float | None:
 
 
 BLIND_GUESS = "blind guess"
-"""Label in tables for the score of a guess that does not see its items."""
-# SIDE_BY_SIDE is the maximum number of columns of a table. With ROWS_FROM or more models, models are rows instead of
-# columns.
+"""Label in tables for the score of a guess that does not see the test items."""
+# SIDE_BY_SIDE is the maximum number of columns of a table. If there are ROWS_FROM or more models, models are rows
+# instead of columns.
 SIDE_BY_SIDE, ROWS_FROM = 6, 5
 COMPARED = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
-"""Columns of a table that compares numbers with published ones."""
+"""Columns of a table that compares our numbers with published numbers."""
 
 
 def table_of(
     scores: Scores, measures: Sequence[Measure], models: Sequence[str], caption: str = "", best: bool = False
 ) -> ScoreTable:
-    """Return a table with models as lines and measures as columns; with `best`, the best scores are marked."""
+    """Return a table with models as lines and measures as columns; if `best` is True, the best scores are marked."""
     marked = [scores.best(measure) if best else set() for measure in measures]
     lines = []
     for model in models:
@@ -287,9 +289,9 @@ def table_of(
 
 
 def blind_guesses(scores: Scores, measures: Sequence[Measure], joined: Callable[[list[str]], str]) -> tuple[Line, ...]:
-    """Return a line with the scores of blind guesses; empty if there are no blind guesses.
+    """Return a line with the scores of blind guesses; empty if no such score is known.
 
-    `joined` joins the texts of a measure's blind guesses, which may differ between models.
+    `joined` joins the texts of a measure's scores of blind guesses, which may differ between models.
     """
     guesses = [joined(scores.blind_guesses(measure)) for measure in measures]
     line = Line(BLIND_GUESS, "", tuple(Score(None, without_number=guess or "-") for guess in guesses))
@@ -306,7 +308,7 @@ def compared_cells(
     """Return the cells of a row that compares our number with the published number; COMPARED names the columns.
 
     `remarks` are remarks on published numbers by (model, suite, task, metric). `ours` is the cell of our number, and
-    `decimals` the number of decimals of the published number.
+    `decimals` is the number of decimals of the published number.
     """
     return [
         scores.label(row.model),
@@ -322,7 +324,7 @@ def compared_cells(
 
 
 def verdict_counts(scores: Scores) -> str:
-    """Return the number of comparisons with each verdict, such as `3 within, 1 above`; empty without published
+    """Return the number of comparisons with each verdict, such as `3 within, 1 above`; empty if there are no published
     values.
     """
     return ", ".join(f"{count} {verdict}" for verdict, count in scores.verdicts().items())

@@ -1,10 +1,10 @@
-"""Two experiments side by side: the settings in which they differ, and their numbers with intervals.
+"""Two experiments side by side: the settings in which they differ, and their scores with intervals.
 
 The interval of a difference is Welch's 95 % interval. The standard error of each mean is the deviation over runs
-divided by the square root of the number of pretraining seeds. For a single run, the standard error over the choice of
-items is used; then the interval is too wide if the two models were scored on the same items (`minimal_pair_tests` of a
-study compares item by item). If neither is known, there is no interval. For numbers that are not comparable, no
-difference is shown.
+divided by the square root of the number of pretraining seeds. For a single run, the standard error due to the sampling
+of the items is used; then the interval is too wide if the two models were scored on the same items
+(`minimal_pair_tests` of a study compares item by item). If neither standard error is known, there is no interval. For
+scores that are not comparable, no difference is shown.
 """
 
 import math
@@ -74,7 +74,7 @@ def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
 def _noise(row: SummaryRow) -> tuple[float, float] | None:
     """Return (standard error, degrees of freedom) of a row's mean; None if its noise is unknown."""
     if row.std is not None and row.n > 1:
-        # Fine-tuning runs of one pretraining are not independent samples of a model, so the number of seeds is used as
+        # Fine-tuning runs of one pretraining are not independent samples of a model, so use the number of seeds as
         # sample size. With one seed, the interval covers only the variation over fine-tuning runs.
         independent = row.seeds if row.seeds > 1 else row.n
         return row.std / math.sqrt(independent), independent - 1
@@ -83,10 +83,10 @@ def _noise(row: SummaryRow) -> tuple[float, float] | None:
 
 
 def side_by_side(project: Project, experiments: tuple[str, str], results: Path, everything: bool = False) -> Table:
-    """Return a table of the settings that differ, and of scores: averages and clear differences only, or all scores
-    with `everything`.
+    """Return a table of the settings that differ, and of scores. If `everything` is True, the table has all scores;
+    otherwise, it has averages and clear differences only.
 
-    Raises ConfigError for an unknown or invalid experiment, ManifestError for an altered table.
+    Raises ConfigError for an unknown or invalid experiment, and ManifestError for an altered table.
     """
     for name in experiments:
         project.require("experiment", name, "compare")
@@ -113,7 +113,9 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
         notes += [ONE_SEED] if single else []
         notes += not_compared(incomparable)
         notes += (
-            [f"Differences within noise are not shown: {left_out}; ALL=1 shows these differences."] if left_out else []
+            [f"Differences within noise that are not shown: {left_out}; ALL=1 shows these differences."]
+            if left_out
+            else []
         )
         notes += _only_on_one_side(experiments, [score.models for score in scores])
     groups = [group for group in (settings, numbers) if group.rows]
@@ -165,7 +167,7 @@ def _number_rows(
 ) -> tuple[list[Sequence[str | Cell]], int, dict[str, dict[str, list[str]]], int]:
     """Return (rows, number of omitted differences, incomparable scores, number of rows with a single pretraining seed).
 
-    Incomparable scores are grouped by name, with the conditions that differ.
+    Incomparable scores are grouped by name; each group states the conditions that differ.
     """
     one, other = scores
     headline = {(measure.suite, measure.task, measure.metric) for score in scores for measure in score.headline()}

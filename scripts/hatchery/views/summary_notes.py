@@ -30,8 +30,8 @@ PUBLISHED_AVERAGES = {
 class SummaryNotes:
     """Notes on all numbers, sections (one per suite) with their notes, and remarks on published values by summary row.
 
-    Notes have code in backquotes. The sections contain no measures. `objectives` are the prediction tasks of the models
-    that were not trained on masked text.
+    In the notes, code is in backquotes. The sections contain no measures. `objectives` are the prediction tasks of the
+    models that were not trained on masked text.
     """
 
     notes: tuple[str, ...] = ()

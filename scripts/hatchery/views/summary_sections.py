@@ -30,7 +30,9 @@ from hatchery.views.sections import own_sections
 
 @dataclass(frozen=True)
 class Section:
-    """Measures that a summary shows together, with an explanatory `note`. The terminal omits sections with `detail`."""
+    """Measures that a summary shows together, with an explanatory `note`. The terminal omits the section if `detail` is
+    True.
+    """
 
     title: str
     note: str
@@ -65,7 +67,9 @@ def objectives_of(summary: Summary) -> list[str]:
 
 
 def _perplexity_per(task: str, summary: Summary) -> str:
-    """Return the unit of the perplexity of models with an objective; the bound of masked diffusion has its own unit."""
+    """Return the unit of the perplexity of models with a given objective. Masked diffusion has its own unit, because
+    its perplexity is a bound.
+    """
     if task.startswith(OTHER):
         return "per token of each model's own tokenizer"
     own = (row for row in summary.rows if summary.objective(row.model) == task)
@@ -76,8 +80,8 @@ def _perplexity_per(task: str, summary: Summary) -> str:
 
 
 def _perplexity_per_model(summary: Summary) -> str:
-    """Return the unit of the models' perplexity, such as `per masked token`; one unit per objective if objectives
-    differ.
+    """Return the unit of the models' perplexity, such as `per masked token`; if objectives differ, return one unit per
+    objective.
     """
     objectives = objectives_of(summary)
     if len(objectives) == 1:
@@ -127,7 +131,7 @@ def range_of_guesses(rows: Iterable[SummaryRow]) -> str:
 
 
 def with_settings(note: str, summary: Summary, suite: str) -> str:
-    """Return the note of a section, followed by the description of how the suite was measured."""
+    """Return the note of a section, followed by a description of the settings with which the suite was evaluated."""
     settings = summary.settings.get(suite, "").removesuffix(".")
     return f"{note} {settings[0].upper()}{settings[1:]}." if settings else note
 
@@ -142,7 +146,7 @@ def incomplete_texts(summary: Summary) -> list[str]:
 
 
 def failure_texts(summary: Summary) -> list[str]:
-    """Return one text per model and task that lists the runs that failed or have no number, with reasons."""
+    """Return one text per model and task that lists the runs that failed or have no score, with reasons."""
     runs: dict[tuple[str, str], dict[tuple[str, float | None], list[int | None]]] = {}
     for failure in summary.failures:
         alike = runs.setdefault((failure["title"], failure["task"]), {})

@@ -1,7 +1,7 @@
 """The summary as text: in Markdown (`summary.md`), and in plain ASCII for a terminal, at most 100 columns wide.
 
-On a terminal, measures are rows and models are columns; with ROWS_FROM or more models, models are rows, as on the page.
-Columns that do not fit side by side are printed below. The terminal shows only the first metric of each task;
+On a terminal, measures are rows and models are columns; if there are ROWS_FROM or more models, models are rows, as on
+the page. Columns that do not fit side by side are printed below. The terminal shows only the first metric of each task;
 summary.md contains all metrics.
 """
 
@@ -62,13 +62,15 @@ def _cell(score: Score) -> Content:
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)
 INDENT = 2
-# Width in characters at which a measure's heading is wrapped; longer words are not split.
+# Width in characters at which the heading of a measure is wrapped; longer words are not split.
 HEADING_WIDTH = 14
 FAILURES_SHOWN = 8
-# Separator of the parts of a model's name that a sweep generated; headings are wrapped at it.
+# Separator of the parts of a model's name that a sweep generated; headings are wrapped at this separator.
 NAME_SEPARATOR = ", "
 MODELS_SHOWN, MODELS_OF_MANY = 24, 8
-"""Maximum number of models on a terminal; if there are more, only the first few are shown."""
+"""MODELS_SHOWN is the maximum number of models on a terminal; if there are more models, only the first MODELS_OF_MANY
+are shown.
+"""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def text_summary(summary: Summary) -> str:
 
 
 def _texts(line: Line, starred: bool) -> list[str]:
-    """Return the cells of a model; a star marks numbers for which some runs failed or have no number.
+    """Return the cells of a model; a star marks scores for which some runs failed or have no score.
 
     `starred` is True if any cell of the model has a star.
     """
@@ -137,8 +139,8 @@ def _texts(line: Line, starred: bool) -> list[str]:
 def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column], label_width: int) -> list[str]:
     """Return the lines of a section: the title next to the column headings, then the rows.
 
-    Columns that do not fit are printed below. A title wider than the row names is on a separate line, and a wide row
-    name is wrapped.
+    Columns that do not fit side by side are printed below. A title wider than the row names is on a separate line, and
+    a wide row name is wrapped.
     """
     lines: list[str] = []
     blanks = " " * INDENT
@@ -187,7 +189,7 @@ def _notes(summary: Summary) -> list[str]:
     notes += summary.not_compared(measures)
     if texts := [*incomplete_texts(summary), *failure_texts(summary)]:
         notes.append(
-            f"* Runs that failed, or have no number ({len(summary.failures)}). Means are over all runs with a number; "
+            f"* Runs that failed, or have no score ({len(summary.failures)}). Means are over all runs with a score; "
             "means without failed runs are in summary.csv (mean_without_failed)."
         )
         notes += [f"  {text}" for text in texts[:FAILURES_SHOWN]]

@@ -2,7 +2,7 @@
 
 The table has the layout of Table 6 of the reduced-vocabulary study. The figure shows word-split ratio and ESMS against
 vocabulary size, with one line per tokenizer algorithm (BPE, ...). Dashed lines are the reference tokenizers of each
-algorithm; a ring marks the size chosen for each algorithm, and a filled star marks the final choice.
+algorithm; a ring marks the selected vocabulary size of each algorithm, and a filled star marks the final selection.
 """
 
 from collections.abc import Sequence
@@ -125,7 +125,8 @@ def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: S
     for place, name in enumerate(types):
         mine = [row for row in rows if row.type == name]
         esms = [(row, getattr(row.measures, choose_by)) for row in mine]
-        # The dash patterns of the types are shifted, so that equal reference lines are all visible.
+        # Shift the dash patterns of the tokenizer types against each other, so that equal reference lines are all
+        # visible.
         dashes = (4.0 * place, (4.0, 4.0 * max(1, len(types) - 1)))
         for axes, values in (
             (ratios, [(row, row.measures.word_split_ratio) for row in mine]),

@@ -145,7 +145,7 @@ def test_in_two_tables_of_ltg_bert_all_within_a_deviation_of_the_best_are_bold(n
         for column, heading in enumerate(table.headings)
     }
     assert shown == BOLD_OF_LTG_BERT[number]
-    assert any("Bold: all within one standard deviation of the best" in note for note in table.notes)
+    assert any("Bold: all numbers within one standard deviation of the best" in note for note in table.notes)
 
 
 def test_latex_has_the_numbers_of_markdown_and_only_known_commands(drawn: Drawn, track: tuple[str, str]) -> None:

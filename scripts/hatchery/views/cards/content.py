@@ -1,6 +1,6 @@
 """The content of a corpus card, section by section; `rendering` defines the layout.
 
-The corpus's sizes, and their comparison with published sizes, are also in CSV files next to the card.
+The sizes of the corpus, and the comparison with published sizes, are also in CSV files next to the card.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -158,8 +158,8 @@ def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], Lengt
 
 
 def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
-    """Return the section on types, hapaxes and most frequent words of each source and, if there are several, of all
-    sources.
+    """Return the section on types, hapaxes and most frequent words of each source and, if there are several sources, of
+    all sources together.
     """
     rows = [
         (
@@ -182,7 +182,7 @@ def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
 
 
 def assumed_section(assumed: Sequence[Assumed]) -> Section:
-    """Return the section on file formats that the readers recognised without an option in the configuration."""
+    """Return the section on the assumptions about the text that readers made because no option was set."""
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (
@@ -216,7 +216,7 @@ def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -
 
 
 def licence_section(licensed: Sequence[Licensed]) -> Section:
-    """Return the section on the number of documents by licence, for sources that name a licence of each document."""
+    """Return the section on the number of documents by licence, for sources that state the licence of each document."""
     rows = [
         (item.source, item.licence or "not stated", *map(count, (item.documents, item.words, item.characters)))
         for item in licensed
@@ -281,7 +281,7 @@ def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
 
 def provenance_section(digests: Sequence[tuple[str, str]]) -> Section:
     """Return the section with the checksums of the manifests from which the card was made."""
-    note = "SHA-256 of the manifests from which this card and, in turn, the corpus were made."
+    note = "SHA-256 of the manifest from which this card was made, and of the manifests from which the corpus was made."
     return Section("Provenance", [note], tables=[_table("Provenance", ("what", "SHA-256"), list(digests), words=2)])
 
 

@@ -1,5 +1,5 @@
-"""Measurement of all numbers and samples of a corpus card in one pass over the shards, in memory independent of corpus
-size.
+"""Computation of all numbers and selection of all samples of a corpus card, in one pass over the shards and with memory
+that does not depend on the size of the corpus.
 
 Shards are read in batches and documents in pieces of about a million characters, because a document may be a whole
 corpus. The counts are compared with `statistics.csv`, so a card cannot contradict the counts stored with the corpus.
@@ -39,7 +39,7 @@ from hatchery.views.cards.vocabulary import PieceTable, Vocabulary
 
 @dataclass(frozen=True)
 class LengthFacts:
-    """Lengths of the sentences or the documents of a source, in words."""
+    """Statistics of the lengths, in words, of the sentences or of the documents of a source."""
 
     number: int
     mean: float
@@ -72,7 +72,7 @@ def facts_of_lengths(lengths: Counter[int]) -> LengthFacts | None:
 
 @dataclass(frozen=True, order=True)
 class Sample:
-    """A sample text; `key` is the hash of its document's name, and the samples with the smallest keys are shown."""
+    """A sample text; `key` is the hash of the document's name, and the samples with the smallest keys are shown."""
 
     key: str
     doc_id: str
@@ -91,7 +91,9 @@ class SampleChoice:
     _heap: list[tuple[int, str, Sample]] = field(default_factory=list)
 
     def offer(self, doc_id: str, split: str, text: str) -> None:
-        """Keep an excerpt of a document if its key is among the smallest so far; ignore documents of white space."""
+        """Keep an excerpt of a document if its key is among the smallest so far; ignore documents that are only white
+        space.
+        """
         if not self.number:
             return
         key = hashlib.sha256(f"sample/{doc_id}".encode()).hexdigest()
@@ -118,7 +120,7 @@ def excerpt(text: str, number: int, characters: int) -> str:
     while (blank := text.find("\n\n", starts[-1])) >= 0:
         starts.append(blank + 2)
     start = starts[number % len(starts)]
-    # Start at an earlier paragraph if the text ends too soon after this one; a short document is shown completely.
+    # Start at an earlier paragraph if the rest of the text is too short; a short document is shown completely.
     if len(text) - start < characters:
         start = max((s for s in starts if len(text) - s >= characters), default=0)
     return shortened(text[start : start + characters + 1].lstrip("\n"), characters)
@@ -165,7 +167,7 @@ class SourceMeasurement:
 def measure_corpus(
     manifest: Manifest, settings: CardSettings, statistics: Mapping[tuple[str, str], Counts]
 ) -> dict[str, SourceMeasurement]:
-    """Measure all documents, source by source in the order of `statistics`.
+    """Return the measurements of all documents by source, in the order of `statistics`.
 
     `statistics` are the stored counts by source and split. Raises CorpusError for a damaged shard, a source that is not
     in `statistics`, or counts that differ from `statistics`.
@@ -193,7 +195,8 @@ def measure_corpus(
                         )
                     measure_document(measured[document.source], document, pieces)
                     if counter is not None and not document.text.isspace():
-                        # The word counts do not depend on a tokenizer, so the document is counted as one token.
+                        # The words counted by this rule do not depend on a tokenizer, so the document is counted as one
+                        # token.
                         ends = np.array([len(document.text)])
                         words = int(counter(document.text, document.source, ends).sum())
                         measured[document.source].words_by_rule[split] += words

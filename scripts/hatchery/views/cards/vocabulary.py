@@ -1,7 +1,7 @@
 """Exact counts of running words, types and hapaxes of a corpus, in bounded memory.
 
 A running word is a whitespace-separated piece of text in lower case, without punctuation, symbols and control
-characters at both ends. Pieces of only such characters, and markers of missing text ([UNK], [TAB]), are not counted.
+characters at both ends. Pieces that consist only of these characters, and the markers [UNK] and [TAB], are not counted.
 Pre-tokens follow the pre-tokenizer of LTG-BERT (docs/papers/ltg-bert.md, "Tokenizer"), because the words in Table 1 of
 the LTG-BERT paper are pre-tokens. Counting stops when the maximum number of types is reached, and the number of words
 counted so far is reported: no number is sampled or estimated.
@@ -18,7 +18,8 @@ from hatchery.tokenization.special_tokens import TEXT_MARKERS
 
 _STRIPPED = frozenset("PSCZ")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
-# The published pattern does not match the upper-case possessive, so SHE'S is three pre-tokens and she's is two.
+# The published pattern does not match the possessive in upper case, so SHE'S is three pre-tokens, but she's is two
+# pre-tokens.
 _ISOLATED = [r"\[UNK\]", r"\[unk\]", *_CONTRACTIONS, *(c.upper() for c in _CONTRACTIONS if c != "'s")]
 _ISOLATED_PATTERN = rf"(?:{'|'.join(_ISOLATED)})(?!\w)"
 _PRE_TOKEN = re.compile(
@@ -41,7 +42,7 @@ def running_word(piece: str) -> str:
 def count_pre_tokens(piece: str) -> int:
     """Return the number of pre-tokens in a whitespace-separated piece of text.
 
-    Unlike in the tokenizer, no Unicode normalisation precedes, so there may be more pre-tokens.
+    Unlike in the tokenizer, the text is not normalised (Unicode) before, so the number of pre-tokens may be larger.
     """
     return 1 if piece.isalpha() else sum(1 for _ in _PRE_TOKEN.finditer(piece))
 
@@ -84,7 +85,7 @@ class _PreTokens(dict[str, int]):
 
 @dataclass
 class Vocabulary:
-    """Frequencies of the running words of one source; when there are `max_types` types, `complete` becomes False and
+    """Frequencies of the running words of one source. When there are `max_types` types, `complete` becomes False and
     counting stops.
     """
 
@@ -101,7 +102,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class VocabularyFacts:
-    """Numbers of running words, types and hapaxes, and the most frequent words."""
+    """Number of running words, number of types, number of hapaxes, and the most frequent words."""
 
     running_words: int
     types: int
@@ -113,7 +114,7 @@ class VocabularyFacts:
 
 
 def facts_of(vocabularies: Sequence[Vocabulary], top: int) -> VocabularyFacts:
-    """Return the numbers of words, types and hapaxes of one or several sources, with the `top` most frequent words."""
+    """Return vocabulary statistics of one or several sources together, with the `top` most frequent words."""
     merged = Counter[str]()
     for vocabulary in vocabularies:
         merged.update(vocabulary.frequencies)

@@ -109,7 +109,7 @@ def _front_matter(settings: CardSettings, sizes: SizeTable) -> list[str]:
 def _vocabularies(
     sources: Sequence[str], measured: Mapping[str, SourceMeasurement], top: int
 ) -> dict[str, VocabularyFacts]:
-    """Return numbers on the vocabulary of each source and, if there are several, of all sources together."""
+    """Return vocabulary statistics of each source and, if there are several sources, of all sources together."""
     found = {source: facts_of([measured[source].vocabulary], top) for source in sources}
     return found if len(sources) < 2 else {**found, "all": facts_of([measured[s].vocabulary for s in sources], top)}
 

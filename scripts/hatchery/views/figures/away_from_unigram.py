@@ -26,9 +26,9 @@ FIGURE = Declaration(
     needs=("regularised_starts",),
     all_models=True,
     version=1,
-    caption="BLEU of the test sets, in points, of models whose first training steps had a penalty for predictions near "
-    "the unigram distribution: by the strength of the penalty, and by the number of steps with the penalty. Points are "
-    "means over seeds, with standard errors.",
+    caption="BLEU on the test sets, in points, by strength of the penalty, and by number of steps with the penalty. "
+    "In their first training steps, the models had a penalty for predictions near the unigram distribution. "
+    "Points are means over seeds, with standard errors.",
     explanation="""
 Each row of panels shows the scores on a test set. In the left panel the x axis is the strength of the penalty, and a
 line joins models with the same number of steps with the penalty. In the right panel the x axis is this number of steps,

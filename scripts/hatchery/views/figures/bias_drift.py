@@ -13,7 +13,7 @@ FIGURE = Declaration(
     needs=("bias_drift",),
     version=1,
     caption="The bias of the output layer against optimiser steps: divergence of its softmax from the unigram "
-    "distribution, its L2 norm, and the L2 norm of its change since the start of training.",
+    "distribution, L2 norm of the bias, and L2 norm of the change of the bias since the start of training.",
     explanation="""
 The panels show KL(unigram, softmax of the bias) in nats, the L2 norm of the bias, and the L2 norm of its change since
 step 0. The values are measured at steps 0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the

@@ -45,13 +45,15 @@ class BiasTask:
 
 
 BiasRuns = Mapping[BiasTask, Mapping[str, pl.DataFrame]]
-"""Rows of runs by task and model, tasks in the order of ELC-BERT's Figure 3, models in the configuration's order."""
+"""Measurements of the runs by task and model. Tasks are in the order of ELC-BERT's Figure 3, and models in the
+configuration's order.
+"""
 
 
 def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, dict[str, pl.DataFrame]]:
     """Return the fine-tuning runs of the experiment by task and model.
 
-    Raises ManifestError for an altered table, EvaluationError for a task without Matthews correlation.
+    Raises ManifestError for an altered table, and EvaluationError for a task without Matthews correlation.
     """
     found: dict[BiasTask, dict[str, pl.DataFrame]] = {}
     measured = read_measurements(tables["measurements"], settings.runs, "finetuning").filter("main")

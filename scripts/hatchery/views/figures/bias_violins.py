@@ -78,11 +78,12 @@ Source: `measurements.parquet`.
     published=True,
 )
 
-# The paper states no bandwidth. With 0.1 the two modes are visible; Scott's rule would merge them.
+# The paper states no bandwidth. With the bandwidth 0.1, the two modes of the scores are visible; Scott's rule would
+# merge the modes.
 BANDWIDTH = 0.1
 GRID_POINTS = 401
 FEWEST_RUNS_OF_A_VIOLIN = 3
-# Vertical centres and half heights of violin and dots, in a row of height 1.
+# Vertical centres and half heights of the violin and of the dots below it, in a row of height 1.
 VIOLIN, VIOLIN_HALF = -0.12, 0.3
 DOTS, DOTS_HALF = 0.33, 0.13
 
@@ -147,7 +148,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks) -> dict[str, list[Violin]]:
-    """Return the rows by suite, models in the order of the configuration."""
+    """Return the rows of the figure by suite; the models of a suite are in the order of the configuration."""
     panels: dict[str, list[Violin]] = {}
     for suite in suites_of(runs):
         tasks = {task.task: models for task, models in runs.items() if task.suite == suite}
@@ -184,7 +185,9 @@ def kernel_density(values: Sequence[float], places: np.ndarray) -> np.ndarray:
 
 
 def _densest(panel: Sequence[Violin]) -> float:
-    """Return the highest density of a panel, which scales all violins of the panel, so that they have the same area."""
+    """Return the highest density in a panel. All violins of the panel are scaled by this density, so that they have the
+    same area.
+    """
     places = np.linspace(-1.0, 1.0, GRID_POINTS)
     drawn = [violin.scores for violin in panel if len(violin.scores) >= FEWEST_RUNS_OF_A_VIOLIN]
     return max((float(kernel_density(values, places).max()) for values in drawn), default=1.0)

@@ -64,8 +64,8 @@ Source: `measurements.parquet`.
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure: for each suite a grid of linguistic and surface features; for a missing pair of features, the
-    panel is empty.
+    """Return the figure: for each suite, a grid of panels with linguistic features as rows and surface features as
+    columns. The panel of a pair of features without a task is empty.
 
     Raises ManifestError for an altered table.
     """
@@ -120,7 +120,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
                     axes.text(0, place, "not run", ha="center", va="center", color=MUTED)
             axes.set_title(titles[pair], loc="left")
             axes.tick_params(axis="x", labelbottom=True)
-            # Names of models are written only at the first panel of a row.
+            # Write the names of the models only at the first panel of a row.
             axes.set_yticks(range(len(models)), [""] * len(models) if named else labels)
             axes.set_ylim(len(models) - 0.5, -0.5)
             if not any(below[column] in by_place for below in pairs[row + 1 :]):

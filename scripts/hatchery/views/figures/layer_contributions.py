@@ -1,8 +1,9 @@
 """Contributions of the layers to each probed task, as heatmaps after Table 5 of LTG-BERT (Samuel et al., 2023).
 
 Each model is a panel with a row per task; if there are more models than tasks, each task is a panel with a row per
-model. Columns are layers. Cells are in percent, and a row sums to 100. The last column is the slope of a least-squares
-line over the layers, in percentage points per layer. Dark cells are high; colour-blind readers can order the colours.
+model. Columns are layers. Cells are in percent, and the cells of a row sum to 100. The last column is the slope of a
+least-squares line over the layers, in percentage points per layer. Darker cells have higher values, so that
+colour-blind readers can also compare cells.
 """
 
 from collections.abc import Sequence
@@ -24,15 +25,15 @@ FIGURE = Declaration(
     title="Layer contributions",
     needs=("probes",),
     version=1,
-    caption="Weights of the layers in the probes, in percent: means over runs.",
+    caption="Weights of the layers in the probes, in percent, averaged over runs.",
     explanation="""
 After Table 5 of "Trained on 100 million words and still in shape: BERT meets British National Corpus" (Samuel et al.,
 2023).
 
 A probe reads a learned convex combination of the layer outputs of the frozen model. The weights of this combination, in
 percent, are the contributions of the layers. They are averaged over the runs of a probe, and over both poolers if a
-task has two spans. The slope is the slope of a least-squares line over the layers. A negative slope means that the
-probe mainly reads early layers. There is one panel per model, or one panel per task if there are fewer tasks than
+task has two spans. The last column is the slope of a least-squares line over the layers. A negative slope means that
+the probe mainly reads early layers. There is one panel per model, or one panel per task if there are fewer tasks than
 models.
 
 Source: `layers.parquet`.
@@ -45,7 +46,7 @@ SMALLEST_CELL_POINTS = 22.0
 LARGEST_CELL_INCHES = 0.75
 # Width of the column of slopes after the last layer, in cell widths.
 SLOPE_CELLS = 1.2
-# If there are more rows, each row is as high as its text.
+# If there are more rows than this, each row is only as high as its text.
 MOST_HIGH_ROWS = 24
 
 Rows = Sequence[tuple[str, LayerContribution]]
@@ -57,7 +58,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:
-    """Return the figure: heatmaps from top to bottom with one common colour scale."""
+    """Return the figure: the heatmaps of all panels from top to bottom, with one common colour scale."""
     style = settings.style
     panels = _panels(settings, contributions)
     depth = max(len(entry.percent) for entry in contributions)

@@ -1,8 +1,8 @@
 """Layer weights as heatmaps, after Figure 1 of ELC-BERT (Charpentier and Samuel, 2023).
 
 Cell (n, i) of a panel is n x alpha(n, i), where alpha(n, i) is the weight of the output of layer i (0 is the embedding)
-in the input of layer n. A row sums to n. A plain transformer has 1 in each cell; it is the first panel, and 1 is the
-middle of the colour scale, so that weights above 1 and below 1 are visible.
+in the input of layer n. A row sums to n. A plain transformer has 1 in each cell; panels of plain transformers come
+first. 1 is the middle of the colour scale, so that weights above 1 and below 1 are visible.
 """
 
 import math
@@ -31,10 +31,11 @@ FIGURE = Declaration(
     explanation="""
 After Figure 1 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
-The cell in row n and column i is n times the weight that layer n gives to the output of layer i; layer 0 is
-the embedding. A plain transformer adds all outputs with weight 1. All plain transformers share the first panel, and 1
-is the middle of the colour scale. In the other panels, row n sums to n. Some models have a row after the last layer:
-the weights of the layers in the model's output. For models with several pretraining seeds, the mean is shown.
+The cell in row n and column i is n times the weight that layer n gives to the output of layer i; layer 0 is the
+embedding. A plain transformer adds all outputs with weight 1. Plain transformers of equal depth share a panel; their
+panels come first, and 1 is the middle of the colour scale. In the other panels, row n sums to n. Some models have a row
+after the last layer: the weights of the layers in the model's output. For models with several pretraining seeds, the
+mean is shown.
 
 Weights of different layers are comparable only if the layer outputs are normalised. Otherwise a small weight may belong
 to an output of large magnitude.
@@ -62,7 +63,9 @@ class LayerPanel:
 
     @property
     def consumers(self) -> int:
-        """Number of rows and of columns: the layers, and the model's output if it has layer weights."""
+        """Number of rows, which equals the number of columns: the layers, and the model's output if it has layer
+        weights.
+        """
         return max(self.table.scaled)[0]
 
 
@@ -74,7 +77,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[LayerPanel]:
     """Return panels of weights averaged over the seeds of each model, in the order of the configuration.
 
-    Models without layer weighting have equal weights, so models of equal depth share a panel; these panels come first.
+    Models of equal depth without layer weighting have equal weights, so they share a panel; these panels come first.
     Raises EvaluationError if two seeds of a model differ in their layers.
     """
     plain: dict[int, list[str]] = {}
@@ -82,7 +85,9 @@ def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> l
     for model, label in models_with_counts(settings.runs).items():
         seeds = [tables[run.name] for run in settings.runs if run.model == model]
         if any((seed.plain, set(seed.scaled)) != (seeds[0].plain, set(seeds[0].scaled)) for seed in seeds):
-            raise EvaluationError(f"layer weights: the seeds of {model} do not have the same layers")
+            raise EvaluationError(
+                f"layer weights: the runs of {model} with different seeds do not have the same layers"
+            )
         if seeds[0].plain:
             plain.setdefault(seeds[0].layers, []).append(model)
             continue
@@ -116,7 +121,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[LayerPanel]) -
     height = (
         rows * (cell * depth + lines * style.font_size / 72) + (3.6 + 1.2 * most_lines([scale])) * style.font_size / 72
     )
-    # The constrained layout would separate panels of fixed aspect; the compressed layout does not.
+    # Use the compressed layout, because the constrained layout would leave gaps between panels of fixed aspect ratio.
     figure = Figure(figsize=(width, height), layout="compressed")
     grid = figure.subplots(rows, columns, squeeze=False)
     largest = max(value for panel in panels for value in panel.table.scaled.values())

@@ -1,4 +1,4 @@
-"""Learning curves: training and development loss of each model against the number of tokens it has seen.
+"""Learning curves: training and development loss of each model against the number of tokens that the model has seen.
 
 The training loss of single steps is noisy, so steps are grouped into at most 200 equal intervals, and the mean of each
 interval is drawn. Development losses are drawn as measured. A model with several pretraining seeds is one line, the
@@ -48,22 +48,22 @@ FIGURE = Declaration(
     explanation="""
 There is one line per model, the mean over its pretraining seeds. The legend gives the number of seeds, and the band is
 their sample standard deviation. Where some seeds ended earlier, the mean is over the remaining seeds. Bands are omitted
-if models are coloured by set of a grid. The left panel shows the training loss in nats per predicted token (masked
-models predict masked tokens, causal models the next token, translation models the tokens of the target), averaged over
-at most 200 equal intervals of optimiser steps. Losses of different objectives are not comparable. The right panel shows
-the loss on the development split at each evaluation. The dashed grey line, in both panels, is the development loss of
-the unigram distribution of the training tokens. A model above this line does not even know how frequent words are; a
-model that stays on this line has learnt nothing else. The lower axes count tokens since the start of training. The
-upper axes count optimiser steps; they are omitted if the models see different numbers of tokens per step. Untrained
-models have no line.
+if the colour of a model shows its grid set. The left panel shows the training loss in nats per predicted token (masked
+models predict masked tokens, causal models predict the next token, and translation models predict the tokens of the
+target), averaged over at most 200 equal intervals of optimiser steps. Losses of different objectives are not
+comparable. The right panel shows the loss on the development split at each evaluation. The dashed grey line, in both
+panels, is the development loss of the unigram distribution of the training tokens. A model above this line does not
+even know how frequent words are; a model that stays on this line has learnt nothing else. The lower axes count tokens
+since the start of training. The upper axes count optimiser steps; they are omitted if the models see different numbers
+of tokens per step. Untrained models have no line.
 
 Source: `curves.parquet`, `runs.parquet`.
 """,
 )
 
 INTERVALS = 200
-# Batches of real text differ slightly in their numbers of tokens. If tokens differ from a straight line by more than
-# this fraction of the maximum, a second axis of steps would mislead.
+# Batches of real text differ slightly in their number of tokens. If the token counts deviate from a straight line over
+# the steps by more than this fraction of their maximum, a second axis of steps would mislead.
 STEP_TOLERANCE = 0.02
 UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
 
@@ -107,7 +107,9 @@ def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
 
 
 def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Point]:
-    """Return a point for each step or interval that any seed has; `seeds` map steps or intervals to (tokens, loss)."""
+    """Return a point for each step or interval for which any seed has a loss; `seeds` map steps or intervals to
+    (tokens, loss).
+    """
     points = []
     for key in sorted({key for seed in seeds for key in seed}):
         tokens, losses = zip(*(seed[key] for seed in seeds if key in seed), strict=True)
@@ -132,7 +134,7 @@ def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[i
 
 
 def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
-    """Return the number of tokens per optimiser step if it is the same at all points of all runs, else None.
+    """Return the number of tokens per optimiser step if this number is the same at all points of all runs, else None.
 
     Deviations of at most 2 % of the largest number of tokens of a run are allowed.
     """
@@ -152,7 +154,8 @@ def draw_learning_curves(
     unigram: Sequence[float] = (),
     different: Sequence[str] = (),
 ) -> Figure:
-    """Return the figure: training loss on the left (or above), development loss on the right (below), one legend.
+    """Return the figure: training loss on the left (on phones, above), development loss on the right (below), and one
+    legend.
 
     `unigram` are the losses of unigram distributions. `different` names differences between models that make their
     development losses incomparable.
@@ -206,7 +209,7 @@ def draw_learning_curves(
 def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the legend's label of each group of models, and the group of each model; a group has one colour.
 
-    A group is a single model or, for models of a grid with sets, one set.
+    A group is a single model or, for models of a grid with grid sets, all models of one grid set.
     """
     if not settings.sets:
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}

@@ -1,4 +1,6 @@
-"""The loss of every model against FLOPs, with the compute-optimal points and the power law through them."""
+"""The development loss of every model against training FLOPs, with the compute-optimal points and the power laws fitted
+to these points.
+"""
 
 from functools import partial
 
@@ -10,12 +12,14 @@ FIGURE = Declaration(
     needs=("power_laws",),
     all_models=True,
     version=1,
-    caption="Development loss of models against FLOPs, with the compute-optimal evaluations and their power laws.",
+    caption="Development loss of models against training FLOPs. Dots: compute-optimal models; lines: power laws "
+    "fitted to these dots.",
     explanation="""
-There is one grey line per model, the mean over its seeds. The dots are the evaluations with the lowest development loss
-in each bin of FLOPs, and the black lines are power laws fitted to these dots. Published learning curves, if a study
-names them, have a separate panel: their losses include padding, so only slopes can be compared with ours. The shaded
-band is the range of the break point between two laws, if the Bayesian information criterion prefers two laws.
+There is one grey line per model, the mean over its seeds. A dot is the evaluation with the lowest development loss in a
+bin of FLOPs, and the black lines are power laws fitted to these dots. Published learning curves, if a study names them,
+have a separate panel: their losses include padding, so only the slopes of published and our power laws can be compared.
+The shaded band is the range of the break point between two laws, if the Bayesian information criterion prefers two
+laws.
 
 Source: `numbers.csv` of the analysis `power_laws`.
 """,

@@ -35,7 +35,9 @@ from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED, PUBLISHED_LABEL, Tables
 
 Runs = Sequence[tuple[float | None, str]]
-"""(value, kind of failure) of each run; the value is None if there is no number, the kind is empty without failure."""
+"""(value, kind of failure) of each run. The value is None if the run has no score; the kind is empty if the run did not
+fail.
+"""
 
 
 def runs_of(rows: pl.DataFrame) -> Runs:
@@ -44,17 +46,17 @@ def runs_of(rows: pl.DataFrame) -> Runs:
 
 
 def has_no_value(runs: Runs) -> bool:
-    """Return True if any of the runs has no number."""
+    """Return True if any of the runs has no score."""
     return any(value is None for value, _ in runs)
 
 
 def has_failed(runs: Runs) -> bool:
-    """Return True if any of the runs failed, or has no number."""
+    """Return True if any of the runs failed, or has no score."""
     return any(value is None or failed for value, failed in runs)
 
 
 def run_mark(look: ModelStyle, size: float, failed: bool) -> Keywords:
-    """Return keywords of `Axes.plot` for the dots of a model's runs, hollow if `failed`."""
+    """Return keywords of `Axes.plot` for the dots of a model's runs; the dots are hollow if `failed` is True."""
     return {
         "marker": look.marker,
         "markersize": size,
@@ -99,7 +101,7 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
 
 
 def published_mark(style: Style, face: str = "none") -> Keywords:
-    """Return keywords of `Axes.plot` for a published value: an open diamond, so that our value below it is visible."""
+    """Return keywords of `Axes.plot` for a published value: an open diamond, so that our value behind it is visible."""
     return {
         "marker": "D",
         "markersize": style.font_size * 0.52,
@@ -118,7 +120,9 @@ def published_handle(style: Style) -> Line2D:
 
 @dataclass(frozen=True)
 class MeanRow:
-    """A row of a panel of means: its name, its style, and (mean, spread); None for an unknown mean."""
+    """A row of a panel of means: its name, its style, and its values (mean, spread), which are None if the mean is
+    unknown.
+    """
 
     name: str
     look: ModelStyle
@@ -147,7 +151,7 @@ def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, lea
 
 
 Point = tuple[float, float, float]
-"""(x, mean over seeds, spread over seeds); the spread is 0 with one seed."""
+"""(x, mean over seeds, spread over seeds); the spread is 0 if there is one seed."""
 
 
 def point_of(
@@ -167,7 +171,7 @@ def point_of(
 def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, highest: float | None = None, **line: Any) -> None:
     """Draw a line through points in the given order, with a band if any point has a spread.
 
-    The band ends at `highest`, the maximum possible value.
+    The upper edge of the band is at most `highest`, the maximum possible value.
     """
     places, means = [place for place, _, _ in points], [mean for _, mean, _ in points]
     axes.plot(places, means, color=look.colour, linestyle=look.dashes, **{"linewidth": 1.4, **line})
@@ -184,7 +188,7 @@ def up_to(highest: float | None, mean: float, spread: float) -> float:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel: its column in `curves.parquet`, its title, and whether a dot marks the minimum of each line."""
+    """A panel: its column in `curves.parquet`, its title, and True if a dot marks the minimum of each line."""
 
     column: str
     title: str

@@ -1,5 +1,5 @@
-"""The kinds of results that figures need (`NEEDS`): for each kind, its table, and a check whether an experiment has
-such results.
+"""The kinds of results that figures need (`NEEDS`): for each kind, the table with these results, and a check whether an
+experiment has such results.
 
 A figure may also need an analysis; then only studies whose configuration contains this analysis have the figure. Some
 kinds of results require further settings of the figure (`Asks`).
@@ -44,7 +44,9 @@ class Need:
     asked_by: Callable[["Project", str], object] = lambda project, experiment: True
     """Returns a true value if an experiment has these results, according to its configuration."""
     of_others: bool = False
-    """True if external models also have these results; nothing is known about the training of external models."""
+    """True if external models also have these results; False for results of training, which is unknown for external
+    models.
+    """
     asks: Asks | None = None
 
 
@@ -61,10 +63,10 @@ class RegularisedStart(Settings):
 
 @dataclass(frozen=True)
 class SweptValues(Settings):
-    """Values of the configuration keys that a sweep varies, for one run; runs that are equal in all other keys have the
-    same `line`.
+    """Values of the configuration keys that a sweep varies, for one run. Runs whose other keys are equal have the same
+    `line`.
 
-    `sized` is True for runs of a grid, which differ in their numbers of parameters.
+    `sized` is True for runs of a grid, which differ in their number of parameters.
     """
 
     line: str
@@ -76,8 +78,8 @@ class SweptValues(Settings):
 class SweptFigure(FigureSettings):
     """Settings of a figure of models that sweeps or grids define.
 
-    `objectives` names, by model, the prediction task by which perplexity is measured; empty if all models have the
-    same.
+    `objectives` names, by model, the prediction task by which perplexity is measured; empty if all models have the same
+    prediction task.
     """
 
     swept: dict[str, SweptValues] = field(default_factory=dict)
@@ -86,8 +88,8 @@ class SweptFigure(FigureSettings):
 
 @dataclass(frozen=True)
 class RegularisedFigure(FigureSettings):
-    """Settings of a figure that compares models whose first steps had the penalty `unigram_penalty` with models without
-    it.
+    """Settings of a figure that compares models whose first steps had the penalty `unigram_penalty` with models that
+    had no penalty.
     """
 
     regularised: dict[str, RegularisedStart] = field(default_factory=dict)
@@ -101,10 +103,11 @@ class MilestonesFigure(FigureSettings):
 
 
 def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
-    """Return penalty and steps of each run that starts from a run with `unigram_penalty`.
+    """Return the penalty and its number of steps, by run, for all runs that start from a run with `unigram_penalty`,
+    and for the runs to compare with them.
 
-    Next come runs that are equal except that they start without such a run; their values are 0. Empty if no run starts
-    from a run with `unigram_penalty`.
+    The runs to compare have equal settings, but do not start from another run; their values are 0, and they come first.
+    Empty if no run starts from a run with `unigram_penalty`.
     """
     found, compared, runs = dict[str, RegularisedStart](), [], experiment.runs
     for run, entry in runs.items():
@@ -163,8 +166,8 @@ def _regularised(project: "Project", experiment: str) -> Mapping[str, Regularise
 
 def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, object]]:
     found = project.for_members(experiment, lambda part: project.expansion(part).swept_values())
-    # Model names in a study begin with the experiment's name. Therefore the experiment's name also begins the names of
-    # the curves that connect swept runs.
+    # In a study, the name of a model begins with the name of the experiment, so the names of the curves that connect
+    # swept runs also begin with the name of the experiment.
     return {
         model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
         for model, values in found.items()
@@ -177,7 +180,7 @@ def _swept_with_objectives(project: "Project", experiment: str, runs: Sequence[S
     return {"swept": _swept(project, experiment), "objectives": asked if len(set(asked.values())) > 1 else {}}
 
 
-# Kinds of results, in the order of their figures on the page.
+# The kinds of results, in the order in which the page shows their figures.
 NEEDS = {
     "runs": Need("runs", "pretrained models"),
     "curves": Need("curves", "pretrained models"),

@@ -1,9 +1,9 @@
 """Accuracy on minimal pairs by phenomenon, for all models, with the accuracy of a blind guess as a dashed line.
 
 Bars are horizontal, so that the names of phenomena need no rotation and the figure's height grows with the number of
-phenomena. With several pretraining seeds, a bar is the mean over seeds and its whisker the sample standard deviation.
-With one seed, the whisker is the 95 % interval over the choice of the items. An open diamond is the published accuracy
-of the model, if the experiment names a paper.
+phenomena. With several pretraining seeds, a bar is the mean over seeds, and its whisker is the sample standard
+deviation. With one seed, the whisker is the 95 % confidence interval of the accuracy, due to the sampling of the items.
+An open diamond is the published accuracy of the model, if the experiment names a paper.
 """
 
 import math
@@ -63,10 +63,10 @@ FIGURE = Declaration(
     explanation="""
 A bar is the percentage of minimal pairs whose acceptable sentence has the strictly higher (pseudo-)log-likelihood; ties
 count as wrong. With several pretraining seeds, the bar is the mean over seeds and the whisker is their sample standard
-deviation (the legend gives the number of seeds). With one seed, the whisker is the 95 % interval of its accuracy over
-the choice of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend. The average below
-the phenomena weights all phenomena of a suite equally. The paradigm average, which weights all paradigms equally, is
-drawn if the paper prints this average.
+deviation (the legend gives the number of seeds). With one seed, the whisker is the 95 % confidence interval of the
+accuracy, due to the sampling of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend.
+The average below the phenomena weights all phenomena of a suite equally. The paradigm average, which weights all
+paradigms equally, is drawn if the paper prints this average.
 
 Chance is the accuracy of a guess that does not see the items: the mean over items of 1 / (number of candidates), which
 is 50 % for pairs. If chance differs between phenomena, each phenomenon has its own line. For a suite without correct
@@ -100,8 +100,8 @@ class SuiteBars:
     metric: str = ACCURACY
 
     def chances(self) -> dict[str, list[float]]:
-        """Return the scores of a blind guess by phenomenon: several scores if the items differ between models, else
-        one.
+        """Return the scores of a blind guess by phenomenon: several scores if the items differ between models, else one
+        score.
         """
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():
@@ -225,7 +225,8 @@ def _draw_panel(
             printed = panel.published.get((phenomenon, model))
             if printed is not None:
                 axes.plot([printed], [place], **published_mark(style, face="white"))
-            # The number is at the end of its bar, or after the chance line or diamond if they would cover the number.
+            # Write the number at the end of its bar, or after the chance line or diamond if these would cover the
+            # number.
             if any(end <= chance <= end + number_width for chance in chances[phenomenon]):
                 end = max(chances[phenomenon])
             covered = printed is not None and end - 1.0 <= printed <= end + number_width
@@ -236,7 +237,7 @@ def _draw_panel(
                 textcoords="offset points",
                 va="center_baseline",
                 fontsize=font_size * 0.72,
-                # The chance line is interrupted at a number.
+                # Interrupt the chance line where a number is written.
                 zorder=4,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
@@ -258,7 +259,9 @@ def _draw_panel(
 
 
 def _draw_chance(axes: Axes, panel: SuiteBars, font_size: float) -> None:
-    """Draw one chance line if all phenomena have the same chance, else one line across the bars of each phenomenon."""
+    """Draw one chance line if all phenomena have the same chance; otherwise, draw a line across the bars of each
+    phenomenon.
+    """
     chances = list(panel.chances().values())
     line: Keywords = {"color": "black", "linestyle": "--", "linewidth": 0.9, "zorder": 2}
     if len(distinct := {chance for found in chances for chance in found}) == 1 and all(chances):

@@ -1,4 +1,5 @@
-"""Log-likelihood gains of regressions of reading times, against the model's perplexity and against words seen.
+"""Log-likelihood gains of regressions of reading times, against the perplexity of the language model and against the
+number of words that the model has seen.
 
 Each response (a column of reading times) of each table has a row of two panels.
 """
@@ -38,17 +39,17 @@ FIGURE = Declaration(
     needs=("reading_times", "runs"),
     version=1,
     caption="Gain in log-likelihood per word when a model's surprisals are added to a regression of reading times, "
-    "against the perplexity of the model on the texts that were read, and against the number of words that the model "
-    "had seen; means over pretraining seeds, with their deviation as a band (for a single seed, the 95 % interval over "
-    "readers).",
+    "against the perplexity of the model on the texts that were read, and against the number of words that "
+    "the model had seen; means over pretraining seeds, with their deviation as a band (for a single seed, the"
+    " band is the 95 % confidence interval, due to the sampling of the readers).",
     explanation="""
 A row of panels shows a table of reading times, or one response of a table with several responses. A point is a finished
-model or, with `reading_times` in `evaluate_milestones`, an intermediate checkpoint; a line joins the points of a
-training. The gain is the maximum log-likelihood of the regression with the model's values minus that of the regression
-without these values, divided by the number of rows, in thousandths of a nat. The perplexity is per word of the texts,
-so that it is comparable across tokenizers. For masked models, which see the words after a word, it is a
-pseudo-perplexity. Both x axes are logarithmic. Imported models, for which the number of training words is unknown, are
-only in the left panels. Numbers that are not comparable have separate rows.
+model or, if `evaluate_milestones` contains `reading_times`, an intermediate checkpoint; a line joins the points of a
+training. The gain is the maximum log-likelihood of the regression with the model's surprisals minus the maximum
+log-likelihood of the regression without these surprisals, divided by the number of rows, in thousandths of a nat. The
+perplexity is per word of the texts, so that it is comparable across tokenizers. For masked models, which also see the
+following words, the perplexity is a pseudo-perplexity. Both x axes are logarithmic. Imported models, for which the
+number of training words is unknown, are only in the left panels. Numbers that are not comparable have separate rows.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,
@@ -57,8 +58,8 @@ Source: `measurements.parquet`, `runs.parquet`.
 
 @dataclass
 class Gains:
-    """Points of a row of panels by model and milestone: (perplexity, words seen, gain, deviation of the gain) of each
-    seed.
+    """Points of a row of panels by model and milestone: for each seed, (perplexity, number of words seen, gain,
+    deviation of the gain).
 
     Unknown values are None.
     """
@@ -68,7 +69,7 @@ class Gains:
     )
 
     def points_of(self, model: str, axis: int) -> list[Point]:
-        """Return the points of a model, sorted by perplexity (`axis` 0) or words seen (`axis` 1)."""
+        """Return the points of a model, sorted by perplexity (`axis` 0) or number of words seen (`axis` 1)."""
         found = []
         for seeds in self.points.get(model, {}).values():
             places = [seed[axis] for seed in seeds]
@@ -107,8 +108,8 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def rows_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Gains]:
-    """Return the rows of the figure by title, in the order of the table; `words` is the number of words seen,
-    by run.
+    """Return the rows of the figure by title, in the order of the table; `words` is the number of words that each run
+    has seen.
     """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}

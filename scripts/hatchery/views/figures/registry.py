@@ -41,8 +41,9 @@ class Declaration:
     - `explanation`: paragraphs of a folded text below the caption, with code in backquotes
     - `published`: True if the figure shows published values
     - `needs`: kinds of results that the figure draws (`NEEDS`)
-    - `all_models`: True if the figure draws all models, even if there are many; by default, only the first ones
-    - `by_set`: True if the figure draws all models of a grid with sets, coloured by set
+    - `all_models`: True if the figure draws all models, even if there are many; by default, only the first models are
+      drawn
+    - `by_set`: True if the figure draws all models of a grid with grid sets, coloured by grid set
     - `version`: increase this number when the code of the figure changes the drawing
     """
 
@@ -92,7 +93,9 @@ def _literal(keyword: ast.keyword, path: Path) -> Any:
 
 
 def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]:
-    """Return the rows of `numbers.csv` by entry of an analysis in a study. Raises ManifestError."""
+    """Return the rows of `numbers.csv` by entry of an analysis in a study. Raises ManifestError for an altered
+    table.
+    """
     parts = {name: name.partition("/") for name in tables}
     return {parts[name][2]: read_numbers(path) for name, path in tables.items() if parts[name][0] == analysis}
 
@@ -107,7 +110,7 @@ def declared_figures() -> dict[str, Declaration]:
 
 
 def read_settings(settings: Mapping[str, Any]) -> FigureSettings:
-    """Return the settings of a figure as an object of the class that its needs define.
+    """Return the settings of a figure, as an object of the settings class that the figure's needs define.
 
     Raises ConfigError for wrong settings.
     """
@@ -131,11 +134,13 @@ def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
     """Return the declaration of a figure for the experiment or study `of`, which has the kinds of results `has`.
 
-    Raises ConfigError if the figure needs another kind.
+    Raises ConfigError if the figure needs a kind of results that `has` does not contain.
     """
     figure = declared_figures()[name]
     lacking = [NEEDS[need].name if need in NEEDS else f"analyses {need!r}" for need in figure.needs if need not in has]
     if lacking:
         drawn = ", ".join(figures_drawn_from(has))
-        raise ConfigError(f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; it has: {drawn}")
+        raise ConfigError(
+            f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; it has the figures: {drawn}"
+        )
     return figure

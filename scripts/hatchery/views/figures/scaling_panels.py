@@ -1,7 +1,8 @@
-"""Panels of the scaling figures: each model as a line, the compute-optimal points, and power laws fitted to them.
+"""Panels of the scaling figures: each model as a line, the compute-optimal points, and power laws fitted to these
+points.
 
-Our curves and the published curves have separate panels, because published losses include padding, so their scale
-differs. The data are the rows of `numbers.csv` of the analysis `power_laws`.
+Our curves and the published curves have separate panels, because published losses include padding and therefore have
+another scale. The data are the rows of `numbers.csv` of the analysis `power_laws`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -119,14 +120,16 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
 
 
 def _regions(panel: LawPanel, axis: str) -> list[list[tuple[float, float]]]:
-    """Return, for each model that is compute-optimal in consecutive bins of FLOPs, its compute-optimal points."""
+    """Return lists of compute-optimal points (x, loss): one list for each model that is optimal in consecutive bins of
+    FLOPs.
+    """
     best = sorted((row for row in panel.of_kind("point") if row["optimal"] == "1"), key=lambda row: float(row["flops"]))
     found = regions_of_one_model([row["model"] for row in best])
     return [[(float(best[place][axis]), float(best[place]["loss"])) for place in places] for places in found]
 
 
 def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
-    """Draw a box around points; on each side of the logarithmic axes, the margin is the same factor."""
+    """Draw a box around points. The axes are logarithmic, so each margin is a factor instead of a distance."""
     bounds = [
         (min(values) / wide, max(values) * wide) for values, wide in zip(_columns(points), (1.12, 1.03), strict=True)
     ]
@@ -136,7 +139,9 @@ def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
 
 
 def _laws(panel: LawPanel, axis: str) -> Rows:
-    """Return the fitted laws, except laws of regions that equal the law of all points."""
+    """Return the fitted power laws of a panel. The law of a region is omitted if it is fitted to the same number of
+    points as the law of all points, because then both laws are equal.
+    """
     laws = [law for law in panel.of_kind("law") if law["axis"] == axis and law["exponent"]]
     every = next((law["points"] for law in laws if law["region"] == WHOLE), "")
     return [law for law in laws if law["region"] == WHOLE or law["points"] != every]

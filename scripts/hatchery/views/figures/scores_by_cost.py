@@ -1,4 +1,4 @@
-"""Scores after fine-tuning against parameters and FLOPs of the models, coloured by perplexity.
+"""Scores after fine-tuning against the models' number of parameters and pretraining FLOPs, coloured by perplexity.
 
 After Figure 4 of the reduced-vocabulary study. The data come from the analysis `correlation`.
 """
@@ -35,8 +35,8 @@ FIGURE = Declaration(
     needs=("correlation",),
     all_models=True,
     version=1,
-    caption="Average score of each pretrained model against its parameters and FLOPs; the colour is its perplexity."
-    " Stars are compute-optimal models.",
+    caption="Average score of each pretrained model against its number of parameters and its pretraining FLOPs; the "
+    "colour is the perplexity of the model. Stars are compute-optimal models.",
     explanation="""
 Each suite has a row of two panels: the average score against the model's parameters (left) and against the FLOPs of its
 pretraining (right), both on logarithmic axes. Stars are compute-optimal models: no other model reached a lower
@@ -120,8 +120,8 @@ def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: Scalar
 
 
 def _mark(mine: bool, optimal: bool, size: float) -> Keywords:
-    """Return keywords of `Axes.plot`: a dot for our model, a star if it is compute-optimal, a diamond for a published
-    model.
+    """Return keywords of `Axes.plot`: a dot for our model, a star for our compute-optimal model, or a diamond for a
+    published model.
     """
     marker, wide = ("*", 1.1) if optimal else ("o", 0.6) if mine else ("D", 0.5)
     shape = {"marker": marker, "markersize": size * wide}

@@ -1,4 +1,6 @@
-"""Scores of intermediate checkpoints against the number of words seen in training: a panel for each suite or task."""
+"""Scores of intermediate checkpoints against the number of words seen in training, with a panel for each suite
+or task.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -36,15 +38,15 @@ FIGURE = Declaration(
     needs=("milestones", "runs"),
     version=1,
     caption="Scores of intermediate checkpoints against the number of words seen in training, including repetitions; "
-    "means over pretraining seeds, with their deviation as a band (for a single seed, the 95 % interval over the "
-    "choice of the items, if it is known), and chance as a dashed line.",
+    "means over pretraining seeds, with their deviation as a band (for a single seed, the band is the 95 % "
+    "confidence interval due to the sampling of the items, if it is known), and chance as a dashed line.",
     explanation="""
 A panel shows a suite or a task that `evaluate_milestones` names. A point is an intermediate checkpoint; the last point
 is the finished model. The score of a suite of minimal pairs is the mean over paradigms, as in BabyLM since 2025; the
 score of a task is its first metric. With several pretraining seeds, the band is their sample standard deviation. With
-one seed, the band is the 95 % interval of its score over the choice of the items. The x axis is logarithmic if the
-numbers of words differ by a large factor. The dashed line is the score of a blind guess. Scores that are not comparable
-have separate panels.
+one seed, the band is the 95 % confidence interval of the score, due to the sampling of the items. The x axis is
+logarithmic if the numbers of words differ by a large factor. The dashed line is the score of a blind guess. Scores that
+are not comparable have separate panels.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,
@@ -57,7 +59,7 @@ COLUMNS = 3
 
 @dataclass
 class Lines:
-    """A panel: points (words, score, sampling deviation) of each seed, by model and milestone.
+    """A panel of the figure: points (number of words, score, sampling deviation) of each seed, by model and milestone.
 
     `chance` are the scores of a blind guess.
     """
@@ -103,7 +105,7 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Lines]:
     """Return the panels by title, in the order of the table: suites, splits and tasks with scores of milestones.
 
-    `words` is the number of words that each run has seen; a run for which it is unknown (None) has no point.
+    `words` is the number of words that each run has seen; a run has no point if this number is unknown (None).
     """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}
@@ -152,7 +154,7 @@ def _finish(axes: Axes, title: str, lines: Lines) -> None:
     axes.grid(visible=True)
     for chance in lines.chance:
         axes.axhline(chance, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
-        # The label is at the right end, because curves begin near chance and would cover a label on the left.
+        # Write the label at the right end, because curves begin near chance and would cover a label on the left.
         axes.annotate(
             "chance",
             (1.0, chance),

@@ -22,8 +22,9 @@ FIGURE = Declaration(
     needs=("starts",),
     all_models=True,
     version=1,
-    caption="Scores by initialisation of the output bias, for each experiment, in points: on test sets, and as areas "
-    "under the learning curves on development text over the first steps. Means over seeds with standard errors.",
+    caption="Translation scores by initialisation of the output bias, for each experiment, in points: scores on test "
+    "sets, and areas under the learning curves on development text over the first steps. Dots are means over "
+    "seeds, and bars are standard errors.",
     explanation="""
 A row of panels shows the scores on a test set of an experiment, or the areas under its learning curves divided by the
 number of steps. The dot is the mean over the seeds of a model, and the bar is the standard error. Each panel has its
@@ -68,7 +69,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def panels_of(rows: Rows) -> Iterator[Panel]:
-    """Yield the panels of the rows of `numbers.csv`: for each experiment, test sets first, BLEU next to chrF."""
+    """Yield the panels for the rows of `numbers.csv`. For each experiment, test sets come first, and BLEU is next to
+    chrF.
+    """
     found: dict[tuple[str, str, str], dict[str, tuple[float, float]]] = {}
     for row in rows:
         kind, _, metric = row["metric"].rpartition("_")

@@ -1,4 +1,4 @@
-"""The main scores of an experiment against the values of its sweeps, or the model sizes of its grid.
+"""The main scores of an experiment against the values of its sweeps, or against the model sizes of its grid.
 
 There is a panel for each score and each group of runs with the same swept keys. The x axis is the numeric key with the
 most values; values of the other keys distinguish the lines. The x axis of a grid is the number of parameters.
@@ -55,16 +55,16 @@ FIGURE = Declaration(
     needs=("runs", "sweeps"),
     all_models=True,
     version=1,
-    caption="The main scores of the experiment against the swept value, or the size of the models: means over "
-    "pretraining seeds, with their sample standard deviation as a band or a bar.",
+    caption="The main scores of the experiment against the swept value, or against the number of parameters of the "
+    "models: means over pretraining seeds, with their sample standard deviation as a band or a bar.",
     published=True,
     explanation="""
 A panel shows perplexity, or an average in percent or points. The x axis is the key of the sweep with the most values;
 each line is a swept run, with one combination of values of the other keys. Values that are words have no order, so no
 line joins their dots. Each model of a grid is a dot at its number of parameters. The score of a seed is the mean over
 its fine-tuning runs. An open diamond is the published value of a model. Only models of sweeps and grids are drawn. An x
-axis is logarithmic if its values differ by a factor of four or more; an axis of perplexities is logarithmic if they
-differ by a factor of twenty or more.
+axis is logarithmic if its values differ by a factor of four or more; an axis of perplexities is logarithmic if the
+perplexities differ by a factor of twenty or more.
 
 Scores that are not comparable, such as perplexities of models that predict different tokens, have separate panels; the
 difference is named below the title.
@@ -76,7 +76,7 @@ Source: `measurements.parquet` and `runs.parquet`.
 PREDICTIONS = ("pretraining", "perplexity")
 PARAMETERS, PERCENT = "parameters", "(%)"
 APART = "\nmodels of "
-"""Separator between a score and the difference that distinguishes its models, in the title of a panel."""
+"""Separator in the title of a panel, between a score and the property that distinguishes the models of this panel."""
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 # Maximum number of values for which the axis has a tick at each value.
 MOST_TICKS = 8
@@ -91,8 +91,8 @@ Values = dict[str, dict[str, float]]
 class SweptPanel:
     """A panel: `axis` is the swept key on the x axis.
 
-    `lines` are points by label, which contains the values of the other keys. `ticks` are the values on the axis if they
-    are not numbers. `published` are (x, value) of a paper's printed values.
+    `lines` are the points of each line by label, which contains the values of the other keys. `ticks` are the values on
+    the axis if these are not numbers. `published` are (x, value) for a paper's printed values.
     """
 
     title: str
@@ -142,7 +142,8 @@ def published_values(known: PublishedMarks) -> Values:
 
 
 def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values:
-    """Return the main scores: perplexities, averages of suites of minimal pairs and of tasks, and BLEU of test sets.
+    """Return the main scores: perplexities, averages of suites of minimal pairs, averages of tasks, and BLEU of test
+    sets.
 
     Models with different `objectives` predict different tokens, so their perplexities are separate scores. Scores with
     different comparison bases (column `basis` of the measurements) are also separate.
@@ -210,7 +211,7 @@ def swept_panels(
     parameters: Mapping[str, float],
     published: Values | None = None,
 ) -> list[SweptPanel]:
-    """Return a panel for each score and each group of runs with the same swept keys, unless it would have no points.
+    """Return a panel for each score and each group of runs with the same swept keys; a panel without points is omitted.
 
     `parameters` is the number of parameters by run.
     """
@@ -248,7 +249,7 @@ def swept_panels(
 def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
     """Return the numeric key with the most values, or, if no key is numeric, the key with the most values.
 
-    Of several such keys, return the first in the configuration file.
+    If several keys have the most values, return the key that is first in the configuration file.
     """
 
     def rank(key: str) -> tuple[bool, int]:

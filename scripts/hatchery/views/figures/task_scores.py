@@ -45,24 +45,26 @@ FIGURE = Declaration(
     title="Task scores",
     needs=("tasks",),
     version=1,
-    caption="Scores of the fine-tuned tasks: means and deviations over runs, single runs as small markers; the "
-    "dashed line is the score of always predicting the most frequent label.",
+    caption="Scores after fine-tuning, by task: large markers are means over runs, with the standard deviation as "
+    "whisker, and small markers are single runs. The dashed line is the score of always predicting the most "
+    "frequent label.",
     explanation="""
 There is one panel per suite. A large marker is the mean of a model over its runs (pretraining seeds, fine-tuning seeds
 and learning rates). The score is the first metric of the task, in percent; a Matthews correlation is multiplied by 100.
 The whisker is the sample standard deviation. The small markers are the single runs. Failed runs (one class is predicted
-for all rows, Matthews correlation 0) are hollow; mean and deviation include them, as in papers. Runs without a number
-are not in mean and deviation. The number on the right counts failed runs and runs without a number. An average is the
-mean of the task means; its whisker is the root mean square of the task deviations, as in papers. Each panel has its own
-range, which need not begin at 0. If the metric is an accuracy, the dashed line is the accuracy of always predicting the
-most frequent label. If there are more than 300 scores, only averages are drawn; `summary.csv` contains all scores.
+for all rows, Matthews correlation 0) are hollow; mean and deviation include failed runs, as in papers. Runs without a
+score are not in mean and deviation. The text on the right states the number of failed runs and of runs without a score.
+An average is the mean of the task means; its whisker is the root mean square of the task deviations, as in papers. Each
+panel has its own range, which need not begin at 0. If the metric is an accuracy, the dashed line is the accuracy of
+always predicting the most frequent label. If there are more than 300 scores, only averages are drawn; `summary.csv`
+contains all scores.
 
 Source: `measurements.parquet`.
 """,
     published=True,
 )
 
-# Maximum of all metrics, which are percentages, or correlations times 100.
+# Maximum of all metrics, which are percentages, or correlations multiplied by 100.
 BEST = 100.0
 # With more scores, the figure would fill several screens, so it shows only averages.
 MOST_SCORES = 300
@@ -71,8 +73,9 @@ MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 
 @dataclass(frozen=True)
 class TaskScore:
-    """The scores of one model: mean and standard deviation over its runs in percent, the score of each run (empty for
-    an average over tasks), and the mean that the paper published."""
+    """The scores of one model in percent: mean and standard deviation over its runs, the score of each run (empty for
+    an average over tasks), and the published mean.
+    """
 
     aggregate: Aggregate
     runs: Runs
@@ -127,7 +130,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskScores]]:
-    """Return only the averages if there are more than MOST_SCORES scores and averages exist; else all rows."""
+    """Return only the averages if there are more than MOST_SCORES scores and averages exist; otherwise, return all
+    rows.
+    """
     if sum(len(task.scores) for panel in panels.values() for task in panel) <= MOST_SCORES:
         return panels
     averages = {suite: [task for task in panel if task.average] for suite, panel in panels.items()}
@@ -262,7 +267,7 @@ def _mean(look: ModelStyle, style: Style) -> Keywords:
 
 
 def _text(aggregate: Aggregate) -> str:
-    """Return mean and deviation as text, as in the summary, and the number of runs that failed or have no number."""
+    """Return mean and deviation as text, as in the summary, and the number of runs that failed or have no score."""
     parts = []
     if aggregate.mean is not None:
         deviation = "" if aggregate.std is None else f" ± {summarised_text(aggregate.std)}"

@@ -20,15 +20,16 @@ FIGURE = Declaration(
     needs=("frequencies",),
     version=1,
     caption="Mean log-probability that models give to correct tokens of held-out text, against the logarithm of the "
-    "tokens' frequency in the training text: from the whole model, and without the bias of its output layer.",
+    "tokens' frequency in the training text: predictions of the whole model, and predictions without the bias"
+    " of the output layer.",
     explanation="""
 Tokens are binned, in bins of equal width, by the logarithm of their share among the targets of the training text (with
 one added to each count). A point is the mean over the tokens of a bin; bins with fewer than 20 tokens are not drawn.
-Without the bias, the prediction is the softmax of the logits from the output matrix alone. If the line still rises
-there, the model's output matrix has learned token frequencies; if it is flat, only the bias has learned them. Points
-are means over the seeds of a model, and bars are their standard errors; with one seed, bars are the standard error over
-tokens. Masked models predict only masked tokens, and causal models predict all tokens, so their log-probabilities are
-not comparable.
+Without the bias, the prediction is the softmax of the logits from the output matrix alone. If the line without the bias
+still rises, the model's output matrix has learned token frequencies; if this line is flat, only the bias has learned
+token frequencies. Points are means over the seeds of a model, and bars are their standard errors; with one seed, bars
+are the standard error over tokens. Masked models predict only masked tokens, and causal models predict all tokens, so
+their log-probabilities are not comparable.
 
 The slopes of the least-squares lines over tokens are the metrics `frequency_slope` and `frequency_slope_without_bias`
 of `summary.csv`.
@@ -40,7 +41,9 @@ Source: `measurements.parquet`.
 LEAST_TOKENS = 20
 TITLES = {LOG_PROBABILITY: "whole model", WITHOUT_BIAS: "without the bias"}
 Point = tuple[float, float, float]
-"""(mean log-frequency of a bin, mean log-probability, standard error of the latter or 0 if unknown)."""
+"""(mean log-frequency of a bin, mean log-probability, standard error of the log-probability); the error is 0 if it is
+unknown.
+"""
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -91,7 +94,7 @@ def points(
 ) -> Mapping[tuple[str, str, str], list[Point]]:
     """Return points, sorted from rare to frequent tokens, by split, metric (LOG_PROBABILITY, WITHOUT_BIAS) and model.
 
-    A row of `rows` is (model, bin, metric, value, number of tokens, standard error over tokens) of a single run.
+    A row of `rows` is (model, bin, metric, value, number of tokens, standard error over tokens) for a single run.
     """
     bins: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
     for model, task, metric, value, tokens, error in rows:

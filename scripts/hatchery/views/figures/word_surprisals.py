@@ -1,4 +1,4 @@
-"""The surprisal of each word of a text, in the order of the words: one panel for each set of texts."""
+"""The surprisal of each word of a text, in the order of the words, with one panel for each set of texts."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -17,8 +17,8 @@ FIGURE = Declaration(
     title="Surprisal of words",
     needs=("surprisals",),
     version=1,
-    caption="Surprisal in bits of each word of a text, in the order of the words: how little a model expected the "
-    "word.",
+    caption="Surprisal in bits of each word of a text, in the order of the words. A high surprisal means that the "
+    "model did not expect the word.",
     explanation="""
 The figure shows the first 40 words of one text of each set of texts: the text that the key `drawn` names (default: the
 first text). Words are separated by white space, or by the key `separator`, and include their punctuation. The surprisal
@@ -82,7 +82,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def written(position: int, word: str) -> str:
-    """Return a word if the figure's font contains its letters, else its position as text."""
+    """Return a word if the figure's font contains its letters; otherwise, return the position of the word as text."""
     font = get_font(findfont("DejaVu Sans"))
     return word if all(font.get_char_index(ord(letter)) for letter in word) else str(position)
 
@@ -90,7 +90,7 @@ def written(position: int, word: str) -> str:
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
     """Return rows (model, task, surprisal), from rows that also contain the comparison basis.
 
-    If the comparison bases of two models differ, the difference is appended to the name of the text.
+    If the comparison bases of two models differ, the difference is appended to the name of the set of texts.
     """
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:

@@ -42,7 +42,8 @@ def sizes_printed_in(path: Path, paper: str, number: str) -> dict[Size, tuple[fl
 
 
 def read_card_sizes(cards: Mapping[str, Path], corpora: Mapping[str, str]) -> dict[Size, float]:
-    """Return our sizes from the `statistics.csv` of corpus cards; `corpora` maps our corpus names to the paper's names.
+    """Return the sizes of our corpora, from the `statistics.csv` of corpus cards; `corpora` maps our corpus names to
+    the paper's names.
 
     A measure that a card lacks (subwords without a tokenizer) is omitted. Raises ManifestError for a table that differs
     from the card's manifest.
@@ -108,7 +109,7 @@ def _printed(
     if abs(float(value.mean_text.replace(",", "")) * column.unit - size) > 1e-6 * column.unit:
         raise ConfigError(
             f"{where}: decimals: {row.heading}, {column.heading} is printed as {size / column.unit:g}, expected "
-            "decimals that show all its digits"
+            "enough decimals for all digits of this size"
         )
     return value
 
@@ -127,7 +128,9 @@ HEADINGS = ("Training rows", "Validation rows", "512 subwords or more (%)")
 
 @dataclass(frozen=True)
 class TaskSize(Record):
-    """Numbers of rows of a task, and numbers of rows truncated because they exceed `max_length` subwords."""
+    """Number of training and validation rows of a task, and number of these rows that were truncated, because they have
+    more than `max_length` subwords.
+    """
 
     train_rows: Annotated[Natural, Strict()]
     validation_rows: Annotated[Natural, Strict()]
@@ -145,9 +148,9 @@ class TaskSize(Record):
 def read_task_sizes(
     manifests: Mapping[str, Path], layout: TasksLayout, settings: PaperTablesSettings
 ) -> dict[str, TaskSize]:
-    """Return the sizes of the tasks of a layout, by the paper's task names; `manifests` are by our task names.
+    """Return the sizes of the layout's tasks, by the paper's task names; `manifests` are by our task names.
 
-    Raises ManifestError for an altered manifest, EvaluationError for a manifest without sizes.
+    Raises ManifestError for an altered manifest, and EvaluationError for a manifest without sizes.
     """
     named = {settings.papers_task(task): path for task, path in manifests.items()}
     return {task: _size(read_manifest(path)) for task, path in named.items() if task in layout.tasks}
@@ -166,7 +169,7 @@ def tasks_table(
     printed: PrintedTable,
     ours: Mapping[str, TaskSize],
 ) -> PaperTable:
-    """Return the table of printed sizes with our sizes below them.
+    """Return the table of printed sizes, with our sizes below the printed sizes.
 
     Raises ConfigError if layout and printed table have different rows.
     """
@@ -182,8 +185,8 @@ def tasks_table(
     printed.check_complete([("", layout.row)])
     limits = sorted({size.max_length for size in ours.values()})
     notes = [
-        "The paper does not state of which rows its percentages are. Ours are percentages of training and validation "
-        "rows together: rows that the protocol truncates, because they have more than "
+        "The paper does not state to which rows its percentages refer. Our percentages are the share of truncated rows "
+        "among the training and validation rows together; the protocol truncates rows with more than "
         f"{' or '.join(map(str, limits))} subwords, including [CLS] and [SEP]",
         *common_notes(settings, lines, HEADINGS, layout.remark),
     ]

@@ -1,4 +1,4 @@
-"""The hyperparameters in tables of a paper, from the configuration of our runs (GPT-BERT, Tables 3, 4).
+"""The hyperparameters in a paper's tables, from the configuration of our runs (GPT-BERT, Tables 3, 4).
 
 In a layout, a hyperparameter is a column of the suite `settings`. The column's `task` is a path in the configuration:
 `model`, `tokenizer` or `pretraining` followed by keys, or `finetuning.<task>` followed by a key of the protocol.
@@ -21,9 +21,10 @@ Numbers = dict[str, float]
 def hyperparameters(
     project: "Project", experiment: str, layout: str, prefix: str, runs: Mapping[str, str]
 ) -> dict[str, Numbers]:
-    """Return the hyperparameters that a paper's layout contains, by run and path; empty if the layout has none.
+    """Return the hyperparameters that a paper's layout contains, by run and path; empty if the layout has no
+    hyperparameters.
 
-    `prefix` is the prefix of our task names before the paper's names. Keys that a run lacks are omitted. Raises
+    `prefix` is the prefix that our task names have before the paper's names. Keys that a run lacks are omitted. Raises
     ConfigError for a path whose first part is not allowed.
     """
     tables = (table for table in read_layout(layout).tables.values() if isinstance(table, ScoreLayout))
@@ -54,7 +55,7 @@ def _of_run(project: "Project", experiment: str, run: str, prefix: str, paths: l
             raise ConfigError(f"{path!r}: expected a path that begins with model, tokenizer, pretraining or finetuning")
         for key in keys:
             value = getattr(value, key, None)
-        # A protocol may list several learning rates; then there is no single value.
+        # A protocol may list several learning rates; then omit the hyperparameter, because it has no single value.
         if isinstance(value, tuple):
             value = value[0] if len(value) == 1 else None
         if isinstance(value, int | float):

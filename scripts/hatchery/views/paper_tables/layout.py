@@ -24,16 +24,16 @@ BoldRule = Literal["best", "within_deviation"]
 
 @dataclass(frozen=True)
 class RowLayout(Settings):
-    """A published row with its printed name."""
+    """A row of the table: a published row, and its printed name."""
 
     row: str
-    """Name of the row in config/published/values."""
+    """Name of the published row in config/published/values."""
     heading: str
     """Heading of the row in the table."""
     answered_by: str = ""
-    """Name of the published row whose replication fills our line of this row; empty if it equals `row`."""
+    """Name of the published row whose replication is shown as our line of this row; empty if it equals `row`."""
     printed: bool = True
-    """Whether the row is printed in the paper; a row that is not printed contains only our number."""
+    """True if the paper prints this row; otherwise, the row contains only our number."""
 
 
 @dataclass(frozen=True)
@@ -41,33 +41,35 @@ class BlockLayout(Settings):
     """Block of rows under a common heading."""
 
     heading: str
-    """Heading of the rows."""
+    """Heading above the rows of the block."""
     rows: tuple[RowLayout, ...]
     """Rows of the block."""
     track: str = ""
-    """Track of the numbers; empty if the paper has no tracks."""
+    """Track of the paper (such as strict) to which the rows belong; empty if the paper has no tracks."""
 
 
 @dataclass(frozen=True)
 class ColumnLayout(Settings):
-    """A column: one number of every row. Omitted keys are inherited from the table."""
+    """A column with one number per row. Omitted keys are inherited from the table."""
 
     heading: str
     """Heading of the column."""
     task: str
-    """Task of the number, named as in `summary.csv`."""
+    """Task of the column's numbers, named as in `summary.csv`."""
     suite: str = ""
-    """Suite of the number; empty uses the table's suite."""
+    """Suite of the column's numbers; empty uses the table's suite."""
     metric: str = ""
-    """Metric of the number; empty uses the table's metric."""
+    """Metric of the column's numbers; empty uses the table's metric."""
     scale: float | None = None
-    """Factor by which the number is multiplied; null uses the table's factor."""
+    """Factor by which the column's numbers are multiplied; null uses the table's factor."""
     decimals: int | None = None
-    """Number of decimals; null uses the table's value."""
+    """Number of decimals of the column's numbers; null uses the table's value."""
     deviation_decimals: int | None = None
-    """Number of decimals of the deviation; null uses the table's value or, if that is null, `decimals`."""
+    """Number of decimals of the deviations; null uses the table's value or, if the table's value is also null,
+    `decimals`.
+    """
     lower_is_better: bool = False
-    """Whether the lowest number is the best."""
+    """True if the lowest number of the column is the best."""
 
 
 @dataclass(frozen=True)
@@ -84,28 +86,33 @@ class ScoreLayout(Settings):
     columns: tuple[ColumnLayout, ...]
     """Columns with the scores of each model."""
     suite: str = ""
-    """Suite of all columns without their own suite."""
+    """Suite of all columns that do not set `suite`."""
     metric: str = ""
-    """Metric of all columns without their own metric."""
+    """Metric of all columns that do not set `metric`."""
     scale: float = 1.0
-    """Factor by which all numbers are multiplied."""
+    """Factor by which the numbers of all columns are multiplied that do not set `scale`."""
     decimals: int = 1
-    """Number of decimals."""
+    """Number of decimals of all columns that do not set `decimals`."""
     deviation_decimals: int | None = None
     """Number of decimals of the deviations; null uses `decimals`."""
     models: Literal["rows", "columns"] = "rows"
     """Orientation of the table: models as rows or as columns."""
     best_over: Literal["block", "table"] = "block"
-    """Models among which the best is determined."""
+    """Models among which the best number of a column is determined: the models of a block, or all models of the table.
+    """
     bold: BoldRule = "best"
-    """Numbers in bold face according to the caption: only the best, or also those within one deviation of the best."""
+    """Numbers that the paper's caption says are in bold face: only the best, or also those within one deviation of the
+    best.
+    """
     change_from: str = ""
-    """Published row whose numbers are subtracted from those of all other rows; empty prints no changes."""
+    """Published row whose numbers are subtracted from the numbers of all other rows; empty prints scores instead of
+    changes.
+    """
     remark: str = ""
     """Note below the table."""
 
     def resolved_columns(self) -> tuple[ColumnLayout, ...]:
-        """Return the columns, completed by the defaults of the table."""
+        """Return the columns, in which omitted keys have the table's values."""
         return tuple(self._resolved(column) for column in self.columns)
 
     def _resolved(self, column: ColumnLayout) -> ColumnLayout:
@@ -136,7 +143,7 @@ class OrderLayout(Settings):
     average: str = "average"
     """Name of the average in `summary.csv`."""
     decimals: int = 2
-    """Number of decimals."""
+    """Number of decimals of the values."""
     remark: str = ""
     """Note below the table."""
 
@@ -150,7 +157,7 @@ class LayersLayout(Settings):
     caption: str
     """Caption below the table's number."""
     row: str
-    """Published row of the model."""
+    """Name of the model's published row in config/published/values."""
     layers: int
     """Number of layers of the model."""
     tasks: dict[str, str]
@@ -158,7 +165,7 @@ class LayersLayout(Settings):
     suite: str = "probing"
     """Suite of the tasks."""
     decimals: int = 2
-    """Number of decimals."""
+    """Number of decimals of the contributions and slopes."""
     remark: str = ""
     """Note below the table."""
 
@@ -170,9 +177,9 @@ class SizeRow(Settings):
     heading: str
     """Heading of the row."""
     source: str
-    """Source of the corpus; `total` is the whole corpus."""
+    """Source of the corpus whose size is printed; `total` is the whole corpus."""
     split: str
-    """Split of the source that is counted."""
+    """Split of the source whose size is printed."""
 
 
 @dataclass(frozen=True)
@@ -182,13 +189,13 @@ class SizeColumn(Settings):
     heading: str
     """Heading of the column."""
     corpus: str
-    """Corpus, named as in the paper's numbers."""
+    """Name of the corpus in the table of published sizes."""
     measure: str
     """Counted unit, such as `documents`, `words` or `subwords`."""
     unit: float = 1.0
-    """Divisor of the number, such as 1000000 for sizes in millions."""
+    """Number by which sizes are divided, such as 1000000 for sizes in millions."""
     decimals: int = 0
-    """Number of decimals."""
+    """Number of decimals of the sizes."""
 
 
 @dataclass(frozen=True)
@@ -202,15 +209,16 @@ class SizesLayout(Settings):
     rows: tuple[SizeRow, ...]
     """Rows with the parts of the corpora."""
     columns: tuple[SizeColumn, ...]
-    """Columns with the numbers of each part."""
+    """Columns with the sizes of each part."""
     remark: str = ""
     """Note below the table."""
 
 
 @dataclass(frozen=True)
 class TasksLayout(Settings):
-    """Table of sizes of tasks: numbers of training and validation rows, and percentage of rows that exceed the model's
-    input length."""
+    """Table of sizes of tasks: number of training rows, number of validation rows, and percentage of rows that exceed
+    the model's input length.
+    """
 
     kind: Literal["tasks"]
     """Content of the table."""
@@ -233,19 +241,19 @@ TableLayout = ScoreLayout | OrderLayout | LayersLayout | SizesLayout | TasksLayo
 
 @dataclass(frozen=True)
 class PaperLayout(Settings):
-    """Tables of one paper, whose numbers are in config/published/values/<paper>.csv."""
+    """Layouts of the tables of one paper. The printed numbers are in config/published/values/<paper>.csv."""
 
     paper: str
     """Name of the paper."""
     tables: Annotated[dict[str, Annotated[TableLayout, ChosenBy("kind")]], MinLen(1)]
-    """Tables by their printed numbers, in the order of the file."""
+    """Layout of each table, by the table's number in the paper, in the order of the file."""
 
     def __post_init__(self) -> None:
         require(self.paper in PAPERS, "paper", self.paper, f"one of {', '.join(PAPERS)}")
 
 
 def read_layout(path: str | Path) -> PaperLayout:
-    """Read the layout of a paper's tables.
+    """Return the layout of a paper's tables, read from a file.
 
     Raises ConfigError, which names file and key, for an unknown paper, kind or key, a missing key, a row or column that
     occurs twice, and a column of scores without suite or metric.
@@ -273,7 +281,7 @@ def _check_table(layout: TableLayout, where: str) -> None:
 
 
 def _places(layout: TableLayout) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """Yield (key, entries) of each list in a layout whose entries must be distinct."""
+    """Yield (key, entries) for each list in a layout whose entries must differ from each other."""
     if isinstance(layout, ScoreLayout):
         yield "blocks", [(block.track, row.row) for block in layout.blocks for row in block.rows]
         yield "columns", [(column.suite, column.task, column.metric) for column in layout.resolved_columns()]

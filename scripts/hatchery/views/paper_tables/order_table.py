@@ -1,7 +1,7 @@
 """Matrices of almost stochastic order: ELC-BERT Tables 11 and 12.
 
-Each row has three lines: the printed values, our values with the confidence corrected for the whole matrix, and our
-values computed as the paper's package does. Our models that replicate a published row come first, then our other
+Each row has three lines: the printed values, our values with a confidence that is corrected for the whole matrix, and
+our values computed as by the paper's package. Our models that replicate a published row come first, then our other
 models.
 
 The order compares single runs, so it is computed from `measurements.parquet` and not from the summary. The score of a
@@ -44,7 +44,7 @@ def order_table(
 ) -> PaperTable:
     """Return the matrix with all printed numbers and, if `scores` has at least two models, our numbers.
 
-    `scores` are the scores of runs by model, `left_out` the reasons why models are missing, by model. Raises
+    `scores` are the scores of runs by model; `left_out` are the reasons why models are missing, by model. Raises
     ConfigError if layout and printed table have different cells.
     """
     compared = scores if len(scores) > 1 else {}
@@ -91,7 +91,9 @@ def order_table(
 
 
 def _firsts(places: Sequence[tuple[Entry, str]]) -> list[str]:
-    """Return the published row of each column, but an empty text if an earlier column has the same published row."""
+    """Return the published row of each column; the row is replaced by an empty text if an earlier column has the same
+    row.
+    """
     seen: set[str] = set()
     rows = []
     for entry, _ in places:
@@ -114,7 +116,8 @@ def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits, seeds: Map
     epsilon = matrix.cell(row, column)
     runs = matrix.runs[matrix.names.index(row)]
     judged = _judged(Score(mean=epsilon, digits=digits, n=runs), epsilon)
-    # A model with one pretraining seed is never marked, because its runs do not show the variance over pretrainings.
+    # Never mark a model with one pretraining seed as better, because its runs do not show the variance over
+    # pretrainings.
     return replace(judged, best=judged.best and min(seeds[row], seeds[column]) > 1)
 
 
@@ -203,12 +206,14 @@ def lists_of_models(
 
 
 def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
-    """Return the mean over `tasks` of each run of a model that has a value for all tasks; `runs` are its measurements.
+    """Return the mean over `tasks` of each run of a model that has a value for all tasks; `runs` are the measurements
+    of the model's runs.
 
     ELC-BERT, Appendix E, does not state the compared scores. If tasks are averaged within each run, the pattern of
-    ELC-BERT's Tables 11 and 12 is reproduced; if all scores are pooled, it is not (docs/papers/elc-bert.md,
-    "Significance"). Runs that predict one class for all rows are included, because the order compares whole
-    distributions. Raises EvaluationError if a run lacks a task or has it twice, or if no score is left.
+    ELC-BERT's Tables 11 and 12 is reproduced; if all scores are pooled, this pattern is not reproduced
+    (docs/papers/elc-bert.md, "Significance"). Runs that predict one class for all rows are included, because the order
+    compares whole distributions. Raises EvaluationError if a run lacks a task or has a task twice, or if no run has a
+    value for all tasks.
     """
     scores = []
     for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):
@@ -217,7 +222,7 @@ def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
             raise EvaluationError(f"the run of {run} has no score for {', '.join(missing)}")
         if twice := sorted(task for task, count in counts.items() if count > 1):
             raise EvaluationError(f"the run of {run} has two scores for {', '.join(twice)}")
-        # Sums are exact, because the order would interpret a rounding error between equal averages as dominance.
+        # Sums are exact, because the order would count a rounding error between equal averages as dominance.
         mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
         scores += [] if rows["value"].has_nulls() or mean is None else [mean]
     if not scores:

@@ -29,7 +29,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class EntryBlock:
-    """Rows under a common heading, with this heading and their track."""
+    """Rows of a table under a common heading, this heading, and the track of the rows."""
 
     heading: str
     track: str
@@ -57,7 +57,7 @@ def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]
 def entry_blocks(
     blocks: Sequence[BlockLayout], settings: PaperTablesSettings, present: Iterable[str]
 ) -> list[EntryBlock]:
-    """Return the rows of a table with the models that replicate these rows; `present` are the models with a number.
+    """Return the rows of a table with the models that replicate these rows; `present` are the models with a score.
 
     Our models are only in blocks of the experiment's track. Models that replicate no published row are listed under
     their labels at the end of the last block of this track. Models that replicate a row of another table are omitted.
@@ -85,7 +85,9 @@ CellKey = tuple[str, str, str, str, str]
 
 
 class PrintedTable:
-    """The printed numbers of a table by (track, row, suite, task, metric); records which numbers were requested."""
+    """The printed numbers of a table by (track, row, suite, task, metric). The object records which numbers were
+    requested.
+    """
 
     def __init__(self, numbers: Iterable[PublishedNumber], paper: str, table: str, caveat: str = "") -> None:
         self.where = f"{paper}, table {table}"
@@ -100,7 +102,7 @@ class PrintedTable:
     def value(
         self, place: CellKey, digits: Digits, reference: bool = False, lower_is_better: bool = False
     ) -> Score | None:
-        """Return the printed number with the key `place`; None if the table does not print it.
+        """Return the printed number with the key `place`; None if the table does not print this number.
 
         Raises ConfigError if the layout would show fewer digits than are printed.
         """
@@ -128,7 +130,9 @@ class PrintedTable:
         )
 
     def check_complete(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Raise ConfigError for a row (track, name) without printed number, and for a number that was not requested."""
+        """Raise ConfigError for a row (track, name) without a printed number, and for a printed number that was not
+        requested by `value`.
+        """
         known = {place[:2] for place in self._numbers}
         for track, row in rows:
             if (track, row) not in known:
@@ -184,12 +188,12 @@ def score_notes(
             "The first row shows scores; all other rows show changes from the first row, with the deviation "
             "of their own scores"
         )
-    # The displayed digits are compared, so numbers that look equal count as equal.
+    # The best number is determined from the displayed digits, so numbers that look equal count as equal.
     where = "the table" if layout.best_over == "table" else "its block"
     among = "rows" if layout.models == "columns" else "columns"
     if any(value is not None and value.best for line in lines for value in line.values):
-        best = "the best" if layout.bold == "best" else "all within one standard deviation of the best"
-        apart = "separately for printed numbers and ours; all of several best numbers are bold"
+        best = "the best number" if layout.bold == "best" else "all numbers within one standard deviation of the best"
+        apart = "separately for printed numbers and our numbers; if several numbers are the best, all are bold"
         notes.append(f"Bold: {best} of {where} in each of the {among}, {apart}")
     different = {
         heading: differing(value.basis for line in ours if (value := line.values[place]) is not None)
@@ -204,7 +208,9 @@ def score_notes(
 def common_notes(
     settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str], remark: str
 ) -> list[str]:
-    """Return the remark of the layout, the caveat of the experiment, and the remarks on printed numbers."""
+    """Return the notes that tables of all kinds have: the remark of the layout, explanations of dashes and omitted
+    models, the caveat of the experiment, and the remarks on printed numbers.
+    """
     notes = [remark] if remark else []
     if any(value is None or value.mean is None for line in lines for value in line.values):
         notes.append(DASH)
@@ -230,8 +236,8 @@ def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) ->
         for heading, value in zip(headings, line.values, strict=True):
             if value is None or not value.note or value.comparable != comparable:
                 continue
-            # Remarks on comparable numbers are split at semicolons, because many numbers have only a part of their
-            # remark in common.
+            # Split remarks on comparable numbers at semicolons, because many numbers have only a part of their remark
+            # in common.
             for remark in [value.note] if not comparable else value.note.split("; "):
                 places.setdefault(remark, []).append(f"{line.label}, {heading}")
     return [f"{note} ({_named(where)})" for note, where in places.items()]

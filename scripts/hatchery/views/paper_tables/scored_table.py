@@ -46,8 +46,8 @@ def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dic
     """Return the scores of all models of `settings`; a model without scores has an empty mapping.
 
     Raises ManifestError for an altered file or a file that is not a summary. Raises EvaluationError, which names the
-    file, for a summary of another experiment, a model that the settings do not list, and rows with equal names in the
-    paper.
+    file, for a summary of another experiment, a model that the settings do not list, and two rows that have the same
+    name in the paper.
     """
     scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
     for row in read_summary(path):
@@ -94,7 +94,9 @@ def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Agg
 
 
 TRAINING_TIME = ("pretraining", "duration")
-"""Suite and task of a model's training time; tables contain only printed training times, not ours."""
+"""Suite and task of a model's training time. Tables contain only printed training times; our training times are
+omitted.
+"""
 
 
 @dataclass(frozen=True)
@@ -210,8 +212,8 @@ def _transposed(
 ) -> tuple[tuple[str, ...], list[Line], str]:
     """Return headings and lines with models as columns, and a note that names our model in each printed column.
 
-    The column of a published model also contains our first model that replicates it. Our other models have separate
-    columns.
+    The column of a published model also contains our first model that replicates the published model. Our other models
+    have separate columns.
     """
     pairs: list[tuple[Line | None, Line | None]] = []
     for line in lines:

@@ -9,7 +9,9 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings
 
 MODELS_SHOWN = 24
-"""Maximum number of our models in a paper's table: more are hard to read, and an order compares all pairs."""
+"""Maximum number of our models in a paper's table: larger tables are hard to read, and an order compares all pairs of
+models.
+"""
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,12 @@ class OrderSettings(Settings):
 
 @dataclass(frozen=True)
 class PaperTablesSettings(Settings):
-    """The replicated tables of a paper.
+    """Settings of the replicated tables of a paper.
 
-    `prefix` is the prefix of our suite and task names before the paper's names, such as `demo_`. `suites` maps names of
-    our suites to the paper's names if they differ in other ways, and `corpora` maps our corpora to the paper's corpora.
-    `caveat` is the reason why no number of ours is comparable with the printed numbers, if there is such a reason.
+    `prefix` is the prefix that our suite and task names have before the paper's names, such as `demo_`. `suites` maps
+    names of our suites to the paper's names if they differ in other ways, and `corpora` maps our corpora to the paper's
+    corpora. `caveat` is the reason why none of our numbers is comparable with the printed numbers, if there is such a
+    reason.
     """
 
     experiment: str
@@ -50,17 +53,19 @@ class PaperTablesSettings(Settings):
 
     @property
     def shown(self) -> list[str]:
-        """Return the at most MODELS_SHOWN models in the tables; models that replicate a published row are preferred."""
+        """Return the models that the tables show, at most MODELS_SHOWN; models that replicate a published row are
+        preferred.
+        """
         models, rows = self.models, self.published.rows
         chosen = set(sorted(models, key=lambda model: model not in rows)[:MODELS_SHOWN])
         return [model for model in models if model in chosen]
 
     def papers_suite(self, suite: str) -> str:
-        """Return the name in the paper's tables of our suite `suite`."""
+        """Return the name that the paper's tables use for our suite `suite`."""
         return self.suites.get(suite, suite.removeprefix(self.prefix))
 
     def papers_task(self, task: str) -> str:
-        """Return the name in the paper's tables of our task `task`."""
+        """Return the name that the paper's tables use for our task `task`."""
         return task.removeprefix(self.prefix)
 
 
@@ -69,7 +74,7 @@ class TableInputs:
     """Files with the numbers of the tables.
 
     `measurements` and `layers` are tidy tables of the experiment. `sizes` are the published sizes of corpora, `cards`
-    the statistics of our corpora by name, and `tasks` the fine-tuning manifests of one model by task.
+    are the statistics of our corpora by name, and `tasks` are the fine-tuning manifests of one model by task.
     """
 
     summary: Path

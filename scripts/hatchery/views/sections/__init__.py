@@ -1,4 +1,4 @@
-"""Sections of a summary for kinds of evaluation that need a special layout, one file per kind.
+"""Sections of a summary for kinds of evaluation that need a special layout, with one file per kind.
 
 The name of a file is the kind; its function `sections(summary, kind, evaluation)` returns the sections.
 """

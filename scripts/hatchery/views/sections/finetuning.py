@@ -65,8 +65,8 @@ def _metric_label(metric: str) -> str:
 
 
 def _common_word(tasks: list[str]) -> str:
-    """Return the first word, with its underscore, that all task names share, such as `babylm_`; empty if they share
-    none.
+    """Return the first word, with its underscore, that all task names share, such as `babylm_`; empty if they share no
+    word.
     """
     beginnings = {task.partition("_")[0] for task in tasks}
     shared = beginnings.pop() + "_" if len(beginnings) == 1 and len(tasks) > 1 else ""

@@ -14,7 +14,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
     """Return one section for all splits."""
     named = [(metric.label, name) for name, metric in HELD_OUT_METRICS.items() if metric.label]
     shown = (
-        # Metrics with other units come first, then percentages.
+        # List metrics with other units before percentages.
         *sorted(named, key=lambda pair: HELD_OUT_METRICS[pair[1]].percent),
         ("slope by log-frequency", SLOPES[LOG_PROBABILITY]),
         ("slope without bias", SLOPES[WITHOUT_BIAS]),
@@ -26,7 +26,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
     ]
     asked = list(dict.fromkeys(map(_what_is_predicted, objectives_of(summary))))
     if len(asked) > 1:
-        asked.append("Numbers of models with different objectives are not comparable.")
+        asked.append("Scores of models with different objectives are not comparable.")
     if any(row.metric in SLOPES.values() for row in summary.rows):
         asked.append(
             "The slopes are regression slopes of the log-probability of correct tokens on the logarithm of their "

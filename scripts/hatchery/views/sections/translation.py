@@ -11,7 +11,7 @@ from hatchery.views.summary_sections import Section
 
 
 def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """Return a section with the scores of each test set, then the scores of development text during training."""
+    """Return a section with the scores of each test set, followed by the scores of development text during training."""
     tests = sorted({row.task for row in summary.rows if row.suite == TRANSLATION_SUITE})
     measures = [
         Measure(f"{readable(test)} {SHOWN_METRICS[metric]}", TRANSLATION_SUITE, test, metric)

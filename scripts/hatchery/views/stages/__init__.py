@@ -1,1 +1,1 @@
-"""The stages whose code is in this package, one file each."""
+"""The stages whose code is in this package, with one file per stage."""

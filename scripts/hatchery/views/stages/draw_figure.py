@@ -1,4 +1,6 @@
-"""The stage `draw_figure`: draw a figure of an experiment, with layouts for wide screens and for phones in one file."""
+"""The stage `draw_figure`: draw a figure of an experiment into one file, with a layout for wide screens and a layout
+for phones.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -64,8 +66,8 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "published": published_of(project, experiment) if declared.published else ABSENT,
         "left_out": len(drawn[most:]),
         "without": without,
-        # The list of all models determines the colour of each model, so colours do not change if some models are
-        # omitted.
+        # Determine the colour of each model from the list of all models, so that colours do not change if some models
+        # are omitted.
         "all_models": all_models if not sets and models != all_models[: len(models)] else (),
         "sets": sets,
         **{key: value for values in more for key, value in values.items()},
@@ -127,7 +129,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
         "checksums": "results/{experiment}/figures/{figure}.sha256",
     },
     wildcard_patterns=lambda project: {"figure": one_of(declared_figures())},
-    # The page prints the text with the figure, so figure and page are made again if the text changes.
+    # Record the text that the page prints with the figure, so that figure and page are made again if this text changes.
     recorded={"text": lambda figure: declared_figures()[figure].page_text},
     reported={"figure": ("{experiment}", "Figures")},
     environment="analysis",

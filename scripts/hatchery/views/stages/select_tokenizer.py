@@ -35,7 +35,7 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
     for name, entry in block.types.items():
         where = f"{project.place('tokenizer_sweep', sweep)}: types.{name}.definition"
         if "vocabulary_size" in entry.definition:
-            raise ConfigError(f"{where}: vocabulary_size: expected no value, because the sweep sets it")
+            raise ConfigError(f"{where}: vocabulary_size: expected no value, because the sweep sets this key")
         trained = validated(TokenizerSettings, {**entry.definition, "vocabulary_size": entry.sizes[0]}, where)
         rest = keys_of(entry, only=CandidateKeys)
         types.append({"name": name, "definition": keys_of(trained, "vocabulary_size"), **rest})
@@ -90,7 +90,9 @@ def select_tokenizer(
     published: Path | None = None,
     threads: int = 1,
 ) -> None:
-    """Run the sweep of tokenizers of `settings` and write its table and figure. Raises like `sweep_tokenizers`."""
+    """Run the sweep of tokenizers of `settings`, and write a table and a figure of the results. Raises the errors of
+    `sweep_tokenizers`.
+    """
     import shutil
 
     from hatchery.rendering.drawing import figure_style, save_svg

@@ -23,7 +23,9 @@ def crate_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def crate_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
-    """Return the summary, whose digests lead to the manifests down to raw files, and the results for readers."""
+    """Return the input files of an RO-Crate: the summary, whose digests lead to all manifests down to the raw files,
+    and the summaries and pages for human readers.
+    """
     return {
         "summary": of("summarise", "parquet"),
         "results": [of("summarise"), of("summarise", "markdown"), of("write_provenance")],

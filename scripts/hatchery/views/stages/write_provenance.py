@@ -44,8 +44,8 @@ def write_provenance(
 
     `settings` contains `experiment`; the digests of the manifests on the page are written to `places`. Raises
     ManifestError if `summary` is missing or is not a summary. The page lists missing and damaged manifests, because
-    inputs may be removed after a result is made. For a large experiment, the page contains only the first rows, with a
-    note.
+    inputs may be removed after a result is made. For a large experiment, the page contains only the first rows, and a
+    note says so.
     """
     from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
     from hatchery.artifacts.atomic import write_json, write_text
