@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 
 
 NORMAL_95 = 1.96
-"""Half the width of the central 95 % interval of a normal distribution, in standard deviations."""
+"""Half the width of the central 95 % interval of a normal distribution, in units of its standard deviation."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The mean of a number over `n` runs, of which `n_failed` failed. `n_without_number` other runs have no value.
+    """The mean of a score over `n` runs; `n_failed` of these runs failed. `n_without_number` further runs have no
+    score.
 
     `mean` is None if there are no runs. `mean_without_failed` is the mean over the runs that did not fail, or None if
     all runs failed. `std` is the sample standard deviation (n - 1), or None for fewer than two runs. For a single run,
-    `sampling_deviation` is the standard deviation due to the choice of test items. `blind_guess` is the score of a
-    guess that does not see the items. `seeds` is the number of pretraining seeds (0: unknown). `basis` is the
-    comparison basis (`evaluation.basis`).
+    `sampling_deviation` is the standard deviation due to the choice of test items. `blind_guess` is the score of
+    guesses that do not use the items. `seeds` is the number of pretraining seeds (0: unknown). `basis` is the
+    comparison basis of the score (`evaluation.basis`).
     """
 
     mean: float | None
@@ -46,8 +47,8 @@ class Aggregate:
 
     @property
     def whisker(self) -> float | None:
-        """Half the length of the error bar: the deviation over runs, or half the 95 % interval of a single run, or
-        None.
+        """Half the length of the error bar: the standard deviation over several runs, or half the width of a single
+        run's 95 % interval; None if neither is known.
         """
         if self.std is not None or self.sampling_deviation is None:
             return self.std
@@ -77,20 +78,24 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 SLACK = 1e-9
-"""Tolerance for rounding errors, so that a number at exactly the distance of its noise from the best is not worse."""
+"""Tolerance for rounding errors: a number whose distance from the best number equals the noise does not count as worse.
+"""
 
 
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
-    """Return the lowest number that may be the best up to noise; `numbers` are pairs (number, noise), higher is better.
+    """Return the best number minus its noise: lower numbers differ from the best number by more than noise. `numbers`
+    are pairs (number, noise); a higher number is better.
 
-    Of several equal best numbers, the largest noise is used.
+    If several numbers are equally the best, the largest of their noises is used.
     """
     best, reach = max(numbers)
     return best - reach - SLACK
 
 
 def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
-    """Return the mean and deviation of one metric, given its rows of the table of measurements."""
+    """Return the mean and standard deviation of one metric over runs. `runs` are the metric's rows of the table of
+    measurements.
+    """
     blind = runs["blind_guess"][0] if runs.height else None
     return aggregate_values(runs.select("value", "failed", "sampling_deviation").rows(), blind)
 
@@ -98,8 +103,10 @@ def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
 def aggregate_values(
     runs: Sequence[tuple[float | None, str, float | None]], blind_guess: float | None = None
 ) -> Aggregate:
-    """Return the mean and deviation over runs. Each run is a tuple (value, reason of failure, sampling deviation).
-    Several runs have no common sampling deviation."""
+    """Return the mean and standard deviation over runs. Each run is a tuple (value, reason of failure, sampling
+    deviation). The sampling deviation is kept only for a single run, because several runs have no common sampling
+    deviation.
+    """
     numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
     mean, std = mean_and_deviation([value for value, _, _ in numbers])
     sound = [value for value, failed, _ in numbers if not failed]
@@ -116,11 +123,11 @@ def aggregate_values(
 
 
 def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
-    """Return the unweighted mean of the tasks' means, with the root mean square of the tasks' deviations.
+    """Return the unweighted mean of the tasks' means, with the root mean square of the tasks' standard deviations.
 
-    The papers print this deviation after an average. The deviation of the average itself would be smaller if tasks vary
-    independently. The mean is None if any task has no mean. `n` and `seeds` are minima over the tasks. The numbers of
-    failed runs and of missing runs are sums over the tasks.
+    The papers print this deviation next to an average. The standard deviation of the average itself would be smaller if
+    the tasks' scores vary independently. The mean is None if any task has no mean. `n` and `seeds` are minima over the
+    tasks. The counts of failed runs and of runs without a score are sums over the tasks.
     """
     deviations = [task.std for task in tasks if task.std is not None]
     std = None
@@ -145,13 +152,13 @@ def _mean_of_all(means: Sequence[float | None]) -> float | None:
 
 
 def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None) -> Aggregate:
-    """Average over the tasks within each run, and return mean and deviation over the runs that have values of all
-    tasks.
+    """Average over the tasks within each run, and return the mean and standard deviation over the runs that have a
+    value for every task.
 
-    `tasks` is the number of tasks. `runs` are rows of measurements with the index of their `task`. A run fails if it
-    failed on any task.
+    `tasks` is the number of tasks. `runs` are rows of measurements, whose column `task` contains the index of the task.
+    A run counts as failed if it failed on any task.
     """
-    # `fsum` computes exact means, so the result does not depend on polars.
+    # Compute means with `fsum`, whose sums are correctly rounded, so that the means do not depend on how polars adds.
     found = by_run(runs).agg("value", first_failure()).select("value", "failed").iter_rows()
     means = [(_mean_of_all(values) if len(values) == tasks else None, failed, None) for values, failed in found]
     return aggregate_values(means, blind_guess)
@@ -170,7 +177,8 @@ def by_run(runs: "pl.DataFrame") -> "GroupBy":
 
 
 def first_failure() -> "pl.Expr":
-    """Return a polars expression: the first reason of failure in a group of rows, or an empty string."""
+    """Return a polars expression for the first reason of failure in a group of rows; an empty string if no row
+    failed."""
     import polars as pl
 
     return pl.col("failed").filter(pl.col("failed") != "").first().fill_null("")

@@ -1,8 +1,8 @@
-"""The scores that BabyLM's overall score averages (parts), and their mean, by the rules of 2025 or 2026
-(docs/papers/babylm-2026.md, "Leaderboard").
+"""The parts of BabyLM's overall score, and their mean, by the rules of 2025 or 2026 (docs/papers/babylm-2026.md,
+"Leaderboard").
 
-In 2026, the overall score is the mean of nine parts. In 2025, the overall score is the mean of two means: over the
-language tasks, and over the measures of human likeness. A missing part counts as 0.
+In 2026, the overall score is the mean of nine parts. In 2025, the overall score is the mean of two means: the mean over
+the language tasks, and the mean over the measures of human likeness. A missing part counts as 0.
 """
 
 import math
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
     import polars as pl
 
 TASKS = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
-"""GLUE tasks of the submission, in its order."""
+"""GLUE tasks of the submission, in the order of the submission."""
 PIQA = ("global_piqa_parallel", "global_piqa_nonparallel")
 READING, ACQUISITION, GLUE = "reading", "acquisition", "glue"
 Parts = Mapping[str, float | None]
-"""Score by part of the overall score, from 0 to 100 points (correlations from -100). A score that was not measured is
-None."""
+"""Points by part of the overall score, from 0 to 100 (correlations from -100). A score that was not measured is None.
+"""
 
 
 @dataclass(frozen=True)
 class Rules:
     """The rules for BabyLM's overall score in one year. `language` names the language tasks, and `likeness` names the
-    measures of human likeness; each name is one part of the score.
+    measures of human likeness; each name is one part of the score. If `halves` is true, the two groups have equal
+    weights; otherwise, all parts have equal weights.
 
-    `chance` maps each part to the score of a blind guess.
+    `chance` maps each part to the chance level of its score.
     """
 
     name: str
@@ -97,15 +98,15 @@ SUITES = {
     "global_piqa_parallel": "global_piqa_parallel",
     "global_piqa_nonparallel": "global_piqa_nonparallel",
 }
-"""Names of our suites, without their prefix, by the benchmark's key in the submission."""
+"""Names of our suites, without their prefix, by the benchmark's key in BabyLM's submission."""
 
 
 @dataclass(frozen=True)
 class RowCount(Record):
-    """Number of rows in the official data of a benchmark (`block`), for one paradigm or task, or in total (`uid` is
-    empty).
+    """Number of rows in the official data of a benchmark (`block`), for one paradigm or task (`uid`). If `uid` is
+    empty, the number is the benchmark's total.
 
-    `set` distinguishes the full data from the data for intermediate checkpoints.
+    `set` distinguishes the full data from the smaller data for intermediate checkpoints.
     """
 
     set: Literal["full", "checkpoint"]
@@ -115,15 +116,16 @@ class RowCount(Record):
 
 
 def suites_of(part: str) -> tuple[str, ...]:
-    """Return the suites of a part; the names lack their common prefix."""
+    """Return the names of a part's suites, without the prefix that all names share."""
     return PIQA if part == "global_piqa" else (part,)
 
 
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edition) -> dict[str, float | None]:
     """Return the score of one run by part, given its rows of `measurements.parquet`.
 
-    Suites and tasks are called `<suites>_blimp` and `<tasks>_boolq`. A part with several suites or tasks is their mean.
-    As on the server, a missing suite or task counts as 0, unless all are missing.
+    `suites` and `tasks` are the prefixes of names such as `<suites>_blimp` and `<tasks>_boolq`. The score of a part
+    with several suites or tasks is the mean of their scores. As on the server, a missing suite or task counts as 0,
+    unless all suites or tasks of the part are missing.
     """
     import polars as pl
 
@@ -155,8 +157,8 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
 def official_parts(
     measurements: "pl.DataFrame", suites: str, tasks: str, counts: Sequence[RowCount]
 ) -> dict[str, bool]:
-    """Return for each measured part of a run whether it was measured on the official data of 2026 by the official
-    rules.
+    """Return for each measured part of a run whether it was measured on the official data of 2026 with the official
+    rules of 2026.
 
     `counts` are the official numbers of rows; the other arguments have the same meaning as in `parts_of`. There is no
     official word list for the age of acquisition, so this part counts as official if all other parts are official.
@@ -174,8 +176,7 @@ def official_parts(
         of_suite = accuracies.filter(pl.col("suite") == f"{suites}_{suite}")
         found[block] = dict(of_suite.select("task", "items").rows())
         if of_suite.filter(pl.col("settings").str.contains("BabyLM 2025", literal=True)).height:
-            # The rows are official, but they were scored by the rules of 2025, so the benchmark does not count as
-            # official.
+            # Do not count the benchmark as official, because its official rows were scored with the rules of 2025.
             expected.pop(block, None)
         if found[block] and set(expected.get(block, ())) == {""}:
             found[block] = {"": sum(found[block].values())}
@@ -194,7 +195,8 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Return True if the measured numbers of rows equal the official numbers. With `some`, rows may be missing."""
+    """Return True if the measured numbers of rows equal the official numbers. If `some` is true, tasks may be
+    missing."""
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 
 

@@ -1,8 +1,8 @@
 """Writing of the four tidy tables with all results of an experiment's runs, for the stage `collect_measurements`.
 
 Only this stage opens the outputs of single pretrainings and evaluations; later stages read the tidy tables
-(`read_tables`). Each kind of evaluation defines its own rows. Learning curves are written one run at a time, so memory
-grows only with the number of evaluations.
+(`read_tables`). Each kind of evaluation defines its own rows. Learning curves are written one run at a time, so the
+number of training steps does not increase the memory; the number of evaluations does.
 """
 
 from collections.abc import Mapping
@@ -45,8 +45,8 @@ class HeldOutText:
     """
 
     def __init__(self, tokens: Manifest | None, corpus: Manifest | None = None) -> None:
-        """`tokens` is the manifest of the corpus's token shards, `corpus` the manifest of its documents; None if
-        unknown.
+        """`tokens` is the manifest of the corpus's token shards, or None if there are none. `corpus` is the manifest of
+        the corpus's documents, or None if they are unknown.
         """
         self._tokens, self._corpus = tokens, corpus
         self._bytes: dict[str, int] = {}
@@ -54,8 +54,8 @@ class HeldOutText:
         self._counts: dict[tuple[str, ...], np.ndarray] = {}
 
     def n_bytes(self, made: Manifest, split: str) -> int | None:
-        """Return the number of UTF-8 bytes of a split, with the sentences of a document joined by spaces, for external
-        models.
+        """Return the number of UTF-8 bytes of a split, for external models. The sentences of a document are joined by
+        spaces.
 
         None if the evaluation with the manifest `made` read other documents.
         """
@@ -77,17 +77,19 @@ class HeldOutText:
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
-        # With `masking: common`, an evaluation masks only tokens of the text. The manifest of a training has no key
-        # `masking`, because the development loss uses the masks of its objective.
+        # If the setting `masking` is `common`, an evaluation masks only tokens of the text, so bits per byte are
+        # defined. The manifest of a training has no key `masking`, because the development loss uses the masks of the
+        # training objective.
         common = made.settings.get("masking") == "common" and objective.kinds[0] == "masked"
         if not (common or objective.predicts_text_alone):
             return None
         return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
 
     def name(self, made: Manifest, split: str) -> str:
-        """Return a name of the documents of a split that the training or evaluation with the manifest `made` read.
+        """Return a name for the documents of a split that a training or evaluation read. `made` is the manifest of this
+        training or evaluation.
 
-        Equal names mean equal documents. If the documents are known, the name does not depend on the tokenizer or on
+        Equal names mean equal documents. If the documents are known, their name does not depend on the tokenizer or on
         the training text.
         """
         if self._corpus is not None and self._texts & set(made.inputs.values()):
@@ -104,7 +106,7 @@ class HeldOutText:
         return found | ({self._tokens.digest} if self._tokens is not None and is_of_them else set())
 
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
-        """Return the loss of a blind guess on a split, in nats per token that the objective predicts.
+        """Return the loss of the blind guess on a split, in nats per token that the objective predicts.
 
         None if the training or evaluation with the manifest `made` read other token shards. Raises the errors of
         `Objective.target_counts`.
@@ -116,8 +118,8 @@ class HeldOutText:
 
     def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
-        # Masks are random, so the expected distribution of predicted tokens does not depend on the share of masked
-        # tokens, and all shares have the same loss.
+        # The key contains no share of masked tokens: masks are random, so the expected distribution of predicted
+        # tokens, and thus the loss of the blind guess, is equal for all shares.
         ends = "ends" if objective.appends_end_token else ""
         key = (split, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:
@@ -136,7 +138,7 @@ def collect(
     """Write the tidy tables of an experiment.
 
     `models` and `evaluated` are the inputs `model` and `evaluation` of the stage `collect_measurements`. `shards` is
-    the manifest of the token shards, `documents` the manifest of the corpus.
+    the manifest of the token shards, and `documents` is the manifest of the corpus.
     """
     named = runs_by_name(settings.runs)
     text = HeldOutText(*(None if path is None else read_manifest(path) for path in (shards, documents)))
@@ -154,8 +156,8 @@ def collect(
                 runs.append(place | {"label": label} | imported_run(manifest))
                 continue
             if training := named[name].milestone_of:
-                # A milestone follows its training run in the list, so the run's facts about the milestone are already
-                # in `milestones`. The training time until a milestone is unknown.
+                # A milestone follows its training run in the list, so `milestones` already contains the columns that
+                # this run computed for the milestone. The training time until a milestone is unknown.
                 known = milestones.get((trained[training].digest, named[name].milestone), {})
                 unshared = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
                 own = {fact: value for fact, value in manifest.measures.items() if fact in RUNS.names}
@@ -187,7 +189,8 @@ def collect(
                 one = Evaluated(evaluation_of(path, model), model, result.name)
                 one = replace(one, text=partial(text.name, one.manifest))
                 if named[result.run].is_baseline:
-                    # For external models, only the bytes of a text are counted, not their tokens.
+                    # For external models, count only the bytes of a text, because their tokens come from other
+                    # tokenizers.
                     one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))
                 else:
                     its = one.manifest, objective_of_model(model)
@@ -197,17 +200,19 @@ def collect(
                 layers += [place | row for row in evaluation.layers(one)]
             measurements += evaluation.together(rows)
     for index, milestone in taken.items():
-        # The training time until a milestone is unknown.
+        # The training time until a milestone is unknown, so do not copy it.
         known = milestones.get(milestone, {})
         runs[index] |= {name: value for name, value in known.items() if name not in ("manifest", "seconds", "day")}
-    # All tables except the curves are written here, after all inputs were checked.
+    # Write all tables except the curves here, after all inputs were checked.
     write_rows(RUNS.in_folder_of(output), RUNS, runs)
     write_rows(LAYERS.in_folder_of(output), LAYERS, layers)
     write_rows(output, MEASUREMENTS, measurements)
 
 
 def _with_bits_per_byte(run: PretrainedRun, per_byte: float | None) -> PretrainedRun:
-    """Return the run with development losses in bits per byte; unchanged if `per_byte` (tokens per byte) is None."""
+    """Return the run with development losses in bits per byte, given the number of tokens per byte. If `per_byte` is
+    None, return the run unchanged.
+    """
     if per_byte is None:
         return run
 
@@ -225,7 +230,7 @@ def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Pat
 
 
 def _whole(place: TidyRow, kind: str, row: TidyRow, manifest: Manifest) -> TidyRow:
-    """Return a row of measurements with the columns that all kinds of evaluation have."""
+    """Return a row of measurements, completed with the columns that all kinds of evaluation have."""
     return {**place, "kind": kind, **row, "manifest": manifest.digest}
 
 

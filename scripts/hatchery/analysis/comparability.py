@@ -20,7 +20,7 @@ from hatchery.evaluation.basis import (
 )
 
 BETWEEN_TWO = "between two trained models each"
-"""End of a heading above differences between models with one pretraining seed each."""
+"""End of the heading of a table of differences between models, if each model has only one pretraining seed."""
 ONE_SEED = (
     "A model with one pretraining seed is one trained model. A difference is then a difference between two trained "
     "models, and is not bold, because the results of other seeds are unknown. A claim about models needs several "
@@ -31,7 +31,7 @@ _REASONS = {
     ASKED: "models predicted different tokens",
     TOKENIZER: "the tokenizers differ",
     TEXT: "the texts differ",
-    WINDOW: "models saw texts in different windows",
+    WINDOW: "the windows of text that the models read differ",
     SCORING: "texts were scored in different ways",
     ITEMS: "the numbers of items differ",
     PRECISION: "the precisions differ",
@@ -39,25 +39,27 @@ _REASONS = {
     RULES: "the rules of scoring differ",
 }
 _CURES = {
-    ASKED: "perplexity with `masking: common`, with which models of one objective predict the same tokens",
+    ASKED: "perplexity with `masking: common`, for which all models of one objective predict the same tokens",
     TOKENIZER: "bits per byte, with the same masks",
     TEXT: "numbers on the same text",
     WINDOW: "numbers with the same `sequence_length` and `segments`",
     SCORING: "numbers with the same `scoring`",
     ITEMS: "numbers on the same items",
     PRECISION: "numbers in the same precision (`perplexity` is measured in float32)",
-    SELECTION: "numbers on a text that selected no model",
-    RULES: "numbers by the same rules",
+    SELECTION: "numbers on a text on which no model was selected",
+    RULES: "numbers with the same rules of scoring",
 }
 _READABLE = (ASKED, WINDOW, SCORING, PRECISION, RULES)
-"""Aspects of a comparison basis whose values are readable words. All other aspects have digests or numbers."""
+"""Aspects of a comparison basis whose values are readable words. The values of all other aspects are digests or
+numbers.
+"""
 _MOST_NAMED, _MOST_VALUES = 3, 4
 
 
 def why(different: Mapping[str, Sequence[str]]) -> str:
-    """Return the reason why numbers are not comparable, and advice which numbers are comparable.
+    """Return the reason why numbers are not comparable, and advice on numbers that would be comparable.
 
-    `different` maps each aspect in which the comparison bases differ to its values.
+    `different` maps each aspect in which the comparison bases differ to the values of this aspect.
     """
     reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
     cures = [_CURES[aspect] for aspect in different if aspect in _CURES]
@@ -65,7 +67,7 @@ def why(different: Mapping[str, Sequence[str]]) -> str:
 
 
 def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
-    """Return a label for each comparison basis, with the values of the differing aspects; empty if all
+    """Return a label for each comparison basis, with the values of the aspects that differ; labels are empty if all
     bases are equal.
     """
     listed = list(dict.fromkeys(bases))
@@ -74,8 +76,8 @@ def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
 
 
 def _value_of(aspect: str, aspects: Mapping[str, str]) -> str:
-    """Return the value of an aspect for readers. Values end before a parenthesis; digests follow the name of the
-    aspect.
+    """Return the value of an aspect for a label. A readable value is cut before its parenthesis; a digest or number is
+    preceded by the name of the aspect.
     """
     value = aspects.get(aspect, "") or "not known"
     return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"
@@ -89,7 +91,7 @@ def _values(aspect: str, values: Sequence[str]) -> str:
 
 
 def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
-    """Return a note on numbers that are not ranked, with the reasons; empty if all numbers are comparable.
+    """Return a note on numbers that are not compared, with the reasons; empty if all numbers are comparable.
 
     `found` maps the label of each compared number to the differing aspects (`differing`).
     """

@@ -1,13 +1,13 @@
-"""Development loss against training cost, for our runs and published runs, and the compute-optimal evaluations.
+"""Development loss against training cost, for our runs and published runs, and the compute-optimal models.
 
 A study's settings select the method of counting FLOPs. Learning curves contain the FLOPs of matrix products up to each
-step. Other methods only count a whole training; its FLOPs are then distributed in proportion to the FLOPs of the curve,
-which is exact if all sequences have equal lengths.
+step. Other methods only count the FLOPs of a complete training; these FLOPs are then distributed in proportion to the
+FLOPs of the curve, which is exact if all sequences have equal lengths.
 
-The compute-optimal evaluation in a bin of cost (lower < cost <= upper) is the evaluation with the lowest loss. The
-paper mentions "over 30 bins" of FLOPs. The notebook of January 2023 in the history of its repository defines these
+The compute-optimal point in a bin of cost (lower < cost <= upper) is the evaluation with the lowest loss. The paper
+mentions "over 30 bins" of FLOPs. A notebook of January 2023 in the history of the study's repository defines these
 bins; an earlier notebook used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier"). Section 5.3
-and Figure 4 ask whether compute-optimal models score higher than other models of equal size.
+and Figure 4 of the paper ask whether compute-optimal models score higher than other models of equal size.
 """
 
 import math
@@ -32,7 +32,9 @@ from hatchery.modeling.flops import STUDY_BATCH_SIZE
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """One evaluation of a model; `loss` is in nats, `tokens` and `flops` are cumulative."""
+    """One evaluation of a model during training. `loss` is in nats; `tokens` and `flops` are sums over all steps up to
+    `step`.
+    """
 
     model: str
     step: int
@@ -42,16 +44,16 @@ class ScalingPoint:
     loss: float
 
     def along(self, axis: str) -> float:
-        """Return `flops`, `tokens` or `parameters`."""
+        """Return the value of the point on an axis: `flops`, `tokens` or `parameters`."""
         return float(getattr(self, axis))
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
-    """Return the rows of `runs.parquet` for the pretrainings of `experiments` (empty: of all experiments), each model
-    once.
+    """Return the rows of `runs.parquet` for the pretrainings of `experiments` (if empty, of all experiments), without
+    repeated models.
 
-    Several experiments may contain the same model, which is trained only once. With `within`, models must also agree in
-    these columns to count as the same. Raises ManifestError for an altered table.
+    Several experiments may contain the same model, which is trained only once. If `within` names columns, two rows are
+    the same model only if they also agree in these columns. Raises ManifestError for an altered table.
     """
     rows = read_frame(path, RUNS, experiment=experiments or None).drop_nulls("steps")
     return rows.unique(["manifest", *within], keep="first", maintain_order=True).to_dicts()
@@ -60,7 +62,7 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
 def points_of_runs(
     runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
 ) -> list[ScalingPoint]:
-    """Return the points (cost and loss) of the trained models of `experiments` (empty: of all experiments), in the
+    """Return the points (cost and loss) of the trained models of `experiments` (if empty, of all experiments), in the
     order of the tables.
 
     A point is the mean over a model's seeds at a step at which all seeds were evaluated. (The lowest loss over seeds
@@ -88,7 +90,7 @@ def points_of_runs(
 
 
 def why_no_points(runs: Path, experiments: Collection[str] = ()) -> list[str]:
-    """Return a note if the development losses of trained models are not comparable, else an empty text."""
+    """Return a note if the development losses of trained models are not comparable, and otherwise an empty list."""
     rows = distinct_runs(runs, experiments)
     bases = [row["development_basis"] or "" for row in rows if row["development_loss"] is not None]
     return not_compared({"development loss": differing(bases)})
@@ -102,8 +104,8 @@ def _mean_point(points: Sequence[ScalingPoint]) -> ScalingPoint:
 
 
 def published_points(logged: Iterable[PublishedRun]) -> list[ScalingPoint]:
-    """Return the points of published curves. As in the study, FLOPs follow its code's formula, and tokens include
-    padding.
+    """Return the points of published curves. As in the study, FLOPs are computed with the formula of the study's code,
+    and tokens include padding.
     """
     return [
         ScalingPoint(
@@ -126,9 +128,9 @@ def january_edges(costs: Sequence[float]) -> Floats:
     """Return the bin edges that the study used in January 2023: the percentiles 0, 5, ..., 100 of the costs, with
     subdivided first bins.
 
-    The range below the smallest cost is divided into ten bins, the first bin (5 %) is divided into ten, and the second
-    bin is divided into five. The ten bins below the smallest cost contain at most one point; they exist only because
-    the study has them.
+    The range below the smallest cost is divided into ten bins, the first bin (5 %) is also divided into ten bins, and
+    the second bin is divided into five bins. The ten bins below the smallest cost contain at most one point; they exist
+    only because the study has them.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
     least, first, second, *rest = percentiles
@@ -153,8 +155,8 @@ EDGES: dict[Bins, Callable[[Sequence[float], int], Floats]] = {
 def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[float] | Floats) -> list[int]:
     """Return the index of the point with the lowest loss in each non-empty bin, in the order of the bins.
 
-    Of equal losses, the lowest cost is chosen, and then the first point. Costs are positive. Points below the first bin
-    edge or above the last bin edge are ignored.
+    If several points have equal losses, the point with the lowest cost is used, and then the first point. Costs are
+    positive. Points below the first bin edge or above the last bin edge are ignored.
     """
     lowest: dict[int, int] = {}
     bins = np.searchsorted(np.asarray(edges, dtype=float), np.asarray(costs, dtype=float), side="left")
@@ -167,26 +169,29 @@ def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[fl
 
 
 LEAST_IN_A_ROW = 3
-"""Minimum length of a region, in consecutive compute-optimal points of one model. The paper states no number."""
+"""Minimum number of consecutive compute-optimal points of one model that form a region. The paper states no number."""
 
 
 def regions_of_one_model(models: Sequence[str]) -> list[range]:
-    """Return the ranges in which one model stays compute-optimal, as indices of `models` (a frontier in order of cost).
+    """Return the regions in which one model is compute-optimal at several consecutive points, as ranges of indices.
+    `models` contains the model of each compute-optimal point, in the order of cost.
 
-    These are the grey regions of Figures 2 and 3 of the reduced-vocabulary study.
+    These regions are the grey regions of Figures 2 and 3 of the reduced-vocabulary study.
     """
     ends = [place for place in range(1, len(models)) if models[place] != models[place - 1]]
     return [range(first, last) for first, last in pairwise([0, *ends, len(models)]) if last - first >= LEAST_IN_A_ROW]
 
 
 SAME = 1e-6
-"""Relative tolerance for comparing a milestone's numbers with the learning curve of its training."""
+"""Relative tolerance for comparing the loss and cost of a milestone with the learning curve of its training."""
 
 
 def optimal_models(
     runs: Iterable[Mapping[str, Any]], points: Sequence[ScalingPoint], count: FlopsCount, bins: Bins, number: int
 ) -> set[str]:
-    """Return the models whose last evaluation is compute-optimal among `points`; `runs` are rows of `runs.parquet`."""
+    """Return the models whose last evaluation is a compute-optimal point among `points`. `runs` are rows of
+    `runs.parquet`.
+    """
     flops, losses = [point.flops for point in points], [point.loss for point in points]
     best = [points[place] for place in frontier(flops, losses, EDGES[bins](flops, number))] if points else []
     by_model: dict[str, list[tuple[float, float, float]]] = {}
@@ -208,10 +213,10 @@ def _same(first: Sequence[float], second: Sequence[float]) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Numbers and mean scores of compute-optimal models and of other models.
+    """Comparison of compute-optimal models with all other models: the number and the mean score of each group.
 
-    `sizes` is the number of model sizes that have compute-optimal models and other models. `ahead` is the number of
-    these sizes at which the compute-optimal models have the higher mean score.
+    `sizes` is the number of model sizes with models of both groups. `ahead` is the number of these sizes at which the
+    compute-optimal models have the higher mean score.
     """
 
     optimal: int
@@ -223,8 +228,8 @@ class Comparison:
 
 
 def compared(models: Iterable[tuple[float | None, bool, float]]) -> Comparison | None:
-    """Compare the scores of compute-optimal models and of other models. Each model is a tuple (number of parameters, is
-    compute-optimal, score).
+    """Return the comparison of the scores of compute-optimal models and of other models. Each model is a tuple (number
+    of parameters, is compute-optimal, score).
 
     None if all models are compute-optimal, or if no model is compute-optimal.
     """

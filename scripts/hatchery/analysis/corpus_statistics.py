@@ -1,7 +1,8 @@
-"""The statistics tables of a corpus. Its manifest lists the tables; a dataclass defines the columns of each table.
+"""The statistics tables of a corpus. The corpus's manifest lists the tables; a dataclass defines the columns of each
+table.
 
-A table may have no rows: if no document was rejected, the table of rejected documents has only a header. Sizes are by
-source and split, as in Table 1 of the LTG-BERT paper. They are compared with published sizes of the same corpus,
+A table may have no rows: if no document was rejected, the table of rejected documents has only a header. Sizes are
+listed by source and split, as in Table 1 of the LTG-BERT paper, and compared with published sizes of the same corpus,
 source, split and measure. Differences are in percent of the published size.
 """
 
@@ -22,7 +23,7 @@ MEASURES = ("documents", "sentences", "words", "characters")
 STATISTICS = "statistics.csv"
 
 Counts = dict[str, int]
-"""Sizes by measure (documents, words, ...)."""
+"""Numbers of documents, words and other units, by measure."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class Rejected(Record):
 
 @dataclass(frozen=True)
 class Assumed(Record):
-    """Number of automatic decisions of a corpus reader, such as on the meaning of a file's lines."""
+    """Number of automatic decisions of one kind that a corpus reader made, such as decisions on the meaning of a file's
+    lines.
+    """
 
     source: str
     assumption: str
@@ -70,7 +73,9 @@ class Assumed(Record):
 
 @dataclass(frozen=True)
 class Licensed(Record):
-    """Size of a source's documents under one licence. The licence is empty for documents without a licence."""
+    """Numbers of documents, words and characters of a source under one licence. The licence is empty for documents
+    without a licence.
+    """
 
     source: str
     licence: str
@@ -81,8 +86,8 @@ class Licensed(Record):
 
 @dataclass(frozen=True)
 class Repeated(Record):
-    """Numbers of duplicates in a source and split: documents and long lines that occur earlier, or in the training
-    split.
+    """Numbers of duplicates in a source and split: documents and long lines that occur earlier in the same split, or in
+    the training split.
     """
 
     source: str
@@ -106,7 +111,7 @@ class RejectedText:
 
 @dataclass(frozen=True)
 class Selection(Record):
-    """Size of the texts that a selection took from one source at one level (sentence or span), in a corpus of
+    """Numbers of texts and words that a selection took from one source at one level (sentence or span), in a corpus of
     sequences.
     """
 
@@ -116,11 +121,12 @@ class Selection(Record):
     texts: Natural
     words: Natural
     counted_words: Natural
-    """Words that the filter compared with the vocabulary."""
+    """Number of words that the filter compared with the vocabulary."""
 
 
 def read_statistics(manifest: Manifest) -> dict[tuple[str, str], Counts]:
-    """Read the sizes of a corpus by (source, split), in the order of the table."""
+    """Read the numbers of documents, words and other units of a corpus by (source, split), in the order of the
+    table."""
     rows = read_records(manifest.file(STATISTICS), _Sizes, ("source", "split"))
     return {(row.source, row.split): {measure: asdict(row)[measure] for measure in MEASURES} for row in rows}
 
@@ -139,22 +145,22 @@ def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str,
 
 
 def read_rejected(manifest: Manifest) -> list[Rejected]:
-    """Read the numbers of rejected texts, in the order of the table."""
+    """Read the numbers of rejected texts by source and reason, in the order of the table."""
     return read_records(manifest.file("rejected.csv"), Rejected, may_be_empty=True)
 
 
 def read_assumed(manifest: Manifest) -> list[Assumed]:
-    """Read the table `assumed.csv`; empty if the corpus does not have it."""
+    """Read the table `assumed.csv`; empty if the corpus has no such table."""
     return read_records(manifest.file(ASSUMED), Assumed) if manifest.listed(ASSUMED) else []
 
 
 def read_licences(manifest: Manifest) -> list[Licensed]:
-    """Read the table `licences.csv`; empty if the corpus does not have it."""
+    """Read the table `licences.csv`; empty if the corpus has no such table."""
     return read_records(manifest.file(LICENCES), Licensed, may_be_empty=True) if manifest.listed(LICENCES) else []
 
 
 def read_repeated(manifest: Manifest) -> list[Repeated]:
-    """Read the table `duplicates.csv`; empty if the corpus does not have it."""
+    """Read the table `duplicates.csv`; empty if the corpus has no such table."""
     return read_records(manifest.file(DUPLICATES), Repeated) if manifest.listed(DUPLICATES) else []
 
 
@@ -165,7 +171,7 @@ def read_rejected_texts(manifest: Manifest) -> list[RejectedText]:
 
 
 def read_selections(manifest: Manifest) -> list[Selection]:
-    """Read the table `selections.csv`; empty if the corpus does not have it."""
+    """Read the table `selections.csv`; empty if the corpus has no such table."""
     if not manifest.listed("selections.csv"):
         return []
     return read_records(manifest.file("selections.csv"), Selection, may_be_empty=True)
@@ -177,12 +183,12 @@ _SPLIT_NAMES = {"development": "dev", "validation": "dev", "valid": "dev"}
 _WHOLE = frozenset({"", "all", "total", ALL})
 
 SizeTable = dict[tuple[str, str], Counts]
-"""Sizes by (source, split). `ALL` as a source or a split marks the sum."""
+"""Corpus sizes by (source, split). `ALL` as a source or a split marks the sum."""
 
 
 @dataclass(frozen=True)
 class PublishedSize(Record):
-    """A row of the table of published sizes; `value` is None if a paper names a size without a number."""
+    """A row of the table of published corpus sizes. `value` is None if a paper mentions a size without a number."""
 
     paper: str
     table: str
@@ -196,13 +202,13 @@ class PublishedSize(Record):
 
     @property
     def size(self) -> float | None:
-        """The size as a number without unit."""
+        """The published size multiplied by its unit, such as a million."""
         return None if self.value is None else round(self.value * _SCALES[self.unit], 6)
 
 
 @dataclass(frozen=True)
 class ComparedSize:
-    """A published size and our size; `ours` is None if it was not measured."""
+    """A published corpus size and our size. `ours` is None if our size was not measured."""
 
     table: str
     source: str
@@ -223,10 +229,10 @@ class ComparedSize:
 def size_table(
     counts: Mapping[tuple[str, str], Counts], subwords: Mapping[tuple[str, str], int] | None = None
 ) -> SizeTable:
-    """Return the sizes with their sums over sources and splits. Rows without documents are omitted, except in an empty
-    corpus.
+    """Return the corpus sizes with their sums over sources and splits. Rows without documents are omitted, except in an
+    empty corpus.
 
-    If `subwords` is given, rows also contain the number of subwords (0 if it is unknown).
+    If `subwords` is given, rows also contain the number of subwords (0 if unknown).
     """
     sources = [*dict.fromkeys(source for source, _ in counts), ALL]
     measures = [*next(iter(counts.values()), {}), *([] if subwords is None else ["subwords"])]
@@ -250,12 +256,12 @@ def splits_of(table: SizeTable) -> list[str]:
 
 
 def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
-    """Return the sizes of selections by (source, level), with their sums over all sources, over all levels, and over
-    all sources and levels.
+    """Return the sizes of the selected texts by (source, level), with their sums over all sources, over all levels, and
+    over all sources and levels.
 
-    In a corpus of sequences, each selection is a source of documents. So the numbers of sequences (`documents`) and of
-    subwords (`tokens`) of a selection are read from `sizes`. These numbers are unknown by source if a selection has
-    several sources; sums that include unknown numbers are omitted.
+    In a corpus of sequences, each selection is a source of documents. Therefore, the numbers of sequences (`documents`)
+    and of subwords (`tokens`) of a selection are read from `sizes`. If a selection has several sources, these numbers
+    are unknown for the single sources. Sums that would include unknown numbers are omitted.
     """
     table: SizeTable = {}
     lacking: set[tuple[tuple[str, str], str]] = set()
@@ -285,8 +291,9 @@ def compare_sizes(path: Path, corpus: str, table: SizeTable, selections: SizeTab
 
 
 def read_published_sizes(path: Path) -> list[PublishedSize]:
-    """Read all published sizes. Raises EvaluationError, naming file and line, if the file is not a table of published
-    sizes."""
+    """Read all published corpus sizes. Raises EvaluationError, naming file and line, if the file is not a table of
+    published sizes.
+    """
     return read_records(path, PublishedSize, ("paper", "table", "corpus", "source", "split", "measure"))
 
 
@@ -304,7 +311,7 @@ def _compared(row: PublishedSize, table: SizeTable, selections: SizeTable) -> Co
 
 
 def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: SizeTable) -> float | None:
-    # For corpora of selected texts, the paper counts the texts, not the sequences made from them.
+    # For corpora of selected texts, the paper counts the selected texts, not the sequences made from these texts.
     name = "texts" if measure in ("sentences", "spans", "sentences_or_spans") else measure
     if name in selections.get(key, {}):
         return selections[key][name]

@@ -1,4 +1,5 @@
-"""The amount of text with which a baseline reaches a given loss, by a curve fitted to its losses.
+"""The amount of text with which a baseline reaches a given loss, computed from a curve that is fitted to the baseline's
+losses.
 
 The curve is L(D) = E + A D^-a for the amount of text D, as in Hoffmann et al. 2022 (arXiv:2203.15556) for models of one
 size. With fewer than four amounts of text, E is 0. The fit minimises the squared errors of the losses (scipy's
@@ -19,21 +20,22 @@ from hatchery.errors import EvaluationError
 LEAST_AMOUNTS, LEAST_WITH_LIMIT = 2, 4
 MOST_EXPONENT = 5.0
 SAME_AMOUNT = 0.05
-"""Relative difference up to which two amounts of text count as equal. The seeds of a run differ slightly in their
-number of words."""
+"""Relative difference up to which two amounts of text count as equal. The amounts differ slightly between the seeds of
+one run.
+"""
 
 
 @dataclass(frozen=True)
 class DataCurve:
-    """L(D) = `limit` + `coefficient` * (D / `scale`) ** -`exponent`."""
+    """The loss for the amount of text D: L(D) = `limit` + `coefficient` * (D / `scale`) ** -`exponent`."""
 
     limit: float
     coefficient: float
     exponent: float
     scale: float
-    """Geometric mean of the fitted amounts of text."""
+    """Geometric mean of the amounts of text to which the curve was fitted."""
     deviation: float
-    """Root of the mean squared residual, in the unit of the losses."""
+    """Square root of the mean squared residual, in the unit of the losses."""
     least: float
     """Smallest amount of text to which the curve was fitted."""
     most: float
@@ -59,9 +61,9 @@ def different_amounts(amounts: Sequence[float]) -> int:
 
 
 def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCurve:
-    """Return the curve fitted to pairs of a positive amount of text and a loss; amounts may repeat.
+    """Return the curve fitted to the losses. `amounts` are the positive amounts of text of the losses, and may repeat.
 
-    Raises EvaluationError for fewer than two different amounts, and if losses do not decrease with the amount.
+    Raises EvaluationError if there are fewer than two different amounts, or if losses do not decrease with the amount.
     """
     x, y = np.asarray(amounts, dtype=float), np.asarray(losses, dtype=float)
     different = different_amounts(x.tolist())
@@ -71,7 +73,7 @@ def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCur
     slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
     if slope >= 0:
         raise EvaluationError(
-            "loss curve: got losses that do not fall with the amount of text, expected falling losses"
+            "loss curve: got losses that do not decrease with the amount of text, expected decreasing losses"
         )
     found = (0.0, float(np.exp(constant)), -float(slope))
     if different >= LEAST_WITH_LIMIT:

@@ -1,6 +1,7 @@
 """FLOPs of a training, counted by the method that a study selects.
 
-The formulas are in `modeling.flops`. This module applies them to a run's sizes and sequences in `runs.parquet`.
+The formulas are in `modeling.flops`. This module applies them to the model sizes and sequences in a run's row of
+`runs.parquet`.
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,9 @@ COUNT_NAMES: dict[FlopsCount, str] = {
     "complete": "appendix A with the sequence length in the feed-forward block",
     "six_n_d": "6 N D",
 }
-"""Names of the methods for readers. In 6 N D, N excludes the word embedding, which is only looked up, and D counts
-tokens without padding."""
+"""Descriptions of the counting methods in notes and captions. In 6 N D, N excludes the word embedding, which is only
+looked up, and D counts tokens without padding.
+"""
 
 Run = Mapping[str, Any]
 
@@ -38,7 +40,9 @@ def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
 
 
 def training_flops(run: Run, count: FlopsCount) -> float | None:
-    """Return the FLOPs of the whole training of `run`, a row of `runs.parquet`."""
+    """Return the FLOPs of the complete training of `run`, a row of `runs.parquet`; None if the method cannot count
+    them.
+    """
     if count == "products":
         return float(run["training_flops"])
     if count == "six_n_d":

@@ -1,6 +1,7 @@
 """The table of all surprisals: the outputs of `measure_surprisal` for all models and texts, concatenated.
 
-Columns from the user's files are strings. If only some of the files have a column, it is null in all other rows.
+Columns from the user's files are strings. If only some of the files have a column, the column is null in the rows of
+the other files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,12 +20,12 @@ from hatchery.evaluation.surprisal.measurements import WORDS_FILE
 from hatchery.sanitize import csv_text
 
 PLACE = {"experiment": pl.String, "model": pl.String, "run": pl.String, "seed": pl.Int64, "texts": pl.String}
-"""Columns that identify the model and the texts, named as in the tidy tables."""
+"""Columns that identify the model and the texts. These columns have the same names in the tidy tables."""
 ROWS_AT_ONCE = 1 << 16
 
 
 def join_words(settings: CollectSettings, models: Mapping[str, Path], words: Mapping[str, Path], output: Path) -> None:
-    """Write the table of the stage `join_surprisals`."""
+    """Write the table of surprisals of the stage `join_surprisals`, as Parquet and as CSV."""
     named = runs_by_name(settings.runs)
     results = {Result.of_key(key): path for key, path in words.items()}
     trained = {run: read_manifest(models[run]) for run in dict.fromkeys(result.run for result in results)}

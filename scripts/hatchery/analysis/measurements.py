@@ -1,6 +1,7 @@
-"""Measurements during pretraining: held-out loss and scores of development text, read from the learning curve.
+"""Measurements during pretraining: held-out loss, and translation scores on development text, read from the learning
+curve.
 
-Each number comes with the score of a blind guess, which ignores its input. Other measurements come from evaluations
+Each loss is accompanied by the loss of a blind guess, which ignores its input. Other measurements come from evaluations
 (`Result` of each kind). Source of the measures for translation models: "A Natural Bias for Language Generation Models",
 Sections 4.1 and 4.2.
 """
@@ -26,11 +27,11 @@ DEVELOPMENT_BITS = "development_bits_per_byte"
 def development_measurements(
     curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None, per_byte: float | None = None
 ) -> list[TidyRow]:
-    """Return rows with the last development loss (nats per predicted token) and the perplexity. An untrained model has
-    no such rows.
+    """Return rows with the last development loss (nats per predicted token) and the last development perplexity. For an
+    untrained model, return no rows.
 
     `curve` contains the rows of `metrics.jsonl`, with bits per byte if known. `unigram_loss` is the loss of the unigram
-    distribution in nats, `per_byte` the number of predicted tokens per byte.
+    distribution in nats, and `per_byte` is the number of predicted tokens per byte.
     """
     evaluated = [row for row in curve if row.get("development_loss") is not None]
     if not evaluated:
@@ -51,8 +52,8 @@ def development_measurements(
 
 
 def development_basis(manifest: Manifest, text: str, metric: str) -> str:
-    """Return the comparison basis of a metric that was measured on development text during the training of
-    `manifest`.
+    """Return the comparison basis of a metric that was measured on development text during a training. `manifest` is
+    the manifest of this training.
     """
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
@@ -68,11 +69,11 @@ def development_basis(manifest: Manifest, text: str, metric: str) -> str:
 
 
 def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) -> list[TidyRow]:
-    """Return the best translation scores of development text, and the areas under their learning curves; empty without
-    scores.
+    """Return the best translation scores on development text, and the areas under the learning curves of these scores;
+    empty without scores.
 
     `curve` contains the rows of `metrics.jsonl`. An area covers the first `alc_steps` steps; it exists if the curve has
-    points at step 0 and at or after step `alc_steps`. The column `task` of an area names the steps:
+    points at step 0 and at or after step `alc_steps`. The column `task` of an area names these steps:
     `first_20000_steps`.
     """
     rows, found = list(curve), []
@@ -88,13 +89,13 @@ def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) ->
 
 
 def early_task(steps: int) -> str:
-    """Return the value of the column `task` for measures of the first `steps` training steps."""
+    """Return the value of the column `task` for scores over the first `steps` training steps."""
     return f"first_{steps}_steps"
 
 
 def _first_steps(points: Iterable[tuple[int, float]], last: int) -> list[tuple[float, float]]:
-    """Return the points up to step `last`, whose score is interpolated linearly; empty if the curve ends before step
-    `last`.
+    """Return the points up to step `last`. The score at `last` is interpolated linearly. Empty if the curve does not
+    start at step 0 or ends before step `last`.
     """
     ordered = sorted(points)
     if not ordered or ordered[0][0] > 0 or ordered[-1][0] < last:

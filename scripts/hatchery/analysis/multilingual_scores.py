@@ -3,8 +3,8 @@
 Source: docs/papers/babylm-2026.md, "The multilingual track". The number of parts is fixed, and a missing part counts as
 0. English, Dutch and Chinese have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts; these numbers follow
 from the printed means of the organisers' baselines. The two tasks of GlobalPIQA count as one part of the score.
-Inferred: a language's score is the mean over all its parts, without Hanzi and MECO, which only the server scores. The
-overall score is the mean of the three languages.
+Inferred: a language's score is the mean over all parts of the language, without Hanzi and MECO, which only the server
+scores. The overall score is the mean of the three languages' scores.
 """
 
 import math
@@ -41,12 +41,14 @@ FINETUNED: Mapping[str, tuple[str, ...]] = {
     "nl": (*(task for task in _TUNED if task != "xnli"), POS),
     "zh": (*_TUNED, POS),
 }
-"""Fine-tuned tasks by language."""
+"""Fine-tuning tasks by language."""
 READING = {"meco_l1": ("eng", "nld", "zho"), "meco_l2": ("nld", "zho")}
 """Languages of the eye-tracking corpora MECO L1 and L2."""
 GROUPS = ("zero-shot", "fine-tuning")
 Parts = Mapping[str, Mapping[str, Mapping[str, float | None]]]
-"""Scores from 0 to 100 points by language, group (zero-shot or fine-tuning) and part; None if not measured."""
+"""Scores from 0 to 100 points by language, group (zero-shot or fine-tuning) and part. A score is None if it was not
+measured.
+"""
 
 
 def zero_shot_tasks() -> tuple[str, ...]:
@@ -65,8 +67,9 @@ def finetuned_names() -> tuple[str, ...]:
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
     """Return the scores of one run by part, given its rows of `measurements.parquet`.
 
-    Suites and tasks are called `<suites>_zhoblimp` and `<tasks>_arc_nl`. A part with several tasks is their mean; a
-    missing task counts as 0, unless all are missing.
+    `suites` and `tasks` are the prefixes of names such as `<suites>_zhoblimp` and `<tasks>_arc_nl`. The score of a part
+    with several tasks is the mean of their scores; a missing task counts as 0, unless all tasks of the part are
+    missing.
     """
     import polars as pl
 
@@ -90,7 +93,7 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
 
 
 def hidden_parts(measurements: "pl.DataFrame", suites: str) -> dict[str, float | None]:
-    """Return the accuracies on Hanzi in percent by task; None if not measured."""
+    """Return the accuracy on each task of Hanzi in percent, by task; None for a task that was not measured."""
     found = _pair_averages(measurements)
     return {task: found.get(f"{suites}_{task}") for task in HIDDEN}
 

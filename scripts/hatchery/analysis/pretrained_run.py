@@ -1,7 +1,7 @@
-"""Rows of the tidy tables for one pretraining: sizes and losses, learning curve, and layer weights.
+"""Rows of the tidy tables for one pretraining: model sizes and losses, learning curve, and layer weights.
 
 Duration and date are read from `provenance.json`. All other values are read from outputs of the stage `pretrain` that
-its manifest lists.
+the stage's manifest lists.
 """
 
 import json
@@ -32,7 +32,7 @@ CONFIG_FILE = "config.json"
 
 
 _MEASURED = [column for column in CURVES.columns if column.kind in ("integer", "number") and column.name != "seed"]
-# A row of `metrics.jsonl` has the columns of the table of curves. Only step and tokens are always measured.
+# A row of `metrics.jsonl` has the columns of the table of curves. Only the columns step and tokens are never empty.
 _MetricRow: type[Record] = make_dataclass(
     "_MetricRow",
     [
@@ -63,17 +63,16 @@ class _Config(Record):
 
 
 def metric_rows(manifest: Manifest) -> list[TidyRow]:
-    """Return the rows of `metrics.jsonl` with the columns of `CURVES`. The list is empty for an untrained model (0
+    """Return the rows of `metrics.jsonl`, with the columns of `CURVES`. The list is empty for an untrained model (0
     steps).
 
-    Raises EvaluationError, naming file and line, for a row that is not an object of finite numbers, and for a repeated
-    step.
+    Raises EvaluationError, naming file and line, if a row is not an object of finite numbers or if a step is repeated.
     """
     return [dict(vars(row)) for row in json_records(manifest.file(METRICS_FILE), _MetricRow, "step")]
 
 
 def read_layer_weights(manifest: Manifest) -> LayerWeights:
-    """Return the layer weights of a model, read from `config.json` and, with layer weighting, from
+    """Return the layer weights of a model, read from `config.json` and, if the model has layer weighting, from
     `layer_weights.json`.
 
     No weights are returned if they combine blocks instead of layers. Raises EvaluationError, naming the file, for an
@@ -97,14 +96,17 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
 
 
 def _pairs(consumers: int) -> list[tuple[int, int]]:
-    """Return all pairs of a layer n and an earlier layer i whose output is an input of layer n, sorted. `consumers` is
-    the number of layers that read outputs of other layers."""
+    """Return all pairs (n, i), sorted: layer n reads the output of the earlier layer i (0: the embedding). `consumers`
+    is the number of layers that read outputs of other layers.
+    """
     return [(n, i) for n in range(1, consumers + 1) for i in range(n)]
 
 
 @dataclass(frozen=True)
 class PretrainedRun:
-    """A pretraining's row of `RUNS` and its rows of `CURVES` and `LAYERS`, without the columns that name the run."""
+    """The row of a pretraining in the table `RUNS`, and its rows in `CURVES` and `LAYERS`, without the columns that
+    name the run.
+    """
 
     facts: TidyRow
     curve: list[TidyRow]
@@ -112,11 +114,15 @@ class PretrainedRun:
     milestones: dict[str, TidyRow]
     """Columns of `RUNS` for each intermediate checkpoint, by the name of its folder."""
     taken: tuple[str, str] | None
-    """(Manifest, folder name) of the intermediate checkpoint that this run consists of; None for any other run."""
+    """Manifest and folder name of the intermediate checkpoint, if this run only consists of an intermediate checkpoint
+    of another run; otherwise None.
+    """
 
 
 def pretrained_run(manifest: Manifest) -> PretrainedRun:
-    """Return the run of a manifest. Raises EvaluationError naming file and line, ManifestError for an altered file."""
+    """Return the run that a manifest describes. Raises EvaluationError naming file and line, ManifestError for an
+    altered file.
+    """
     rows = metric_rows(manifest)
     settings, measures = pretrain_settings(manifest.settings), manifest.measures
     if settings.budget is not None and settings.steps is ABSENT:
@@ -179,16 +185,21 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
 
 
 def imported_run(manifest: Manifest) -> TidyRow:
-    """Return the row of `RUNS` of an external model: its sizes. Columns about its training are missing."""
+    """Return the row of `RUNS` of an external model, which contains the model's sizes, but no columns about its
+    training.
+    """
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
     return measured | {"initial": "", "manifest": manifest.digest}
 
 
 def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:
-    """Read a model's configuration; return its keys without `vocab_size`, and the configuration object."""
+    """Read a model's configuration file, and return two values: the keys of the file without `vocab_size`, and the
+    configuration object.
+    """
     try:
         values = json.loads(path.read_bytes())
-        # `causal` is stored next to the configuration (`modeling.store.description`), but is no field of its class.
+        # `causal` is stored in the configuration file (`modeling.store.description`), but is not a field of the
+        # configuration class.
         values.pop("causal", None)
         return {name: value for name, value in values.items() if name != "vocab_size"}, model_config(values)
     except (OSError, ValueError, TypeError, AttributeError, HatcheryError) as error:
@@ -207,7 +218,9 @@ def _sizes(config: ModelConfig) -> TidyRow:
 
 
 def _sequences(plan: StepPlan, steps: int) -> dict[str, int | None]:
-    """Return the number of sequences in the first `steps` steps, and their length (None if the length changes)."""
+    """Return the number of training sequences in the first `steps` steps, and the sequence length (None if it changes
+    during training).
+    """
     length = plan.lengths[0] if len(plan.lengths) == 1 else None
     return {"sequence_length": length, "sequences": round(plan.sequences(0, steps))}
 
@@ -223,7 +236,7 @@ def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _flops_after(
     plan: StepPlan, model: Mapping[str, Any], config: ModelConfig, teachers: Sequence[Mapping[str, Any]]
 ) -> Callable[[int], float]:
-    """Return a function that maps a number of steps to the training FLOPs of the steps from the first to this number.
+    """Return a function that maps a number of steps to the training FLOPs of these steps, counted from the first step.
 
     FLOPs include forward and backward passes of the model and forward passes of the teachers. Every sequence counts
     with its maximum length.

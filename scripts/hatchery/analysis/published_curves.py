@@ -1,9 +1,9 @@
 """Learning curves that authors published, with the sizes of their models, for comparison in scaling studies.
 
-`config/published/curves/<paper>.csv` contains the losses, `<paper>_runs.csv` in the same folder the models. Parameters
-and FLOPs are computed; tests compare the results with numbers that the authors logged. The only curves so far are the
-42 runs of January 2023 in the history of the reduced-vocabulary study's repository, whose losses include padding
-(docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
+`config/published/curves/<paper>.csv` contains the losses, and `<paper>_runs.csv` in the same folder contains the
+models. Numbers of parameters and FLOPs are computed; tests compare the results with numbers that the authors logged.
+The only curves so far are the 42 runs of January 2023 in the history of the reduced-vocabulary study's repository,
+whose losses include padding (docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
 """
 
 import re
@@ -25,7 +25,7 @@ from hatchery.modeling.roberta.config import RobertaConfig
 from hatchery.modeling.roberta.encoder import roberta_parameters
 
 DEFAULT_RATE = 5e-4
-"""Peak learning rate of the published runs, except for the larger models and for trials of a lower rate."""
+"""Peak learning rate of the published runs, except for the larger models and for trials with a lower rate."""
 TIED = "tied,no projection"
 
 Shape = tuple[int, int, int, int, int]
@@ -34,7 +34,9 @@ _ROW = re.compile(r"rv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(_\w+)?")
 
 
 def shape_of(row: str) -> Shape:
-    """Return the sizes that the name of a published row contains. Raises EvaluationError for a name without sizes."""
+    """Return the model sizes that the name of a published row contains. Raises EvaluationError if the name contains no
+    sizes.
+    """
     found = _ROW.fullmatch(row)
     if found is None:
         raise EvaluationError(
@@ -45,7 +47,7 @@ def shape_of(row: str) -> Shape:
 
 
 def shape_row(shape: Sequence[int]) -> str:
-    """Return the name of a row in the tables of published values, given the sizes."""
+    """Return the name of a model's row in the tables of published values, given the model's sizes."""
     return "_".join(["rv", *map(str, shape)])
 
 
@@ -106,12 +108,12 @@ class PublishedRun:
         return roberta_parameters(config)
 
     def flops_per_sequence(self, formula: StudyFormula = "code") -> float:
-        """Return the FLOPs of a training sequence, forward and backward, by a formula of the study."""
+        """Return the FLOPs of the forward and backward passes of one training sequence, by a formula of the study."""
         return reduced_vocabulary_flops(*self.sizes, formula=formula)
 
     @staticmethod
     def tokens(updates: int) -> int:
-        """Return the number of tokens after this number of updates, including padding, as in the study."""
+        """Return the number of tokens after `updates` updates. As in the study, this number includes padding."""
         return updates * STUDY_BATCH_SIZE * STUDY_SEQUENCE_LENGTH
 
 

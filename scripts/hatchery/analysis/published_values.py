@@ -1,9 +1,10 @@
 """All printed numbers of the papers' models, and the numbers with which an experiment is compared.
 
-The table of a paper, `config/published/values/<paper>.csv`, contains each printed number once, in our units. A number
-has the same names as the equivalent row of `summary.csv`, if there is one (docs/papers/babylm-evaluation.md, "Doubtful
-printed numbers"). Numbers that are not comparable with ours are marked, with a reason. Our number agrees with a
-published number if their difference is at most two combined standard deviations.
+The table of a paper, `config/published/values/<paper>.csv`, contains each printed number once, in our units. The suite,
+task and metric of a number have the same names as in `summary.csv`, if the summary has an equivalent row
+(docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). Numbers that are not comparable with our numbers are
+marked, with a reason. Our number agrees with a published number if their difference is at most two combined standard
+deviations.
 """
 
 import math
@@ -21,8 +22,8 @@ from hatchery.settings.problems import ALLOWED, alternatives
 
 DEVIATIONS = 2.0
 TOLERANCE_WITHOUT_DEVIATION = 0.5
-# Most tables print one decimal. Differences up to half a unit of this decimal are rounding errors, even if all
-# published runs agree (std 0.0).
+# Most tables print one decimal. A difference up to half a unit of this decimal is a rounding error, so it is accepted
+# even if all published runs agree (std 0.0).
 PRINTED_ROUNDING = 0.05
 
 Verdict = Literal["within", "above", "below", "not comparable", ""]
@@ -30,7 +31,9 @@ Verdict = Literal["within", "above", "below", "not comparable", ""]
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """One printed number. `std` is None if no deviation is printed; `rounding` is half a unit of the last digit."""
+    """One printed number. `std` is None if no standard deviation is printed. `rounding` is half a unit of the last
+    printed digit.
+    """
 
     mean: float
     std: float | None
@@ -56,13 +59,13 @@ def combined_deviation(published: float | None, ours: float | None, sampling: fl
 
 
 def judge(difference: float, deviation: float | None, rounding: float = PRINTED_ROUNDING) -> Verdict:
-    """Compare our number with a published number, given `difference` (ours minus published).
+    """Compare our number with a published number, given `difference` (our number minus the published number).
 
     Return `within` if the absolute difference is at most two `deviation`s or at most `rounding`, else `above` or
-    `below`. If `deviation` is None, half a point is allowed.
+    `below`. If `deviation` is None, a difference of half a point is also `within`.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)
-    # 1e-9 allows for rounding errors of a difference that equals the tolerance.
+    # Add 1e-9, so that rounding errors do not matter if a difference equals the tolerance.
     if abs(difference) <= tolerance + 1e-9:
         return "within"
     return "above" if difference > 0 else "below"
@@ -78,8 +81,8 @@ PAPERS = {
 }
 KEY = ("table", "track", "row", "suite", "task", "metric")
 
-# Parts of metric names that refer to another row: the difference from that row, and epsilon_min of "better than that
-# row".
+# Parts of metric names that refer to another row of the table. The first marks the difference from that row; the second
+# marks epsilon_min of "better than that row".
 MINUS = "_minus_"
 OVER = "epsilon_minimum_over_"
 
@@ -89,9 +92,9 @@ class PublishedNumber(Record):
     """One printed number, in the unit of `metric`.
 
     `row` is the published model with its variant. `track` is empty if the number belongs to all tracks, or if the paper
-    has no tracks. `spread` is the number after ±; `spread_kind` is its meaning. `runs` is the number of runs, if it is
-    stated. `rounding` is half a unit of the last printed digit. `note` contains errata, and the reason if the number is
-    not comparable with ours.
+    has no tracks. `spread` is the number after ±; `spread_kind` is the meaning of `spread`. `runs` is the number of
+    runs, if the paper states it. `rounding` is half a unit of the last printed digit. `note` contains errata, and the
+    reason if the number is not comparable with our numbers.
     """
 
     paper: str
@@ -117,7 +120,7 @@ class PublishedNumber(Record):
 
     @property
     def source(self) -> str:
-        """Place of the number in the paper, for readers: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
+        """Position of the number in the paper, as shown on pages: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
         title = PAPERS[self.paper]
         return f"{title} Table {self.table}" if self.table.isdigit() else f"{title}, {self.table}"
 
@@ -126,10 +129,11 @@ Key = tuple[str, str, str, str]
 
 
 def read_numbers(path: str | Path) -> list[PublishedNumber]:
-    """Read the numbers of one paper, in the order of its table, whose file has the name of the paper.
+    """Read the published numbers of one paper, in the order of the table `path`. The file of the table has the name of
+    the paper.
 
-    Raises EvaluationError, naming file and line, for a missing column, a repeated number, an unknown paper or kind of
-    spread, and a number that is not comparable but has no reason.
+    Raises EvaluationError, naming file and line, if a column is missing, a number is repeated, a paper or kind of
+    spread is unknown, or a number is not comparable but has no reason.
     """
     paper = Path(path).stem
     if paper not in PAPERS:
@@ -160,10 +164,10 @@ def for_experiment(
 ) -> dict[Key, PublishedValue]:
     """Return the published values for the rows of an experiment's summary, by (our model, suite, task, metric).
 
-    `rows` maps our models to published models, which may repeat. If several tables print a number, the version with the
-    most digits is used, and then the version of the later table. A number that is only printed as a difference from
-    another model (LTG-BERT Table 2) is converted to an absolute number. Raises ConfigError, naming the nearest known
-    name, for an unknown paper, track or published row.
+    `rows` maps our models to published models, which may repeat. If several tables print the same score, the number
+    with the most digits is used; if the digits are equally many, the number in the later table is used. A number that
+    is only printed as a difference from another model (LTG-BERT Table 2) is converted to an absolute number. Raises
+    ConfigError, naming the nearest known name, for an unknown paper, track or published row.
     """
     known = list(numbers)
     _check("published.paper", paper, {number.paper for number in known})
@@ -184,10 +188,11 @@ def for_experiment(
 
 
 def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[str, str]) -> None:
-    """Raise ConfigError for an unknown track or unknown published rows; each line suggests the nearest name."""
+    """Raise ConfigError if the track or a published row is unknown. Each line of the error suggests the nearest
+    name."""
     known = list(numbers)
     tracks = {number.track for number in known if number.track} or {""}
-    # The track is checked first, because otherwise all rows of an unknown track would be reported as unknown.
+    # Check the track first, because otherwise all rows of an unknown track would be reported as unknown.
     _check("published.track", track, tracks)
     names = {number.row for number in known if number.track in ("", track)}
     lines = []
@@ -208,7 +213,8 @@ def _check(key: str, name: str, known: set[str]) -> None:
 def _preferred(numbers: Iterable[PublishedNumber]) -> dict[Key, PublishedNumber]:
     """Return one number for each (row, suite, task, metric): the number with the most digits.
 
-    Of numbers with equally many digits, a later table precedes an earlier table, and all tables precede the text.
+    If several numbers have equally many digits, a number from a later table is preferred to a number from an earlier
+    table, and a number from any table is preferred to a number in the text.
     """
     chosen: dict[Key, PublishedNumber] = {}
     for number in numbers:
@@ -234,8 +240,8 @@ def _value(number: PublishedNumber) -> PublishedValue:
 
 
 def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metric: str, row: str) -> PublishedNumber:
-    """Return the number to which a printed difference refers, from the same table, because other tables round
-    differently.
+    """Return the number to which a printed difference refers. It is read from the same table, because other tables
+    round differently.
     """
     for number in numbers:
         if (number.table, number.row, number.suite) == (change.table, row, change.suite) and (
@@ -252,7 +258,7 @@ def _changed(change: PublishedNumber, start: PublishedNumber) -> PublishedValue:
     rounding = start.rounding + change.rounding
     remark = f"printed as {change.value:+g} from {start.value:g}"
     return PublishedValue(
-        # Rounding removes floating-point errors of the sum of two decimal numbers (85.1 - 0.5).
+        # Round to remove floating-point errors of the sum of two decimal numbers (85.1 - 0.5).
         mean=round(start.value + change.value, 6),
         std=change.spread,
         source=change.source,

@@ -1,4 +1,6 @@
-"""Spearman's rank correlation with its p value, which is computed exactly, over all permutations, for few pairs."""
+"""Spearman's rank correlation with its p value. For few observations, the p value is computed exactly, over all
+permutations.
+"""
 
 import math
 from collections.abc import Sequence
@@ -18,9 +20,10 @@ class Correlation:
     variable is constant.
 
     `exact` is true if p was computed over all permutations of one variable, and false if p follows from the t
-    distribution with `pairs` - 2 degrees of freedom. The exact p is twice the smaller of two shares, at most 1: the
-    share of permutations with at least the observed rho, and the share with at most the observed rho. With ties, rho is
-    not symmetric around 0, so this p differs from the share of permutations with at least the same absolute rho.
+    distribution with `pairs` - 2 degrees of freedom. The exact p is twice the smaller of two shares, but at most 1: the
+    share of permutations whose rho is at least the observed rho, and the share of permutations whose rho is at most the
+    observed rho. With ties, rho is not symmetric around 0, so this p differs from the share of permutations with at
+    least the same absolute rho.
     """
 
     rho: float | None
@@ -41,8 +44,8 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
     found = stats.spearmanr(xs, ys)
     p_value = float(found.pvalue)
     if exact:
-        # scipy would permute both variables by default. The statistic is the sum of products of ranks, which is exact
-        # and increases with rho.
+        # Permute only one variable; scipy would permute both variables by default. The statistic is the sum of products
+        # of ranks, because this sum has no rounding errors and increases with rho.
         first, second = stats.rankdata(xs), stats.rankdata(ys)
         test = stats.permutation_test(
             (first,), lambda x, axis: (x * second).sum(axis=axis), permutation_type="pairings", n_resamples=math.inf

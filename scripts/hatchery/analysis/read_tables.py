@@ -1,8 +1,8 @@
 """Functions that read the tidy tables for views. `tidy_tables` defines the columns.
 
 The contributions of layers to probes are computed as in LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md,
-"Edge probing"): the probe's softmax weights of the layers in percent, averaged over both spans of a task with two
-spans.
+"Edge probing"): a contribution is the probe's softmax weight of the layer in percent. For a task with two spans, the
+weights of both spans are averaged.
 """
 
 import math
@@ -33,11 +33,11 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Scaled layer weights n * alpha by (consuming layer n, producing layer i). n is counted from 1; i is counted from
-    0 (the embedding).
+    """Scaled layer weights n * alpha by (consuming layer n, producing layer i). n is counted from 1, and i is counted
+    from 0 (the embedding).
 
     `plain` is true for models without layer weighting, in which every layer reads the sum of all earlier outputs, each
-    with weight 1. A consuming layer `layers` + 1 is the input of the heads.
+    with weight 1. The consuming layer `layers` + 1 is the input of the heads.
     """
 
     layers: int
@@ -47,7 +47,7 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class LayerContribution:
-    """Contributions of the layers 1 to L to a probing task, in percent (sum 100): means over `probes`
+    """Contributions of the layers 1 to L to a probing task in percent, which sum to 100. They are means over `probes`
     trained probes.
     """
 
@@ -58,12 +58,14 @@ class LayerContribution:
 
     @property
     def slope(self) -> float:
-        """Slope of the least-squares line in percent per layer; negative if early layers contribute more."""
+        """Slope of the least-squares line through the contributions, in percent per layer; negative if early layers
+        contribute more.
+        """
         return least_squares_slope(self.percent)
 
 
 def least_squares_slope(values: Sequence[float]) -> float:
-    """Return the slope of the least-squares line of `values` over 1, 2, …; 0 for a single value."""
+    """Return the slope of the least-squares line of `values` over 1, 2, …; 0 if there is only one value."""
     middle = (len(values) + 1) / 2
     spread = math.fsum((k - middle) ** 2 for k in range(1, len(values) + 1))
     return math.fsum((k - middle) * value for k, value in enumerate(values, start=1)) / spread if spread else 0.0
@@ -75,10 +77,11 @@ def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribution]:
-    """Return an entry for each model and task, from the rows of probes in the tidy table of layers, in their order.
+    """Return the layer contributions of each model and task. `rows` are the rows of probes in the tidy table of layers;
+    their order is kept.
 
-    An entry is the mean over the spans of each probe, and then over all probes of the model's pretraining seeds. Raises
-    EvaluationError if seeds have different numbers of layers.
+    Contributions are averaged over the spans of each probe, and then over all probes of the model's pretraining seeds.
+    Raises EvaluationError if seeds have different numbers of layers.
     """
     mixes: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, list[float]]]] = {}
     for row in rows:
@@ -109,7 +112,7 @@ def read_measurements(
 
 
 def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[TidyRow]:
-    """Read the rows of `runs.parquet`, in their order, for `runs` (None: all runs).
+    """Read the rows of `runs.parquet` for `runs` (None: all runs), in the order of the table.
 
     Raises ManifestError for an altered table.
     """
@@ -117,7 +120,7 @@ def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list
 
 
 def read_curves(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, list[CurvePoint]]:
-    """Read the losses of `runs` by name; empty for an untrained model.
+    """Read the learning curve of each run, by name of the run; empty for an untrained model.
 
     Raises ManifestError for an altered table.
     """
@@ -130,7 +133,7 @@ def read_curves(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, list[C
 
 
 def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, LayerWeights]:
-    """Read the layer weights of `runs` by name.
+    """Read the layer weights of each run, by name of the run.
 
     Raises ManifestError for an altered table, EvaluationError for a run without layer weights.
     """
@@ -149,7 +152,7 @@ def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str,
 
 
 def read_layer_contributions(path: str | Path, runs: Sequence[SeededRun]) -> list[LayerContribution]:
-    """Read the contributions of layers to probes: an entry for each model and task, in the order of `runs`.
+    """Read the contributions of layers to probes for each model and task, in the order of the table.
 
     Raises ManifestError for an altered table, EvaluationError if seeds of a model have different numbers of layers.
     """

@@ -4,10 +4,11 @@ As in the study, a law minimises the squared errors of y (Levenberg-Marquardt). 
 fit of the logarithms, which alone would overweight small losses. Sources: the reduced-vocabulary study, Section 5.1;
 docs/papers/reduced-vocabulary.md, "Power laws".
 
-For a break, the points are sorted by x and split where two separately fitted laws have the smallest sum of squared
-residuals. Two laws are preferred if the Bayesian information criterion n ln(residual / n) + k ln n decreases by more
-than 10 ("very strong" evidence in Kass and Raftery, 1995). k is 2 for one law, and 5 for two laws and the position of
-the split. The paper names no criterion; its text gives the break as 2.2e15, 2e15 and "2^15" FLOPs.
+To find a break, the points are sorted by x and split at the position at which two separately fitted laws have the
+smallest sum of squared residuals. Two laws are preferred if the Bayesian information criterion n ln(residual / n) + k
+ln n decreases by more than 10 ("very strong" evidence in Kass and Raftery, 1995). k is 2 for one law, and 5 for two
+laws and the position of the split. The paper names no criterion; its text gives the break as 2.2e15, 2e15 and "2^15"
+FLOPs.
 
 The bootstrap resamples groups of points, such as all points of a run. The points of a learning curve depend on each
 other, so resampling single points would give too narrow intervals.
@@ -61,7 +62,7 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
     start = float(np.exp(constant)), float(slope)
     try:
         with warnings.catch_warnings():
-            # scipy warns if a perfect fit has no covariance, which is not needed here.
+            # Ignore scipy's warning that a perfect fit has no covariance, because the covariance is not used.
             warnings.simplefilter("ignore", OptimizeWarning)
             (coefficient, exponent), _ = curve_fit(lambda x, c, e: c * x**e, x / scale, y, p0=start, method="lm")
     except RuntimeError as error:
@@ -81,9 +82,10 @@ parameters of a law."""
 
 @dataclass(frozen=True)
 class BreakPoint:
-    """The best split into two laws. `below` is the last x of the lower law, `above` the first x of the upper law.
+    """The best split of the points into two laws. `below` is the last x of the lower law, and `above` is the first x of
+    the upper law.
 
-    `gain` is the decrease of the information criterion from one law to two laws.
+    `gain` is the decrease of the information criterion if two laws are fitted instead of one law.
     """
 
     below: float
@@ -102,7 +104,7 @@ class BreakPoint:
 def find_break(xs: Sequence[float], ys: Sequence[float]) -> BreakPoint:
     """Find the best split of positive points into two power laws.
 
-    Raises EvaluationError if there are too few points, or too few distinct x, for two laws.
+    Raises EvaluationError if there are too few points, or too few distinct values of x, for two laws.
     """
     points = sorted(zip(xs, ys, strict=True))
     single = fit_power_law(*_columns(points))
@@ -134,13 +136,14 @@ def _criterion(residual: float, points: int, parameters: int) -> float:
 
 
 LEAST_SHARE = 0.5
-"""Minimum share of bootstrap draws in which the quantity must be defined. Otherwise the draws with a defined quantity
-would not be representative."""
+"""An interval requires that the quantity is defined in more than this share of the bootstrap draws. Otherwise, the
+draws with a defined quantity are not representative.
+"""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The percentile interval of a quantity. `draws` is the number of bootstrap draws in which the quantity
+    """The percentile interval of a quantity over bootstrap draws. `draws` is the number of draws in which the quantity
     is defined.
     """
 
@@ -157,10 +160,11 @@ def bootstrap_interval(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval | None:
-    """Return the bootstrap interval of a quantity of points; each group contains the indices of points drawn together.
+    """Return the bootstrap interval of a quantity of points. Each group contains the indices of points that are always
+    drawn together.
 
     Each draw consists of `len(groups)` groups, drawn with replacement. Draws for which `quantity` raises
-    EvaluationError are ignored. None if at least half of the draws are ignored, or if there is only one group.
+    EvaluationError are ignored. None if too many draws are ignored (LEAST_SHARE), or if there is only one group.
     """
     if len(groups) < 2:
         return None
@@ -186,8 +190,8 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Law:
-    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region; `law` is None with too few
-    points.
+    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region. `law` is None if there are
+    too few points.
     """
 
     axis: Axis
@@ -200,8 +204,8 @@ class Law:
 
 @dataclass(frozen=True)
 class Laws:
-    """All laws of a set of points. `optimal` contains the indices of the compute-optimal points. `found_break` is None
-    if there are too few compute-optimal points.
+    """All laws that were fitted to one list of points. `optimal` contains the indices of the compute-optimal points.
+    `found_break` is None if there are too few compute-optimal points.
     """
 
     optimal: list[int]

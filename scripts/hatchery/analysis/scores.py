@@ -1,5 +1,6 @@
-"""The scores of an experiment by model and measure, for all views. This module determines which scores exist, and which
-scores are best."""
+"""The scores of an experiment by model and measure, for all views. This module determines which scores are shown, and
+which scores are best.
+"""
 
 import math
 from collections import Counter
@@ -51,10 +52,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Scores:
-    """The rows of a summary, with the labels of its models.
+    """The rows of a summary, with the labels of the models.
 
-    `models` are in the order of display, and `labels` their names for readers. `objectives` contains the objective of
-    each model that was not trained on masked text.
+    `models` are in the order of display, and `labels` contains their displayed names. `objectives` contains the
+    objective of each model that was not trained on masked text.
     """
 
     rows: Sequence[SummaryRow]
@@ -67,19 +68,19 @@ class Scores:
         object.__setattr__(self, "by_key", {row.selectors: row for row in self.rows})
 
     def label(self, model: str) -> str:
-        """Return the label of a model for readers."""
+        """Return the displayed label of a model, or its name if it has no label."""
         return self.labels.get(model, model)
 
     def objective(self, model: str) -> str:
-        """Return the objective that a model was trained for."""
+        """Return the objective with which a model was trained."""
         return self.objectives.get(model, DEFAULT_TASK)
 
     def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
-        """Return the summary row of a number; None if the number does not exist."""
+        """Return the summary row of a model's score; None if the model does not have this score."""
         return self.by_key.get((model, suite, task, metric))
 
     def row_for(self, measure: Measure, model: str) -> SummaryRow | None:
-        """Return the summary row of a model for a measure; None if the number does not exist."""
+        """Return the summary row of a model for a measure; None if the model does not have this score."""
         if measure.objective not in ("", self.objective(model)):
             return None
         return self.row(model, measure.suite, measure.task, measure.metric)
@@ -98,7 +99,7 @@ class Scores:
         return [model for model in self.models if any(self.row_for(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
-        """Return the elements of `measures` in which at least one model has a score.
+        """Return those of the `measures` in which at least one model has a score.
 
         If models have different objectives, a measure whose meaning depends on the objective is split into one measure
         per objective.
@@ -112,14 +113,14 @@ class Scores:
         return found
 
     def best(self, measure: Measure) -> set[str]:
-        """Return the models with the best displayed number, and the models that may be equally good up to noise.
+        """Return the models with the best displayed score, and the models that may be equally good up to noise.
 
         The noise of a difference is the square root of the sum of the squared noise of the two scores. If the noise of
-        a model is unknown, the noise of the best model is used. If runs failed, a number is worse only if it is worse
-        with and without the failed runs. Only a model with several pretraining seeds can be best. The result is empty
-        if the numbers are not comparable, if the noise of the best model is unknown, if noise could explain all
-        differences, if the best model does not exceed a blind guess, or if a model with one seed may be better within
-        noise.
+        a model is unknown, the noise of the best model is used. If runs of a model failed, the model is worse only if
+        its score is worse with and without the failed runs. Only a model with several pretraining seeds can be best.
+        The result is empty if the scores are not comparable, if the noise of the best model is unknown, if noise could
+        explain all differences, if the best model does not exceed a blind guess, or if a model with one seed may be
+        better within noise.
         """
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
         rows = self.with_means(measure)
@@ -142,9 +143,9 @@ class Scores:
         return {model: row for model, row in rows.items() if row is not None and row.mean is not None}
 
     def not_compared(self, measures: Iterable[Measure]) -> list[str]:
-        """Return the note on measures whose numbers are not comparable, with reasons and alternatives.
+        """Return the note on measures whose scores are not comparable, with reasons and alternatives.
 
-        Empty if all measures are comparable.
+        Empty if all scores are comparable.
         """
         ranked = (measure for measure in measures if direction(measure.metric))
         return not_compared({m.label: differing(row.basis for row in self.with_means(m).values()) for m in ranked})
@@ -156,8 +157,8 @@ class Scores:
         return list(dict.fromkeys(f"{guess:.{decimals_of(measure.metric)}f}" for guess in known))
 
     def verdicts(self) -> dict[str, int]:
-        """Return the number of rows for each result of the comparison with published values; empty without published
-        values.
+        """Return the number of rows for each verdict of the comparison with published values; empty if no row was
+        compared.
         """
         counts = Counter[str](row.verdict for row in self.rows)
         return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
@@ -171,7 +172,7 @@ class Scores:
         return found
 
     def headline(self) -> list[Measure]:
-        """Return the headline measures: perplexities with bits per byte, then one or two averages per suite."""
+        """Return the headline measures: perplexities and bits per byte, and then one or two averages per suite."""
         keys = self.keys()
         suites = [suite for suite in self.suites() if suite not in HELD_OUT]
         metrics = (PERPLEXITY, BITS_PER_BYTE)
@@ -188,7 +189,7 @@ class Scores:
             shown = BLEU if suite == TRANSLATION_SUITE else AVERAGE_METRIC
             averages = [key for key in keys if key[0] == suite and key[2] == shown]
             if not averages and suite not in (*pairs, TRANSLATION_SUITE):
-                # A suite without an average, for example of one task, is represented by its first number.
+                # If a suite has no average, for example because it has only one task, show its first score.
                 averages = [key for key in keys if key[0] == suite][:1]
             found += averages
         return [Measure(name_of(key), *key) for key in found]
@@ -202,7 +203,7 @@ class Scores:
 
 
 def read_scores(path: Path, labels: Mapping[str, str], objectives: Mapping[str, str] | None = None) -> Scores:
-    """Read the scores of a `summary.parquet`: models with a label first, in the order of labels.
+    """Read the scores of a `summary.parquet`. Models with a label come first, in the order of `labels`.
 
     Raises ManifestError like `read_summary`.
     """
@@ -213,7 +214,7 @@ def read_scores(path: Path, labels: Mapping[str, str], objectives: Mapping[str, 
 
 
 def depends_on_objective(suite: str, metric: str) -> bool:
-    """Return True if the meaning of a number depends on the objective of the model."""
+    """Return True if the meaning of a score depends on the objective with which the model was trained."""
     known = HELD_OUT_METRICS.get(metric)
     return suite in HELD_OUT and not (known and known.compares_objectives)
 
@@ -228,7 +229,7 @@ def direction(metric: str) -> int:
 
 
 def name_of(key: Key) -> str:
-    """Return the name of a number in the headline measures."""
+    """Return the displayed name of a score in the headline measures."""
     suite, task, metric = key
     if suite in HELD_OUT:
         return f"{readable(task)} {readable(metric)}" + (" while training" if suite == PRETRAINING_SUITE else "")
@@ -237,7 +238,7 @@ def name_of(key: Key) -> str:
 
 
 def metric_name(metric: str) -> str:
-    """Return `accuracy in percent`, `loss in nats`, `perplexity`."""
+    """Return the displayed name of a metric with its unit: `accuracy in percent`, `loss in nats`, `perplexity`."""
     for ending, unit in (("_percent", "percent"), ("_nats", "nats")):
         if metric.endswith(ending):
             return f"{readable(metric.removesuffix(ending))} in {unit}"
@@ -245,5 +246,6 @@ def metric_name(metric: str) -> str:
 
 
 def average_name(task: str, metric: str) -> str:
-    """Return the name of an average over tasks for readers: the tasks, and how its deviation was computed."""
+    """Return the displayed name of an average over tasks: the name of the average, and how its deviation was
+    computed."""
     return f"{readable(task)}, by {'run' if metric == RUN_AVERAGE_METRIC else 'task'}"

@@ -1,6 +1,6 @@
 """Settings of the tables, the summary and the figures.
 
-Runs are in the order of the configuration, which all tables and figures for readers keep.
+Runs are in the order of the configuration. All tables and figures on pages keep this order.
 """
 
 from collections import Counter
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 DRAWS = 1000
-"""Bootstrap draws of a test of almost stochastic order."""
+"""Number of bootstrap draws in a test of almost stochastic order."""
 
 OTHER = "other"
-"""Prefix of the objective of external models, which predict tokens of their own tokenizers.
+"""Prefix of the objective of external models. These models predict tokens of their own tokenizers.
 
 The kind of model follows the prefix, because models of different kinds also predict different tokens.
 """
@@ -31,7 +31,7 @@ The kind of model follows the prefix, because models of different kinds also pre
 
 @dataclass(frozen=True)
 class PublishedChoice(Settings):
-    """A paper that our models replicate: `rows` maps our models to rows of the paper's `track`."""
+    """A paper that our models replicate. `rows` maps our models to rows of the paper's tables for the track `track`."""
 
     paper: str
     rows: dict[str, str]
@@ -51,7 +51,7 @@ def published_choices(published: PublishedChoices) -> tuple[PublishedChoice, ...
 class CollectSettings(Settings):
     """Settings of an experiment's tidy tables: all runs, including external models and milestones.
 
-    `alc_steps` is the number of steps in the area under the learning curve.
+    `alc_steps` is the number of training steps that the area under the learning curve covers.
     """
 
     experiment: str
@@ -63,8 +63,8 @@ class CollectSettings(Settings):
 class SummarySettings(Settings):
     """Settings of an experiment's summary: models, suites and tasks in the order of the configuration.
 
-    `published` is the replicated paper, if there is one. `objectives` contains the objective of each model that was not
-    trained on masked text.
+    `published` is the replicated paper, or None. `objectives` contains the objective of each model that was not trained
+    on masked text.
     """
 
     experiment: str
@@ -80,7 +80,8 @@ class SummarySettings(Settings):
 class FigureSettings(Settings):
     """Settings of a figure of an experiment. `figure` and `version` are copied from the registry of figures.
 
-    Figures of some results have additional settings, which are declared with these results (`views/figures/needs.py`).
+    The figures of some results have additional settings, which are declared with these results
+    (`views/figures/needs.py`).
     """
 
     experiment: str
@@ -88,16 +89,16 @@ class FigureSettings(Settings):
     style: Style = field(default_factory=Style)
     figure: str = ""
     version: int = 1
-    # Paper whose values the figure marks. null: no paper. The key is absent in figures that never mark published
-    # values.
+    # The paper whose values the figure marks, or null for no paper. Figures that never mark published values do not
+    # have this key.
     published: PublishedChoices = ABSENT
-    # Number of models that the figure omits, because too many models would be unreadable.
+    # Number of models that the figure omits, because a figure with too many models is unreadable.
     left_out: int = 0
     # Experiments of the study that have no data for the figure.
     without: tuple[str, ...] = ()
-    # Grid set of each model, for figures with many models.
+    # Grid set of each model; empty if there are few models.
     sets: dict[str, str] = field(default_factory=dict)
-    # All models of the study, if the figure omits some of them.
+    # All models of the study if the figure omits some of them, so that each model has the same colour in all figures.
     all_models: tuple[str, ...] = ()
 
     def looks(self, models: Sequence[str]) -> dict[str, ModelStyle]:
@@ -112,12 +113,14 @@ def models_in_order(runs: Iterable[SeededRun]) -> list[str]:
 
 
 def labels_of(runs: Iterable[SeededRun]) -> dict[str, str]:
-    """Return the label of each model for readers, in the order of the configuration."""
+    """Return the displayed label of each model, in the order of the configuration."""
     return {run.model: run.label or run.model for run in runs}
 
 
 def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
-    """Return legend entries: each model with its number of pretraining seeds, except for external models."""
+    """Return the legend entry of each model: its label with the number of pretraining seeds. External models have no
+    number.
+    """
     labels, others = labels_of(runs), {run.model for run in runs if run.is_baseline}
     counts = Counter(run.model for run in runs)
     return {
@@ -127,8 +130,8 @@ def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
 
 
 def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
-    """Return the runs by name. Raises ConfigError if there are no runs, or if a name, or a model and seed,
-    is repeated.
+    """Return the runs by name. Raises ConfigError if there are no runs, if two runs have the same name, or if two runs
+    have the same model and seed.
     """
     named: dict[str, SeededRun] = {}
     seeds: set[tuple[str, int]] = set()
@@ -144,19 +147,21 @@ def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
 
 
 def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[SeededRun, ...]:
-    """Return the baselines as models with one run each. Raises ConfigError if a model has the same name."""
+    """Return the baselines as models with one run each. Raises ConfigError if another model or run has the name of a
+    baseline.
+    """
     taken = {name for run in runs for name in (run.name, run.model)}
     made: list[SeededRun] = []
     for name in baselines:
         if name in taken:
-            raise ConfigError(f"baselines: got {name!r}, expected a name that no other model has")
+            raise ConfigError(f"baselines: got {name!r}, expected a name that no other model or run has")
         taken.add(name)
         made.append(SeededRun.of_baseline(name))
     return tuple(made)
 
 
 MOST_BY_NAME = 12
-"""Maximum number of models that a figure or a table can distinguish by name."""
+"""Maximum number of models that a figure or a table distinguishes by name."""
 
 
 def asked_tasks(experiment: "experiment_file.Experiment") -> dict[str, str]:
@@ -167,14 +172,18 @@ def asked_tasks(experiment: "experiment_file.Experiment") -> dict[str, str]:
 def published_of(
     project: "Project", experiment: str
 ) -> "experiment_file.Published | list[experiment_file.Published] | None":
-    """Return the published rows that an experiment replicates, or a list of them for the experiments of a study."""
+    """Return the published rows that an experiment replicates or, for a study, a list with the published rows of its
+    experiments.
+    """
     if not project.is_study(experiment):
         return project.experiment(experiment).published
     return under_names_of_study({part: project.experiment(part).published for part in project.members(experiment)})
 
 
 def under_names_of_study(chosen: Mapping[str, "experiment_file.Published | None"]) -> list["experiment_file.Published"]:
-    """Return the replicated papers of several experiments; models have the names that they have in a study."""
+    """Return the published rows that several experiments replicate, with `<experiment>/` before the names of our
+    models, as in a study.
+    """
     return [
         replace(block, rows={f"{part}/{model}": row for model, row in block.rows.items()})
         for part, block in chosen.items()

@@ -1,12 +1,13 @@
-"""Almost stochastic order: to which degree one sample of scores fails to dominate another, with a confidence bound.
+"""Almost stochastic order: the degree to which one sample of scores fails to dominate another sample, with a confidence
+bound.
 
 The measure is from del Barrio et al. (2018). Dror et al. (2019) and Ulmer et al. (2022) use it to compare trained
 models, and ELC-BERT, Appendix E, reports it. Quantile functions of samples are step functions, so their integrals are
 computed exactly, for all bootstrap draws at once.
 
-Each cell of a matrix of models is one test, so the confidence of a cell must exceed the requested confidence of the
-whole matrix (correction for multiple tests). Every pair of models has its own random stream. Therefore an additional
-model changes the other cells only by this correction.
+Each cell of a matrix of models is one test. For the requested confidence to hold for the whole matrix, the confidence
+of a single cell must be higher (correction for multiple tests). Every pair of models has its own random stream.
+Therefore, an additional model changes the other cells only by this correction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +31,8 @@ UNDECIDED = 0.5
 class QuantileSteps:
     """Intervals of (0, 1) on which two quantile functions are compared, with weights.
 
-    `first` and `second`, int64 [S], are positions in the sorted samples. `weights`, float64 [S], are proportional to
-    the lengths of the intervals.
+    `first` and `second`, int64 [S], are the indices of the quantiles in the two sorted samples. `weights`, float64 [S],
+    are proportional to the lengths of the intervals.
     """
 
     first: np.ndarray
@@ -41,14 +42,14 @@ class QuantileSteps:
 
 def exact_steps(n: int, m: int) -> QuantileSteps:
     """Return all intervals on which the quantile functions of two samples, with n and m scores, are constant."""
-    # The interval edges are computed as integers, in units of 1 / (n m), because rounding could make equal fractions
-    # i/n and j/m different.
+    # Compute the interval edges as integers, in units of 1 / (n m), because rounding could make equal fractions i/n and
+    # j/m different.
     edges = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
     return QuantileSteps(edges[:-1] // m, edges[:-1] // n, np.diff(edges).astype(np.float64))
 
 
 def grid_steps(n: int, m: int, intervals: int = 200) -> QuantileSteps:
-    """Return steps of equal weight that evaluate both quantile functions at 1/intervals, 2/intervals, ... below 1."""
+    """Return steps of equal weight that evaluate both quantile functions at 1/intervals, 2/intervals, ..., below 1."""
     points = np.arange(1, intervals)
     first, second = (-(-points * size // intervals) - 1 for size in (n, m))
     return QuantileSteps(first, second, np.ones(len(points)))
@@ -115,8 +116,8 @@ def estimate_order(
 
 
 def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Return the scores as float64 in ascending order. Raises EvaluationError if there are no scores, or if one is not
-    finite.
+    """Return the scores as float64 in ascending order. Raises EvaluationError if there are no scores, or if a score is
+    not finite.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not len(values):
@@ -130,7 +131,8 @@ def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _redraw(values: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
-    # Because the sample is sorted, sorting the drawn positions sorts the draws. Integers sort faster than floats.
+    # Sort the drawn indices instead of the drawn scores: the sample is sorted, so the order is the same, and integers
+    # sort faster than floats.
     positions = random.integers(len(values), size=(draws, len(values)), dtype=np.int32)
     positions.sort(axis=1)
     return values[positions]
@@ -139,9 +141,10 @@ def _redraw(values: np.ndarray, draws: int, random: np.random.Generator) -> np.n
 def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps) -> np.ndarray:
     """Return the violation ratio of "first dominates second", for sorted samples [..., n] and [..., m]; shape [...].
 
-    Higher scores are better. With quantile functions F and G of the two samples, the ratio is the integral of (F - G)^2
-    over {F < G}, divided by the integral over (0, 1). At 0 the first sample dominates, at 1 the second. Exchanging the
-    samples gives 1 minus the ratio. For equal quantile functions (0/0), the ratio is defined as 0.5.
+    Higher scores are better. With the quantile functions F and G of the two samples, the ratio is the integral of (F -
+    G)^2 over {F < G}, divided by the integral of (F - G)^2 over (0, 1). If the ratio is 0, the first sample dominates;
+    if the ratio is 1, the second sample dominates. Exchanging the samples gives 1 minus the ratio. For equal quantile
+    functions (0/0), the ratio is defined as 0.5.
     """
     differences = first[..., steps.first] - second[..., steps.second]
     distances = differences**2 * steps.weights
@@ -151,16 +154,19 @@ def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps
 
 
 THRESHOLD = 0.5
-"""If epsilon_min is below this threshold, the row is better than the column. The published tables print such cells in
-bold."""
+"""If epsilon_min of a cell is below this threshold, the model of the row is better than the model of the column. The
+published tables print these cells in bold.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderMatrix:
-    """epsilon_min of "row better than column" for k models. Lower is better; 1 is no evidence.
+    """epsilon_min of "the row's model is better than the column's model" for k models. Lower values are stronger
+    evidence; 1 is no evidence.
 
-    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` is the confidence of the whole matrix,
-    `cell_confidence` the confidence of each of the `comparisons`. `runs` contains the number of scores of each model.
+    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` is the confidence of the whole matrix, and
+    `cell_confidence` is the confidence of each of the `comparisons`. `runs` contains the number of scores of each
+    model.
     """
 
     names: tuple[str, ...]
@@ -199,10 +205,10 @@ def order_matrix(
     less with more comparisons (docs/papers/elc-bert.md, "Significance"). A single pair is not corrected. `comparisons`
     replaces the number of comparisons, for example by the number in several matrices.
 
-    The bounds are too low for few runs (see `OrderEstimate.bound`), which the correction does not change. Among five
-    equal models with nine runs each, "corrected" puts some cell below 0.5 in about 6 of 10 matrices and below 0.2 in 2
-    of 10; "as_published" does so in 9 and 4 of 10. Raises EvaluationError, naming the pair, for invalid scores, and
-    ConfigError for invalid settings.
+    For few runs, the bounds are too low (see `OrderEstimate.bound`), and the correction does not change this. Among
+    five equal models with nine runs each, "corrected" puts some cell below 0.5 in about 6 of 10 matrices, and below 0.2
+    in 2 of 10 matrices; "as_published" does so in 9 and in 4 of 10 matrices. Raises EvaluationError, naming the pair,
+    for invalid scores, and ConfigError for invalid settings.
     """
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")
@@ -214,7 +220,7 @@ def order_matrix(
         comparisons = cells if reading == "corrected" else cells // 2
     cell_confidence = corrected_confidence(confidence, comparisons, reading)
     epsilon = np.full((len(names), len(names)), np.nan)
-    # Both directions of a pair use the same draws, so that two models cannot each be better than the other.
+    # Use the same draws for both directions of a pair, so that two models cannot each be better than the other.
     for first, second in combinations(sorted(names), 2):
         steps = grid_steps(len(scores[first]), len(scores[second])) if reading == "as_published" else None
         random = generator(seed, PURPOSE, first, second)
@@ -230,7 +236,9 @@ def order_matrix(
 
 
 def corrected_confidence(confidence: float, comparisons: int, reading: ReadingName = "corrected") -> float:
-    """Return the confidence of a single comparison. Raises ConfigError for values out of range."""
+    """Return the confidence of a single comparison, corrected for the number of comparisons. Raises ConfigError for
+    values out of range.
+    """
     if comparisons < 1:
         raise ConfigError(f"comparisons: got {comparisons}, expected at least 1")
     if not 0.5 <= confidence < 1:

@@ -1,4 +1,6 @@
-"""The analyses of a study or an experiment: their settings, checked against experiments and published tables."""
+"""The analyses of a study or an experiment. The settings of the analyses are checked against experiments and published
+tables.
+"""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -17,15 +19,15 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 PUBLISHED = "published"
-"""Folder of published tables, in the configuration folder."""
+"""Folder of the published tables, inside the configuration folder."""
 
 
 @lru_cache(maxsize=64)
 def analyses_of(project: "Project", name: str) -> dict[str, AnalysisSettings]:
-    """Return the settings of all analyses of a study, by entry.
+    """Return the settings of all analyses of a study, by name of the entry under `analyses`.
 
-    For a single experiment, return the analyses that it has without a study. Raises ConfigError with a line for each
-    problem.
+    For a single experiment, return the analyses that the experiment has without a study. Raises ConfigError with a line
+    for each problem.
     """
     if not project.is_study(name):
         return _own_analyses(project.experiment(name))
@@ -62,7 +64,7 @@ def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
 
 
 def check_study(project: "Project", name: str) -> None:
-    """Raise ConfigError for an analysis that does not fit the study, its experiments or the published tables."""
+    """Raise ConfigError if an analysis does not fit the study, its experiments or the published tables."""
     study, where, problems = project.study(name), project.place("study", name), Problems()
     shown = Study(name, tuple(project.shown_runs(name)), project.sets_of(study.experiments))
     translates = any(project.experiment(part).translation.tests for part in study.experiments)
@@ -97,8 +99,8 @@ def _check_tables(names: Iterable[str], where: str, folder: Path) -> None:
 
 
 def check_published(project: "Project", experiment: str) -> None:
-    """Raise ConfigError, one line per problem, for a paper, track or row that no table of published numbers
-    contains.
+    """Raise ConfigError, with one line per problem, if no table of published numbers contains a paper, track or row of
+    the experiment.
     """
     chosen, folder = project.experiment(experiment).published, project.folder / VALUES
     if chosen is None:

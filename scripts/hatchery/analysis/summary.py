@@ -28,8 +28,9 @@ from hatchery.rendering.escaping import readable
 DIGEST_LENGTH = 12
 SHOWN_OF_PAIRS = (ACCURACY, AT_BEST_TEMPERATURE, CORRELATION)
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
-"""Levels of measurements in the summary. Paradigms, whole suites of minimal pairs, and bins of a split are only in the
-tidy table."""
+"""Levels of the measurements that a summary shows. Scores of paradigms, of complete suites of minimal pairs, and of
+bins of a split are only in the tidy table.
+"""
 ORDER = ("seed", "finetuning_seed", "learning_rate")
 Key = tuple[str, str, str, str]
 
@@ -53,10 +54,10 @@ class Summary(Scores):
 
     `kinds` maps each suite to its kind of evaluation. `models`, `pair_suites` (suites of minimal pairs) and `finetuned`
     are in the order of the configuration; baselines come last. `failures` are the measurements of runs that failed or
-    have no number, with the run's `title`. `incomplete` are averages without a number, with the tasks that lack
-    numbers. `unmatched` are published values without a row of ours. `published_notes` are the notes of the published
-    table. `settings` describes how each suite was measured. `trained_otherwise` contains the models whose training
-    masks differ from the masks of the perplexity, with their masks.
+    have no score, with the run's `title`. `incomplete` are averages that have no value, with the tasks that lack
+    scores. `unmatched` are published values for which there is no row of our models. `published_notes` are the notes of
+    the published table. `settings` describes how each suite was measured. `trained_otherwise` contains the models whose
+    training masks differ from the masks of the perplexity, with a description of these training masks.
     """
 
     experiment: str
@@ -72,10 +73,10 @@ class Summary(Scores):
 
 
 def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Mapping[Key, PublishedValue]) -> Summary:
-    """Compute the summary of the tidy table of measurements. The order of the table's rows has no effect."""
+    """Compute the summary from the rows of the tidy table of measurements. The order of these rows has no effect."""
     measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-    # Experiment of each model; a study has models of several experiments.
+    # The name of each model's experiment, because a study has models of several experiments.
     experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
         key: _row(experiments[key[0]], key, aggregate, manifests, published)
@@ -113,9 +114,9 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
 
 
 def _settings(measured: pl.DataFrame) -> dict[str, str]:
-    """Return a description, by suite, of how the suite was measured.
+    """Return a description of the measurement of each suite, by suite.
 
-    If tasks have different descriptions, each description begins with the names of its tasks.
+    If the tasks of a suite have different descriptions, each description begins with the names of its tasks.
     """
     found: dict[str, dict[str, list[str]]] = {}
     described = measured.filter(pl.col("settings") != "").select("suite", "settings", "task").unique().sort("task")
@@ -130,8 +131,8 @@ def _settings(measured: pl.DataFrame) -> dict[str, str]:
 
 
 def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
-    """Select the rows of minimal pairs for the summary: phenomena and averages. Other kinds of measurements stay
-    unchanged.
+    """Select the rows of minimal pairs for the summary: phenomena and averages. Rows of other kinds of measurements are
+    all kept.
 
     BabyLM's pipelines count ties between identical sentences as correct. If any model has a tie in a suite, this second
     accuracy is shown for all models in each average of the suite. Without ties, the second accuracy would equal the
@@ -156,17 +157,18 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
-    """Yield each number, aggregated over the runs of a model: key, mean and deviations, and digests of its
-    manifests.
+    """Yield each score, aggregated over the runs of a model: key, mean and deviations, and the digests of the manifests
+    from which the score was computed.
     """
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
-        # `fsum` computes exact means, so the result does not depend on polars.
+        # Collect the values, to compute means with `fsum`: its sums are correctly rounded, so they do not depend on how
+        # polars adds.
         "value",
         "failed",
         "sampling_deviation",
         pl.col("blind_guess").first(),
         pl.col("manifest").str.head(DIGEST_LENGTH).unique(),
-        # Baselines have no seed, and count as one training each.
+        # Baselines have no seed (null), so each baseline counts as one training.
         pl.col("seed").n_unique(),
         pl.col("basis").fill_null("").unique(),
     )
@@ -184,7 +186,7 @@ def _joined(manifests: Iterable[str]) -> str:
 def _finetuned(tasks: Sequence[str], tuned: pl.DataFrame) -> list[FinetunedTask]:
     """Return the fine-tuning tasks in the order of the configuration.
 
-    A task is followed by the other tasks on which the models fine-tuned on it were scored.
+    Each task is followed by the other tasks on which its fine-tuned models were also scored.
     """
     found: dict[tuple[int, bool, str, str], FinetunedTask] = {}
     columns = ("suite", "task", "metric", "main", "origin")
@@ -233,5 +235,5 @@ def _row(
 
 
 def _rounded(value: float | None) -> float | None:
-    # Adding 0.0 turns a negative zero, which would be printed as -0.0000, into 0.
+    # Add 0.0 to convert a negative zero, which would be printed as -0.0000, into 0.
     return None if value is None else round(value, DECIMALS) + 0.0

@@ -1,4 +1,5 @@
-"""A row of an experiment's summary: a number of a model, with texts for readers and a link to its provenance.
+"""A row of an experiment's summary: a score of a model, with methods that return displayed texts and a link to the
+row's provenance.
 
 `summary.csv` and `summary.parquet` contain no time, host or duration, and numbers have four decimals, so that a
 repeated computation gives identical bytes.
@@ -21,7 +22,7 @@ from hatchery.errors import ManifestError
 from hatchery.sanitize import csv_text
 
 DECIMALS = 4
-"""Decimals of all numbers of a summary."""
+"""Number of decimals of all numbers in a summary."""
 
 PROVENANCE_ROWS = 3000
 """Maximum number of summary rows on the page of provenance; `make trace` shows all rows."""
@@ -32,13 +33,13 @@ SELECTORS = ("model", "suite", "task", "metric")
 class SummaryRow:
     """One row of `summary.csv`. The fields are the columns, in order; None is an empty field.
 
-    `mean` and `std` are computed over the `n` runs that have a number, of which `n_failed` failed.
-    `mean_without_failed` is the mean of the runs that did not fail. `n_without_number` further runs have no number.
+    `mean` and `std` are computed over the `n` runs that have a score; `n_failed` of these runs failed.
+    `mean_without_failed` is the mean of the runs that did not fail. `n_without_number` further runs have no score.
     `sampling_deviation` is the standard deviation of a single run due to the choice of test items. `blind_guess` is the
-    score of a guess that does not see the items. `seeds` is the number of pretraining seeds, and `basis` the comparison
-    basis (`evaluation.basis`). `difference` is `mean` minus the published value, in the unit of the metric. `manifests`
-    contains the first 12 hexadecimal digits of the SHA-256 of all manifests from which the row was computed, sorted and
-    joined by semicolons.
+    score of guesses that do not use the items. `seeds` is the number of pretraining seeds, and `basis` is the
+    comparison basis (`evaluation.basis`). `difference` is `mean` minus the published value, in the unit of the metric.
+    `manifests` contains the first 12 hexadecimal digits of the SHA-256 of all manifests from which the row was
+    computed, sorted and joined by semicolons.
     """
 
     experiment: str
@@ -84,7 +85,9 @@ class SummaryRow:
         return "" if value is None else f"{value:.{DECIMALS}f}" if isinstance(value, float) else str(value)
 
     def whole(self) -> str:
-        """Return mean, deviation, number of runs and, if known, the published value and the comparison, as text."""
+        """Return the row as text: mean, deviation, number of runs and, if there is a published value, this value and
+        the verdict of the comparison.
+        """
         parts = [self.printed("mean") or "no value"]
         parts += [f"± {self.printed('std')}"] if self.std is not None else []
         parts.append(f"(n = {self.runs()})")
@@ -103,7 +106,9 @@ class SummaryRow:
         return f"{self.published_mean:.{digits}f}{deviation}"
 
     def runs(self, decimals: int | None = None) -> str:
-        """Return the number of runs as text: `5`, or `5, 2 failed (64.0 without), 1 more without a number`."""
+        """Return the numbers of runs, of failed runs and of runs without a score as text: `5`, or `5, 2 failed (64.0
+        without), 1 more without a number`.
+        """
         parts = [str(self.n)]
         if self.n_failed:
             without = self.mean_without_failed
@@ -114,8 +119,9 @@ class SummaryRow:
         return ", ".join(parts)
 
     def interval(self) -> str:
-        """Return the 95 % interval of a single run's score over the choice of test items as text, `59.1 to 62.9`. The
-        text is empty if the interval is unknown."""
+        """Return the 95 % interval of a single run's score, due to the choice of test items, as text: `59.1 to 62.9`.
+        The text is empty if the interval is unknown.
+        """
         if self.mean is None or self.sampling_deviation is None:
             return ""
         low, high = (self.mean + sign * NORMAL_95 * self.sampling_deviation for sign in (-1, 1))
@@ -125,15 +131,15 @@ class SummaryRow:
 
     @property
     def starred(self) -> bool:
-        """True if any run failed or has no number, so that tables mark the row with an asterisk."""
+        """True if any run failed or has no score. Tables mark these rows with an asterisk."""
         return bool(self.n_failed or self.n_without_number)
 
     @property
     def noise(self) -> float:
         """Return the noise of the mean; infinity if the noise is unknown.
 
-        For several runs, the noise is their standard deviation. For a single run, it is half the width of the 95 %
-        interval over the choice of test items.
+        For several runs, the noise is their standard deviation. For a single run, the noise is half the width of the 95
+        % interval due to the choice of test items.
         """
         if self.std is not None:
             return self.std
@@ -141,7 +147,7 @@ class SummaryRow:
 
     @property
     def readings(self) -> tuple[float, ...]:
-        """Return the mean and, if runs failed, the mean of the runs that did not fail; empty without a number."""
+        """Return the mean and, if runs failed, the mean of the runs that did not fail; empty if the row has no mean."""
         failed = self.mean_without_failed if self.n_failed else None
         return tuple(mean for mean in (self.mean, failed) if mean is not None)
 
@@ -150,7 +156,7 @@ COLUMNS = tuple(column.name for column in fields(SummaryRow))
 
 
 def summarised_text(value: float, decimals: int = 1) -> str:
-    """Return a number as in tables: rounded to the four decimals of `summary.csv`, and then to `decimals`.
+    """Return the displayed text of a number: rounded to the four decimals of `summary.csv`, and then to `decimals`.
 
     Figures use this function to match the tables: 50.74999 is 50.7 if rounded once, but 50.8 if rounded twice.
     """
@@ -158,17 +164,19 @@ def summarised_text(value: float, decimals: int = 1) -> str:
 
 
 def decimals_of(metric: str) -> int:
-    """Return the number of decimals in tables for readers: one for percentages, two for other units."""
+    """Return the number of decimals that tables show: one for percentages, two for other units."""
     return 1 if metric.endswith("_percent") else 2
 
 
 def row_anchor(model: str, suite: str, task: str, metric: str) -> str:
-    """Return the anchor of a row on `provenance.html`, to which other pages link."""
+    """Return the HTML anchor of a summary row on `provenance.html`. Other pages link to this anchor."""
     return "-".join(("row", model, suite, task, metric))
 
 
 def read_summary(path: str | Path) -> list[SummaryRow]:
-    """Read all rows of a `summary.parquet`. Raises ManifestError if it is missing, altered, or no summary."""
+    """Read all rows of a `summary.parquet`. Raises ManifestError if the file is missing, was altered, or is not a
+    summary.
+    """
     table = read_table(verified_view(path))
     if table.column_names != list(COLUMNS):
         raise ManifestError(
@@ -187,7 +195,7 @@ def write_csv(path: str | Path, rows: Sequence[SummaryRow]) -> None:
 
 
 def write_parquet(path: str | Path, rows: Sequence[SummaryRow]) -> None:
-    """Write the rows as Parquet: float64 (null for an empty field), int32 counts, strings."""
+    """Write the rows as Parquet: float64 (null for an empty field), int32 for counts, and strings."""
     kinds = get_type_hints(SummaryRow)
     schema = pa.schema([(column, _ARROW.get(kinds[column], pa.string())) for column in COLUMNS])
     write_table(path, pa.Table.from_pylist([asdict(row) for row in rows], schema=schema))

@@ -1,10 +1,10 @@
 """Averages over the fine-tuning tasks of a suite, for the summary.
 
 If a suite has all tasks of a published average, `average` is computed in the same way: over eleven tasks of BabyLM's
-GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks (after averaging the metrics of each task), or its five
-probes. If tasks are missing, `average_of_<n>_tasks` is the unweighted mean over the existing tasks. For suites without
-a published average, `average` is the unweighted mean. Each average has two kinds of deviation (`aggregates`). A prefix
-of the suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`.
+GLUE, over the six ambiguous tasks of MSGS, over LTG-BERT's fourteen tasks (after averaging the metrics of each task),
+or over LTG-BERT's five probes. If tasks are missing, `average_of_<n>_tasks` is the unweighted mean over the existing
+tasks. For suites without a published average, `average` is the unweighted mean. Each average has two kinds of deviation
+(`aggregates`). A prefix of the suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`.
 
 The choice of tasks, units and combined metrics changes an average more than the model does (docs/papers/elc-bert.md,
 "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
@@ -22,8 +22,7 @@ from hatchery.evaluation.basis import joined
 if TYPE_CHECKING:
     import polars as pl
 
-# BLiMP's phenomena with their numbers of paradigms, 67 in total (docs/papers/babylm-evaluation.md, "Phenomena of
-# BLiMP").
+# Number of paradigms of each phenomenon of BLiMP, 67 in total (docs/papers/babylm-evaluation.md, "Phenomena of BLiMP").
 PARADIGMS_OF_PHENOMENON = {
     "anaphor_agreement": 2,
     "argument_structure": 9,
@@ -58,7 +57,7 @@ MSGS_AMBIGUOUS_TASKS = (
     "msgs_syntactic_category_relative_position",
 )
 EDGE_PROBING_TASKS = ("probe_pos", "probe_dp", "probe_srl", "probe_ner", "probe_coref")
-# LTG-BERT Table 6: for each task, the metrics that are averaged before averaging over tasks. HANS is not included.
+# LTG-BERT Table 6: the metrics of each task, which are averaged before the average over tasks. HANS is not included.
 LTG_GLUE_METRICS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("superglue_boolq", "accuracy"),),
     (("superglue_cb", "accuracy"), ("superglue_cb", "macro_f1")),
@@ -82,20 +81,19 @@ LTG_GLUE_SUBSET = (
     ("glue_qnli", "accuracy"),
     ("glue_sst2", "accuracy"),
 )
-# Fitted to the ten printed rows of the leaderboard (docs/papers/babylm-evaluation.md, "Leaderboard"), because the
-# weights are not published.
+# Weights of the leaderboard's total score. They were fitted to the ten printed rows of the leaderboard
+# (docs/papers/babylm-evaluation.md, "Leaderboard"), because the weights are not published.
 DYNABENCH_WEIGHTS = {"blimp": 0.5, "glue": 0.3, "msgs": 0.2}
 
 
 def dynabench_score(averages: Mapping[str, float]) -> float:
-    """Return the leaderboard's total score: the mean of `blimp` (17 files), `glue` and `msgs` in percent, weighted 0.5,
-    0.3 and 0.2.
+    """Return the leaderboard's total score: the weighted mean of `blimp` (17 files), `glue` and `msgs` in percent, with
+    the weights 0.5, 0.3 and 0.2.
     """
     return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
 
 
-# Features of MSGS in the order of ELC-BERT's Figure 3, in which linguistic features are rows and surface features are
-# columns.
+# Features of MSGS in the order of ELC-BERT's Figure 3: rows are linguistic features, and columns are surface features.
 LINGUISTIC_FEATURES = {
     "main_verb": "main verb",
     "syntactic_category": "syntactic category",
@@ -134,7 +132,7 @@ RUN_AVERAGE_METRIC = "run_score_percent"
 WITHOUT_WSC = "average_without_wsc"
 LTG_TABLE_3 = "average_of_ltg_bert_table_3"
 
-# One term of an average: pairs (task, metric) whose values are averaged first. The metric "" is the task's first
+# One term of an average: pairs (task, metric) whose values are averaged first. The empty metric "" is the task's first
 # metric.
 Member = tuple[tuple[str, str], ...]
 
@@ -161,10 +159,11 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
 
 @dataclass(frozen=True)
 class TaskAverage:
-    """One average over tasks: its name (column `task`), its metric (one for each kind of deviation), and its value.
+    """One average over tasks: its name (column `task`), its metric (one metric for each kind of deviation), and its
+    aggregated value.
 
     `manifests` are the manifests from which the average was computed. `without_number` lists tasks for which no run has
-    a number; the average is then missing.
+    a score; the average then has no value.
     """
 
     task: str
@@ -175,7 +174,8 @@ class TaskAverage:
 
 
 def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
-    """Return the averages of one model over its fine-tuning tasks of one suite, given the rows of their measurements.
+    """Return the averages of one model over its fine-tuning tasks of one suite. `measured` contains the measurements of
+    these tasks.
 
     There is no average over fewer than two tasks.
     """
@@ -200,16 +200,17 @@ def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
 
 
 def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFrame":
-    """Return one row for each term of an average and each run: the term's index as `task`, and the mean of its values.
+    """Return one row for each term of an average and each run. The column `task` is the index of the term, and `value`
+    is the mean of the term's values.
 
-    A row is failed if any task of the term failed, and has no value if any of the term's values is missing.
+    A row counts as failed if any task of the term failed. A row has no value if any of the term's values is missing.
     """
     import polars as pl
 
     parts = [(place, len(member), *key) for place, member in enumerate(members) for key in member]
     wanted = pl.DataFrame(parts, ["member", "parts", "task", "metric"], orient="row")
     rows = wanted.join(numbers, on=["task", "metric"], maintain_order="left_right")
-    # Polars may compute these means, because the mean of at most two values does not depend on the order of summation.
+    # Polars may compute these means, because the mean of two values at most does not depend on the order of summation.
     means = [
         pl.when(pl.col(column).count() == pl.col("parts").first()).then(pl.col(column).mean()).alias(column)
         for column in ("value", "blind_guess")
@@ -247,7 +248,8 @@ def _averages(
 
 
 def original_suite(suite: str) -> str:
-    """Return the paper's suite with whose name `suite` ends, or `suite` itself if no suite of the paper has such a
-    name."""
+    """Return the name of the paper's suite with which the name `suite` ends, or `suite` itself if it does not end with
+    the name of a paper's suite.
+    """
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

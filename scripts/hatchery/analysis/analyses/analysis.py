@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TIDY_TABLES = ("measurements", "runs", "curves", "layers")
 
 PartsOfStudy = Annotated[tuple[Annotated[str, Reference("experiment")], ...], Unique()]
-"""Type of a selection of a study's experiments, by name."""
+"""Type of a setting that lists a study's experiments by name, each at most once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,32 +40,33 @@ class AnalysisSettings(Settings):
     """Keys that every entry under `analyses` may have."""
 
     analysis: str = ""
-    """Name of the analysis, a file of scripts/hatchery/analysis/analyses/; empty uses the name of the entry."""
+    """Name of the analysis: a file in scripts/hatchery/analysis/analyses/. If empty, the name of the entry is used."""
     title: str = ""
-    """Heading on the page; empty uses the analysis's own heading."""
+    """Heading on the page. If empty, the analysis's own heading is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierSettings(AnalysisSettings):
-    """Settings of analyses of compute-optimal evaluations. In each bin of FLOPs, the evaluation with the lowest loss is
-    compute-optimal.
+    """Settings of analyses of compute-optimal models. An evaluation during training is a point (training FLOPs, loss).
+    In each bin of FLOPs, the point with the lowest loss is compute-optimal.
     """
 
     most_parameters: Count | None = None
-    """Maximum number of parameters of a model; larger models are excluded. null excludes no models."""
+    """Maximum number of parameters of a model; larger models are excluded. null includes all models."""
     flops: FlopsCount = "products"
-    """Method of counting our FLOPs: matrix products, a formula of the reduced-vocabulary study (code, printed, ...), or
-    6 N D."""
+    """Method of counting the FLOPs of our models: matrix products (`products`), 6 N D (`six_n_d`), or a formula of the
+    reduced-vocabulary study (`code`, `printed`, ...).
+    """
     bins: Literal["january_2023", "quantiles"] = "quantiles"
     """Bins of FLOPs. quantiles: bins with equal numbers of points; january_2023: the bins of the study's notebook of
     January 2023."""
     number_of_bins: Count = 30
-    """Number of bins for quantiles; january_2023 ignores this key."""
+    """Number of bins if `bins` is quantiles. january_2023 ignores this key."""
 
 
 def paper_files(paper: str) -> list[str]:
-    """Return the names of a paper's published values and learning curves, below `config/published/`; empty without a
-    paper.
+    """Return the names of the tables with a paper's published values and learning curves, relative to
+    `config/published/`; empty if `paper` is empty.
     """
     return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
 
@@ -75,9 +76,9 @@ class Study:
     """The input of an analysis.
 
     `runs` are all pretrained models, in the order of the configuration. `sets` maps models to the names of their grid
-    sets. `published` are the published rows that the models replicate. `tables` are the tables and manifests that the
-    analysis reads, with the keys from `Analysis.needs`. `files` are the tables of published values, by their path below
-    `config/published/`.
+    sets. `published` states which rows of papers the models replicate. `tables` are the paths of the tables and
+    manifests that the analysis reads, with the keys from `Analysis.needs`. `files` are the paths of the tables of
+    published values, by their names relative to `config/published/`.
     """
 
     name: str
@@ -88,22 +89,23 @@ class Study:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def manifests(self, kind: str) -> dict[str, Path]:
-        """Return the manifests whose keys begin with `<kind>/`. Keys of the result lack this prefix; they name an
-        experiment, a sweep or a run."""
+        """Return the manifests whose keys begin with `<kind>/`. The keys of the result lack this prefix, and name an
+        experiment, a sweep or a run.
+        """
         return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 
 Numbers = dict[str, Any]
-"""A row of `numbers.csv`, by column. Missing values are None."""
+"""A row of `numbers.csv`: values by column name. Missing values are None."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The result of an analysis: `rows` of numbers, all with the same keys, and texts and tables for readers.
+    """The result of an analysis: `rows` of numbers, all with the same keys, and texts and tables for the page.
 
-    `answer` contains the sentences that the page shows before the tables, generated from the rows. `notes` explain how
-    the numbers were computed; text in backquotes is shown as code. Numbers are written unrounded, so an analysis must
-    round numbers whose last digits differ between machines.
+    `answer` contains the sentences that the page shows before the tables; these sentences are generated from the rows.
+    `notes` explain how the numbers were computed; text in backquotes is shown as code. Numbers are written unrounded,
+    so an analysis must round numbers whose last digits differ between machines.
     """
 
     rows: Sequence[Mapping[str, Any]] = ()
@@ -114,15 +116,15 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """Declaration of an analysis, which has the name of its file.
+    """Declaration of an analysis. The analysis has the name of its file.
 
     `needs` are functions that return the paths of input files (`needs.py`). `published` returns, from the settings, the
     tables below `config/published/` that the analysis reads (names without suffix). `check` raises ConfigError at
     planning time if the settings do not fit the runs of the study. Increase `version` if a change of the code changes
     the findings. `of_translations` is true if the analysis needs translated test sets.
 
-    `own` returns settings for an experiment that has this analysis even without a study, or None. `place` is then the
-    position of the analysis on the experiment's page.
+    `own` returns the settings with which an experiment has this analysis even without a study, or None if the
+    experiment does not have the analysis. `place` is then the position of the analysis on the experiment's page.
     """
 
     title: str
@@ -191,7 +193,7 @@ class ShownFindings:
 
 
 def numbers_csv(found: Findings, analysis: str) -> str:
-    """Return the rows as CSV, with unrounded numbers; None is an empty field.
+    """Return the rows of the findings as CSV text, with unrounded numbers. An empty field represents None.
 
     Raises EvaluationError if a row has other keys than the first row.
     """
@@ -206,8 +208,8 @@ def numbers_csv(found: Findings, analysis: str) -> str:
 
 
 def tables_as_files(found: Findings, title: str, entry: str, experiment: str) -> dict[str, str]:
-    """Return the tables with their notes as Markdown and LaTeX files: text by file name. Empty if there are
-    no tables.
+    """Return the texts of the Markdown and LaTeX files that contain the tables with their notes, by file name; empty if
+    there are no tables.
     """
     if not found.tables:
         return {}
@@ -226,7 +228,7 @@ def tables_as_files(found: Findings, title: str, entry: str, experiment: str) ->
 
 
 def findings_json(title: str, found: Findings) -> str:
-    """Return the text of findings.json."""
+    """Return the text of findings.json, which contains the title, tables, notes and answer."""
     tables = [as_json(table) for table in found.tables]
     value = {"title": title, "tables": tables, "notes": list(found.notes), "answer": list(found.answer)}
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"

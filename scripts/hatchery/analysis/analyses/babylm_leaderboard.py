@@ -19,38 +19,39 @@ from hatchery.typed import keys_of
 
 PUBLISHED, ROW_COUNTS = "babylm/leaderboard", "babylm/row_counts"
 OTHER_DATA = "*"
-"""Appended to numbers that were not measured on the official data."""
-OTHER = f"this experiment; {OTHER_DATA} not the official data, not comparable with published rows"
+"""Mark after scores that were not measured on the official data."""
+OTHER = f"this experiment; {OTHER_DATA}: not measured on the official data, so not comparable with published rows"
 NONE_OFFICIAL = (
-    "No part is measured on all rows of the official data of 2026 by the rules of 2026, so no published rows are shown."
+    "No part of the benchmark was scored on all rows of the official data of 2026 with the rules of 2026, so no "
+    "published rows are shown."
 )
 MEAN, WITHOUT = "mean", "mean_with_aoa_0"
 NOTES = (
     "Scores of different years, and of different versions of the pipeline, are not comparable: the rules for EWoK, "
     "entity tracking, ties, pooling in fine-tuning and AoA changed between April and July 2026.",
-    "± is half of the 95 % interval of the mean over pretraining seeds (Student's t); with one seed, there is no "
-    "interval. Between seeds, scores of entity tracking differ by 6 to 9 points, scores of RTE (139 rows) and WSC (52 "
-    "rows) differ by 4 to 12 points, and overall means differ by 1 to 2 points.",
+    "± is half the width of the 95 % interval of the mean over pretraining seeds (Student's t); with one seed, there "
+    "is no interval. Between seeds, scores of entity tracking differ by 6 to 9 points, scores of RTE (139 rows) and "
+    "WSC (52 rows) differ by 4 to 12 points, and overall means differ by 1 to 2 points.",
     "EWoK is near chance for most models of this size: in 13 % of its items, neither concept occurs in the training "
     "text. In 22 of BLiMP's 67 paradigms, the sentences of a pair differ only in word order, so the treatment of "
     "ties changes a score.",
-    "AoA is a correlation over few words; a correlation that is not significant counts as 0. The server uses the "
-    "submitted value unchanged. Most of the highest published rows have AoA 0, so two means are shown: a mean with "
-    "the measured AoA, and a mean with AoA 0.",
-    "A missing part counts as 0 in a mean. The epoch of a GLUE model is chosen on the test rows.",
+    "AoA (age of acquisition) is a correlation over few words; a correlation that is not significant counts as 0. The "
+    "server uses the submitted value unchanged. Most of the highest published rows have AoA 0, so two means are "
+    "shown: a mean with the measured AoA, and a mean with AoA 0.",
+    "A missing part counts as 0 in a mean. The scored epoch of each GLUE model is chosen on the test rows.",
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardSettings(AnalysisSettings):
-    """Settings of the analysis: names of suites and tasks, and published rows for comparison."""
+    """Settings of the analysis: prefixes of the names of suites and tasks, and the published rows for comparison."""
 
     suites: NotEmpty = "babylm_2026"
     """Prefix of the suites' names: `<suites>_blimp`."""
     tasks: NotEmpty = "babylm_2026"
     """Prefix of the tasks' names: `<tasks>_boolq`."""
     edition: Edition = 2026
-    """Year of the BabyLM challenge whose rules average the scores."""
+    """Year of the BabyLM challenge. The rules of this year define the mean of the scores."""
     track: Track = "strict_small"
     """Track whose published rows are shown."""
 
@@ -102,7 +103,7 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
     published = [_printed(name, found, settings) for name, found in printed.items()]
     published.sort(key=lambda row: row.values[MEAN] or 0.0, reverse=True)
     columns = ["", *(LABELS[part] for part in rules.parts), "mean", "with AoA 0"]
-    # Chance on GLUE depends on the labels, so the row of chance has no mean.
+    # Chance level on GLUE depends on the labels, so the row of the chance level has no mean.
     chance = _Entry("chance", {**rules.chance, MEAN: None, WITHOUT: None}, {}, 0, "chance")
     groups = [
         Group([_cells(row, rules.parts, other) for row in ours], OTHER if other else "this experiment"),
@@ -125,8 +126,8 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A row of the table: scores and half widths of 95 % intervals by part of the benchmark, and the number
-    of seeds.
+    """A row of the table: the scores and the half widths of their 95 % intervals, by part of the benchmark, and the
+    number of pretraining seeds.
     """
 
     name: str
@@ -137,7 +138,7 @@ class _Entry:
 
 
 def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _Entry:
-    """Return the row of a model: mean scores over its seeds."""
+    """Return the row of a model, which contains mean scores over the model's seeds."""
     rules = RULES[settings.edition]
     whole = [{**parts, MEAN: rules.mean(parts), WITHOUT: rules.mean(parts, acquisition=False)} for parts in runs]
     values, intervals = dict[str, float | None](), dict[str, float]()
@@ -150,7 +151,7 @@ def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _
 
 
 def half_interval(values: Sequence[float]) -> float:
-    """Return half the width of the 95 % interval (Student's t) of the mean of at least two values."""
+    """Return half the width of the 95 % confidence interval (Student's t) of the mean of two or more values."""
     from scipy.stats import t
 
     from hatchery.analysis.aggregates import mean_and_error
@@ -175,8 +176,8 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
 
 
 def _cells(row: _Entry, parts: Sequence[str], other: Collection[str] = ()) -> list[Content]:
-    """Return the cells of a row. Numbers of the parts `other`, which were not measured on official data, and means that
-    include these parts are marked.
+    """Return the cells of a row. Mark the scores of the parts in `other`, which were not measured on official data, and
+    the means that include these scores.
     """
 
     def cell(key: str) -> Content:

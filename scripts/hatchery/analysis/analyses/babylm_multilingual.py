@@ -32,8 +32,8 @@ NOTES = (
     "times.",
     "Means of zero-shot tasks weight all pairs equally, and a tie of k texts counts 1/k; the strict tracks weight "
     "all paradigms equally, so the tracks report different scores for BLiMP.",
-    "Fine-tuning chooses the epoch on the scored rows. The settings of each task state whether the errors of the "
-    "official trainer are included.",
+    "The scored epoch of each fine-tuned model is chosen on the scored rows. The settings of each task state whether "
+    "the bugs of the official trainer are reproduced.",
 )
 OVERALL, MEAN = "overall", "mean"
 
@@ -49,7 +49,9 @@ class MultilingualSettings(AnalysisSettings):
 
 
 def multilingual(settings: MultilingualSettings, study: Study) -> Findings:
-    """Return the overall score of each model, and its means and parts for each language. Raises EvaluationError."""
+    """Return the overall score of each model, and for each language the means and the scores of the single parts.
+    Raises EvaluationError.
+    """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)
@@ -105,7 +107,7 @@ def _over_seeds(runs: Sequence[Mapping[str, float | None]]) -> dict[str, float |
 
 
 def _table(caption: str, models: Mapping[str, Mapping[str, float | None]], keys: Sequence[str]) -> Table:
-    """Return a table with one row per number and one column per model, because there are more numbers than models."""
+    """Return a table with one row per score and one column per model, because there are more scores than models."""
 
     def cell(value: float | None) -> Content:
         return "-" if value is None else Cell(f"{value:.2f}")

@@ -23,19 +23,21 @@ class ComparisonSettings(AnalysisSettings):
     """Settings of the analysis: the pairs of models to compare."""
 
     against: str | None = None
-    """Model with which all other models are compared, as `experiment/model`. null compares each model with the model of
-    the same name in the first experiment, or, with `variant`, with its variant."""
+    """Model with which all other models are compared, as `experiment/model`. If null, each model is compared with its
+    `variant` if that key is set, and otherwise with the model of the same name in the first experiment.
+    """
     variant: str = ""
-    """Grid variant, such as untrained. Each model is compared with the model of the same name plus this suffix. Empty:
-    no variant."""
+    """Name of a variant of a grid, such as untrained: a model `x` is compared with the model `x_untrained`. If empty,
+    models are not compared with variants.
+    """
 
     def __post_init__(self) -> None:
         if self.variant and self.against is not None:
-            raise conflict("variant", self.variant, "`against`", "each of these keys names the model for comparison")
+            raise conflict("variant", self.variant, "`against`", "each of these keys sets the model of comparison")
 
 
 def check(settings: ComparisonSettings, study: Study) -> None:
-    """Raise ConfigError for a model that the study does not have."""
+    """Raise ConfigError if a key names a model that the study does not contain."""
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
@@ -49,7 +51,7 @@ def check(settings: ComparisonSettings, study: Study) -> None:
 
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
-    """Return a group of rows for each model that has a reference model. Raises ManifestError."""
+    """Return findings with a group of table rows for each model that has a reference model. Raises ManifestError."""
     from hatchery.analysis.scores import read_scores
 
     labels = labels_of(study.runs)

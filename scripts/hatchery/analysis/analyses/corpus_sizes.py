@@ -1,7 +1,7 @@
 """Sizes of the models' training text: selected texts by corpus and level (sentence or span), and sequences by split.
 
-Source: the reduced-vocabulary study, Section 3.2 and Table 1. With `published`, the paper's sizes are shown next to
-ours.
+Source: the reduced-vocabulary study, Section 3.2 and Table 1. If `published` is set, the paper's sizes are shown next
+to the sizes of our corpora.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ SIZES_FILE = "corpora/sizes"
 PRINTED = "printed"
 SELECTED = {"texts": "sentences or spans", "tokens": "tokens"}
 GROUPED = {"documents": "sequences", "tokens": "tokens"}
-"""Measures of the table of sequences, with their column headings."""
+"""Measures in the table of sequences, with the column heading of each measure."""
 SizeKey = tuple[str, str]
-"""(source, level) or (source, split). `(all)` in place of a name marks the sum."""
+"""Key of a size: (source, level) or (source, split). `(all)` in place of a source, level or split marks the sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSizesSettings(AnalysisSettings):
-    """Settings of the analysis: corpora, and printed sizes for comparison."""
+    """Settings of the analysis: the experiments whose corpora are shown, and the printed sizes for comparison."""
 
     experiments: PartsOfStudy = ()
     """Experiments of the study whose corpora are shown; an empty list means all."""
@@ -68,8 +68,8 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
-    """Return two mappings from experiment to sizes: of selected text by (source, level), of sequences by (source,
-    split).
+    """Return two mappings from experiments to sizes: the sizes of the selected texts by (source, level), and the sizes
+    of the sequences by (source, split).
     """
     from hatchery.analysis.corpus_statistics import (
         ALL,
@@ -99,7 +99,9 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """Return the paper's sizes, with our names of sources, levels and measures."""
+    """Return the printed sizes of the selected texts by (source, level) and measure or, if `selected` is false, of the
+    sequences by (source, split) and measure. Sources, levels and measures have Hatchery's names.
+    """
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS
 
@@ -130,10 +132,10 @@ def _table(
     sizes: Mapping[str, "SizeTable"],
     groups: Sequence[Sequence[SizeKey]],
 ) -> Table:
-    """Return a table with a row for each key in `groups`, and a column for each measure and origin (paper or
-    experiment).
+    """Return a table with a row for each key in `groups`, and a column for each combination of measure and origin (the
+    paper or an experiment).
 
-    A row is labelled by the last parts of its key, one for each column of `header`.
+    The label of a row consists of the last elements of its key, one element for each column of `header`.
     """
     shown = [(measure, of) for measure in measures for of in sizes]
     columns = [Column(text, words=True) for text in header]
@@ -159,9 +161,9 @@ def _notes(settings: CorpusSizesSettings, printed: Sequence["PublishedSize"]) ->
         "number that is not printed, or that is unknown because texts of several sources were selected together.",
     ]
     if settings.published and not printed:
-        notes.append(f"No size of {settings.published!r} is published.")
+        notes.append(f"The table of published sizes contains no sizes of the corpus {settings.published!r}.")
     if printed:
-        notes.append("Printed numbers are shown in full; the paper rounds most numbers to millions.")
+        notes.append("Printed sizes are shown with all digits, although the paper rounds most sizes to millions.")
     return notes
 
 

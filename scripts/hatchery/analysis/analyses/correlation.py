@@ -1,10 +1,10 @@
 """Spearman's correlation between perplexity and scores after fine-tuning, with the number of models n and the p value.
 
 Two questions: do models with a lower perplexity score higher, and do compute-optimal models score higher than other
-models of equal size? Source: the reduced-vocabulary study, Section 5.3 and Figure 4. With `paper`, the analysis also
-shows the printed correlations, the p values that follow from the printed number of models, and the correlation over the
-paper's Table 3. The printed p values do not fit the printed number of models (docs/papers/reduced-vocabulary.md,
-"Correlation"), so n and p are always shown together.
+models of equal size? Source: the reduced-vocabulary study, Section 5.3 and Figure 4. If `paper` is set, the analysis
+also shows the printed correlations, the p values that follow from the printed number of models, and the correlation
+over the models in the paper's Table 3. The printed p values do not fit the printed number of models
+(docs/papers/reduced-vocabulary.md, "Correlation"), so n and p are always shown together.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +42,7 @@ TABLE = "3"
 """Number of the paper's table of fine-tuned models."""
 OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
 STATED_PAIRS = 32
-"""Number of models of the printed correlation: the reduced-vocabulary study, Section 5.3."""
+"""Number of models in the printed correlation, as stated in the reduced-vocabulary study, Section 5.3."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +56,9 @@ class CorrelationSettings(FrontierSettings):
     split: str = "test"
     """Split of the perplexity; if it was not measured, the last development perplexity of the training is used."""
     frontier: PartsOfStudy = ()
-    """Experiments of the study whose evaluations determine the compute-optimal models; an empty list means
-    `experiments`."""
+    """Experiments of the study in which compute-optimal models are determined: bins of FLOPs contain the evaluations of
+    these experiments. An empty list means `experiments`.
+    """
     models: Names = ()
     """Names of the models to include; `*` matches any characters. An empty list means all models."""
     tabulated: bool = False
@@ -86,7 +87,7 @@ def _fits(model: str, pattern: str) -> bool:
 
 
 def counting(settings: CorrelationSettings, study: Study) -> Callable[[str], bool]:
-    """Return a function that returns True for the names of models that are included in the correlation."""
+    """Return a function that returns True if the correlation includes the model with the given name."""
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.models and not settings.tabulated:
@@ -179,8 +180,8 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
             perplexities.setdefault(row.model, {})[row.task] = row.mean, row.basis
         wanted = row.suite in settings.suites or not settings.suites
         if wanted and row.metric == "score_percent" and row.task.startswith("average"):
-            # A suite may have several averages over tasks. The first average is the suite's score; each other average
-            # only appears in the tables of some papers.
+            # A suite may have several averages over tasks. The first average is the suite's score; the other averages
+            # only serve to replicate tables of some papers.
             averages.setdefault(row.suite, {}).setdefault(row.model, (row.mean, row.basis))
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"
@@ -195,8 +196,10 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the pairs of perplexity and score in the paper's Table 3. Numbers of parameters and FLOPs are not in the
-    paper: numbers of parameters are from the published training curves, and FLOPs are computed."""
+    """Return the pairs of perplexity and score in the paper's Table 3. The paper does not print the numbers of
+    parameters and the FLOPs of these models: numbers of parameters are from the published training curves, and FLOPs
+    are computed.
+    """
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
     from hatchery.modeling.flops import STUDY_SEQUENCES, reduced_vocabulary_flops
@@ -214,7 +217,9 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
 
 
 def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[float, float]]:
-    """Return the rho and p value printed in the paper's text, by suite (named as in the published values)."""
+    """Return the rho and the p value printed in the paper's text, by suite. Suites have their names in the published
+    values.
+    """
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.paper:
@@ -312,7 +317,7 @@ def _optimal_tables(found: Mapping[str, "Comparison"]) -> list[Table]:
         "sizes at which compute-optimal models are better",
     )
     columns = [Column("average of", words=True), *(Column(text) for text in headings)]
-    return [Table(columns, [Group(rows)], "Scores of compute-optimal models and of others")]
+    return [Table(columns, [Group(rows)], "Scores of compute-optimal models and of other models")]
 
 
 def _texts(found: "Correlation") -> list[str]:
@@ -328,14 +333,17 @@ def p_value_text(value: float) -> str:
 
 def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[str, str], Any]) -> list[str]:
     if not shown:
-        return ["Fewer than three trained models have both a perplexity and an average of a suite."]
+        return [
+            "No correlation was computed, because fewer than three trained models have both a perplexity and an "
+            "average of a suite."
+        ]
     notes = [
         "n is the number of trained models, each with its mean over seeds; models that were not pretrained are left "
         "out. A negative rho means that models with a lower perplexity have higher scores. p is two-sided: twice the "
         "smaller tail.",
     ]
     if any(source == OURS for source, _ in by_suite):
-        notes.append(f"FLOPs of the figure: {COUNT_NAMES[settings.flops]}.")
+        notes.append(f"Method of counting the FLOPs in the figure: {COUNT_NAMES[settings.flops]}.")
         notes.append(
             "A model is compute-optimal if its last evaluation has the lowest development loss in its bin of FLOPs. "
             "The study found that, at equal numbers of parameters, compute-optimal models do not necessarily score "

@@ -2,8 +2,8 @@
 size.
 
 Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. FLOPs are counted for one training sequence,
-without the projection from E to H. The unit is inferred: the text of the paper mentions both billions and millions.
-With `paper`, two more ratios are shown: the printed ratios, and the ratios computed from the perplexities that the
+without the projection from E to H. The unit is inferred: the text of the paper mentions both billions and millions. If
+`paper` is set, two more ratios are shown: the printed ratios, and the ratios computed from the perplexities that the
 authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness"). A positive ratio is a reduction of perplexity.
 """
 
@@ -47,7 +47,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Step:
-    """Two models that differ only in `size`: a model, and the model with the next larger value."""
+    """Two models that differ only in the size `size`. The larger model has the next larger value of this size."""
 
     size: str
     smaller: Option
@@ -61,10 +61,11 @@ class Step:
 
 
 def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
-    """Return all pairs of models that differ in one of `sizes` and have neighbouring values, in the order of `sizes`.
+    """Return all pairs of models that differ in only one of the `sizes` and have neighbouring values of this size.
+    Pairs are in the order of `sizes`.
 
-    If several models have equal sizes, the first is used. Several series of models that vary the same size are in the
-    order of their first models.
+    If several models are equal in all sizes, the first of these models is used. If several series of models vary the
+    same size, the series are in the order of their first models.
     """
     distinct = {tuple(option.sizes.values()): option for option in reversed(options)}
     first = [option for option in options if distinct[tuple(option.sizes.values())] is option]
@@ -100,11 +101,13 @@ class CostEffectivenessSettings(AnalysisSettings):
     experiments: PartsOfStudy = ()
     """Experiments of the study; an empty list means all. Models of different experiments are never compared."""
     sets: Annotated[tuple[str, ...], Unique()] = ()
-    """Sets of a grid whose models are compared. An empty list means all models."""
+    """Names of the grid sets (`sets` of a grid of runs) whose models are compared. An empty list means all models."""
     sizes: tuple[Size, ...] = ("hidden_size", "num_hidden_layers", "embedding_size", "intermediate_size")
-    """Sizes that are varied, in the order of the table."""
+    """Model sizes that are varied, in the order of the table."""
     flops: FlopsCount = "code_without_projection"
-    """Method of counting our FLOPs. The study omits the projection from E to H only in this analysis."""
+    """Method of counting the FLOPs of our models. The study omits the projection from E (embeddings) to H (hidden
+    states) only in this analysis.
+    """
     split: str = "test"
     """Split whose perplexity is the outcome. If it was not measured, the last development perplexity of the training is
     used."""
@@ -114,15 +117,17 @@ class CostEffectivenessSettings(AnalysisSettings):
 
 
 def check(settings: CostEffectivenessSettings, study: Study) -> None:
-    """Raise ConfigError for a set name that does not occur in any grid of the study."""
+    """Raise ConfigError if `sets` contains a name that is not the name of a grid set of the study."""
     known = list(dict.fromkeys(study.sets.values()))
     for name in settings.sets:
         if name not in known:
-            raise ConfigError(f"sets: got {name!r}, expected a set of a grid{alternatives(name, known)}")
+            raise ConfigError(f"sets: got {name!r}, expected the name of a grid set{alternatives(name, known)}")
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
-    """Return the cost-effectiveness ratios of all pairs of models. Raises ManifestError or EvaluationError."""
+    """Return the cost-effectiveness ratios of all pairs of models that differ in one size. Raises ManifestError or
+    EvaluationError.
+    """
     ours, split, apart = _our_options(settings, study)
     printed = _printed(settings, study)
     found: dict[tuple[str, str], list[Step]] = {
@@ -189,7 +194,9 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
 
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
-    """Return the models that the authors logged with the default learning rate and that Table 3 contains."""
+    """Return the models in the authors' logs that were trained with the default learning rate and are in the paper's
+    Table 3.
+    """
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_row
     from hatchery.analysis.published_values import read_numbers
 
@@ -211,7 +218,7 @@ def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[O
 
 
 def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[str, tuple[int, ...]], float]:
-    """Return the printed ratios by (varied size, sizes of the larger model)."""
+    """Return the ratios printed in the paper, by (varied size, sizes of the larger model)."""
     from hatchery.analysis.published_curves import shape_of
     from hatchery.analysis.published_values import read_numbers
 
@@ -280,23 +287,22 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
         f"Our models: {split} perplexity, mean over seeds; FLOPs: {COUNT_NAMES[settings.flops]}.",
     ]
     if settings.sets:
-        notes.append(
-            f"Our models are only compared within {', '.join(name.replace('_', '-') for name in settings.sets)}."
-        )
+        names = ", ".join(name.replace("_", "-") for name in settings.sets)
+        notes.append(f"Only models of these grid sets are compared: {names}.")
     if not any_rows:
         notes.append("No two models of the study differ in only one size.")
     if settings.paper:
         notes.append(
             "Published logs: the perplexities that the authors logged, before rounding, and FLOPs by their code "
             "without the projection. All printed values follow from these numbers. The perplexity of the authors "
-            "counts padding; our perplexity does not. The last steps of H, L and E compare an untied model with a "
-            "tied model."
+            "counts padding; our perplexity does not. The steps to the largest H, L and E compare an untied model "
+            "with a tied model."
         )
     return notes
 
 
 ANALYSIS = Analysis(
-    title="Cost-effectiveness of sizes",
+    title="Cost-effectiveness of model sizes",
     version=1,
     settings=CostEffectivenessSettings,
     run=analyse,

@@ -37,14 +37,14 @@ class FinetuningTestsSettings(PairedTestsSettings):
 
 
 NOUNS = Nouns(
-    title="Differences on the same fine-tuned tasks",
+    title="Differences on the same fine-tuning tasks",
     group="task",
     items="rows",
     runs="runs",
     runs_of="runs",
     what="Percentage of the scored rows that are answered correctly, regardless of the task's main metric. All runs "
-    "with an answer count: all pretraining seeds, fine-tuning seeds and learning rates.",
-    nothing="No two models were fine-tuned on the same task with answers that are correct or wrong row by row.",
+    "that answered are included: all pretraining seeds, fine-tuning seeds and learning rates.",
+    nothing="No two models were fine-tuned on the same task, or no task has a single correct answer for each row.",
 )
 
 
@@ -55,7 +55,8 @@ def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
     judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
     answered = {task: read_answers(models, _read, NOUNS.items) for task, models in judged.items()}
     others = ", ".join(task for task in found if task not in judged)
-    left_out = [f"Not tested, because their answers are not correct or wrong row by row: {others}."] if others else []
+    reason = "Tasks that were not tested, because their rows do not have a single correct answer"
+    left_out = [f"{reason}: {others}."] if others else []
     return findings(settings, study, answered, NOUNS, left_out)
 
 
@@ -78,7 +79,7 @@ def _read(path: Path) -> "tuple[Any, np.ndarray, np.ndarray]":
         pl.scan_parquet(made.file("predictions.parquet"))
         .filter(pl.col("rows") == MAIN_SET, "scored")
         .select(columns)
-        # Runs without any answer have diverged, and are left out.
+        # Leave out runs without any answer, because these runs have diverged.
         .filter(pl.col("prediction").is_not_null().any().over("seed", "learning_rate"))
         .collect()
     )
@@ -103,7 +104,7 @@ def _together(runs: Any, failed: Any) -> "tuple[Any, np.ndarray, np.ndarray]":
 
 
 ANALYSIS = Analysis(
-    title="Are differences on fine-tuned tasks beyond chance?",
+    title="Are differences on fine-tuning tasks beyond chance?",
     version=1,
     settings=FinetuningTestsSettings,
     run=compare,

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 FAR_FROM_HALF, BY_LENGTH, CHANCE = 0.1, 0.25, 0.001
 """Thresholds for biased paradigms.
 
-A paradigm is biased if an untrained model's accuracy (a share) differs from 0.5 by FAR_FROM_HALF with a p value below
-CHANCE, corrected for the number of paradigms, or if choosing the shorter sentence has an accuracy that differs from 0.5
-by BY_LENGTH.
+A paradigm is biased if one of two conditions is true. First, the accuracy (a share) of untrained models differs from
+0.5 by at least FAR_FROM_HALF, and the p value, corrected for the number of paradigms, is below CHANCE. Second, the
+accuracy of choosing the shorter sentence differs from 0.5 by at least BY_LENGTH.
 """
 PARADIGMS_SHOWN, PAIRS_SHOWN, OF_ONE_PARADIGM, PAIRS_LISTED = 20, 20, 3, 1000
 NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
@@ -54,10 +54,10 @@ class MisjudgedPairsSettings(AnalysisSettings):
 class _Suite:
     """A suite of minimal pairs with the models' judgements.
 
-    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. The other fields are float64 [pairs].
-    `wrong` is, for each trained model, the share of its seeds that misjudge a pair. `margins` is the mean preference
-    for the bad sentence in nats. `guessed` is the share of untrained models that judge a pair correctly, or None
-    without untrained models.
+    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. The arrays of the other fields are
+    float64 [pairs]. `wrong` is, for each trained model, the share of its seeds that misjudge a pair. `margins` is the
+    score of the bad sentence minus the score of the good sentence in nats, averaged over trained models and seeds.
+    `guessed` is the share of untrained models that judge a pair correctly; None if there are no untrained models.
     """
 
     pairs: "pl.DataFrame"
@@ -67,7 +67,7 @@ class _Suite:
 
 
 def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
-    """Return rows of two kinds: `paradigm` rows for biased paradigms, and `pair` rows for misjudged pairs.
+    """Return rows of two kinds: a `paradigm` row for each paradigm, and `pair` rows for the misjudged pairs.
 
     Raises EvaluationError if the files of a suite do not contain exactly the scored pairs.
     """
@@ -131,7 +131,9 @@ def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collect
 
 
 def scored_pairs(scores: Path, source: Path) -> "pl.DataFrame":
-    """Read the scored pairs from the files of the suite, with the columns paradigm, pair_id, good, bad."""
+    """Read the pairs that were scored from the raw files of their suite. `scores` and `source` are the manifests of the
+    scores and of the raw files. Columns: paradigm, pair_id, good, bad.
+    """
     import polars as pl
 
     from hatchery.artifacts.manifests import read_manifest
@@ -157,7 +159,9 @@ _EMPTY: Numbers = dict.fromkeys(
 
 
 def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
-    """Yield a row for each paradigm: the accuracy of untrained models, and the lengths of its sentences."""
+    """Yield a row for each paradigm: the accuracy of untrained models, and the mean numbers of tokens of the good and
+    bad sentences.
+    """
     from scipy.stats import binomtest
 
     paradigms = judged.pairs.with_row_index().partition_by("paradigm", as_dict=True, maintain_order=True)
@@ -182,8 +186,9 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
-    """Return the minimal pairs that models misjudge, sorted by the mean share of wrong judgements over trained models,
-    and then by margin."""
+    """Return the minimal pairs that trained models misjudge, sorted by the mean share of wrong judgements over these
+    models, and then by margin.
+    """
     import numpy as np
 
     if not judged.wrong:
@@ -256,13 +261,14 @@ def _notes(
 ) -> list[str]:
     notes = []
     if biased:
-        shown = f"; the {PARADIGMS_SHOWN} farthest from a half are shown" if len(biased) > PARADIGMS_SHOWN else ""
+        farthest = f"; the table shows the {PARADIGMS_SHOWN} paradigms that are farthest from 50 %"
+        shown = farthest if len(biased) > PARADIGMS_SHOWN else ""
         notes += [
             f"{len(biased)} of {len(paradigms)} paradigms are biased{shown}. In a biased paradigm, the sentences of a "
             "pair can be distinguished without grammar: an untrained model, which knows no grammar, judges far more "
             "or fewer than half of the pairs correctly, or the shorter sentence is the good sentence in far more or "
-            "fewer than half of the pairs. In these paradigms, 50 % is not chance: compare trained models with the "
-            "untrained model.",
+            "fewer than half of the pairs. In these paradigms, 50 % is not the chance level: compare trained models "
+            "with the untrained model.",
             "The score of a sentence is a sum over its tokens, so a model without knowledge prefers the shorter "
             "sentence.",
         ]
@@ -274,8 +280,9 @@ def _notes(
         notes.append("There is no untrained model, so biases are found only from the lengths of the sentences.")
     if pairs:
         notes.append(
-            f"At most {OF_ONE_PARADIGM} misjudged pairs of a paradigm and {PAIRS_SHOWN} of a suite are shown: the "
-            "pairs that most models misjudge, and among these the pairs with the largest margin of the bad sentence. "
+            f"The table shows at most {OF_ONE_PARADIGM} misjudged pairs of a paradigm and {PAIRS_SHOWN} misjudged "
+            "pairs of a suite: the pairs that most models misjudge, and among these pairs, the pairs with the largest "
+            "margin of the bad sentence. "
             f"`numbers.csv` contains up to {PAIRS_LISTED:,} misjudged pairs of each suite; `scores.parquet` of each "
             "model contains all pairs."
         )

@@ -29,7 +29,7 @@ def tables(*names: str) -> "Need":
 def evaluated(kind: str) -> "Need":
     """Return a function for `needs`, which returns the manifests of all evaluations of the kind `kind`.
 
-    The keys are `<kind>/<experiment>/<run>:<suite or task>`; for a single experiment, they lack `<experiment>/`.
+    The keys are `<kind>/<experiment>/<run>:<suite or task>`; for a single experiment, the keys lack `<experiment>/`.
     """
 
     def manifests(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:

@@ -1,13 +1,13 @@
 """Effects of changed settings: differences from a baseline, compared with the baseline's noise over seeds.
 
-For each number, the analysis computes the mean difference between a model and the baseline over runs with equal
-pretraining seeds, its 95 % interval (t distribution), and whether the difference exceeds twice the standard deviation
-of the baseline, given at least three seeds.
+For each score, the analysis computes the mean difference between a model and the baseline over runs with equal
+pretraining seeds, and the 95 % interval of this difference (t distribution). If the baseline has at least three seeds,
+the analysis also states whether the difference exceeds twice the standard deviation of the baseline.
 
-For losses, it also computes a data factor. A curve is fitted to the losses of baselines with different amounts of text.
-The curve gives the amount of text with which the baseline's loss would change by the same difference. The data factor
-is this amount divided by the model's own amount of text. The factor per second is this amount divided by the baseline's
-amount of text and by the ratio of the training times.
+For losses, the analysis also computes a data factor. A curve is fitted to the losses of baselines with different
+amounts of text. The curve gives the amount of text with which the baseline's loss would change by the same difference.
+The data factor is this amount divided by the model's own amount of text. The factor per second is this amount divided
+by the baseline's amount of text and by the ratio of the training times.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hatchery.analysis.data_factors import DataCurve
 
 Key = tuple[str, str, str]
-"""Suite, task and metric of a number."""
+"""Suite, task and metric of a score."""
 LOSS = "loss_nats"
 LEVELS = ("split", "suite", "average")
 SIZES = (
@@ -46,7 +46,7 @@ SIZES = (
     "tied",
     "sequence_length",
 )
-"""Columns of runs.parquet in which every model of the curve must equal the baseline."""
+"""Columns of runs.parquet in which every model of the data curve must equal the baseline."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +56,18 @@ class NoiseFloorSettings(AnalysisSettings):
     baseline: str
     """Model with which all other models are compared, as `experiment/model`."""
     curve: Names = ()
-    """Models that differ from the baseline only in their amount of text. The curve is fitted to their losses and the
-    baseline's. Models with other sizes are left out, with a note."""
+    """Models that differ from the baseline only in their amount of text. The data curve, loss as a function of the
+    amount of text, is fitted to the losses of these models and of the baseline. Models with other sizes are left out,
+    with a note.
+    """
     least_seeds: Count = 3
-    """Minimum number of the baseline's seeds for which its standard deviation is used."""
+    """Minimum number of seeds of the baseline. With fewer seeds, the noise is unknown."""
     deviations: Positive = 2.0
-    """Number of the baseline's standard deviations that a mean difference must exceed."""
+    """A mean difference is beyond noise if it exceeds this number of the baseline's standard deviations."""
 
 
 def check(settings: NoiseFloorSettings, study: Study) -> None:
-    """Raise ConfigError for a model that the study does not have."""
+    """Raise ConfigError if a key names a model that the study does not contain."""
     models = models_in_order(study.runs)
     for key, names in (("baseline", (settings.baseline,)), ("curve", settings.curve)):
         for name in names:
@@ -83,10 +85,10 @@ class SeededValues:
 
 
 def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
-    """Return a row for each model and each score that the model and the baseline have. Raises ManifestError."""
+    """Return a row for each model and each score that the model shares with the baseline. Raises ManifestError."""
     from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
 
-    # Read only finished runs, because the table also has rows for milestones.
+    # Read only the rows of finished runs, because the table also contains rows of milestones.
     names = runs_by_name(study.runs)
     runs = read_frame(study.tables["runs"], RUNS, run=names)
     amounts, seconds = _by_model(runs, "words"), _by_model(runs, "seconds")
@@ -97,8 +99,8 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
     resized = _resized(runs, settings)
     settings = replace(settings, curve=tuple(model for model in settings.curve if model not in resized))
     notes = [
-        f"Differences to {labels[settings.baseline]} of the same pretraining seed, mean and 95 % interval. Noise is "
-        f"the standard deviation of the baseline over its seeds (at least {settings.least_seeds} seeds).",
+        f"Differences from {labels[settings.baseline]} with the same pretraining seed: mean and 95 % interval. Noise "
+        f"is the standard deviation of the baseline over its seeds (at least {settings.least_seeds} seeds).",
         *(
             f"{labels[model]} is not part of the curve, because this model differs from the baseline in "
             f"{', '.join(columns)}."
@@ -135,11 +137,11 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
         if any(row["model"] == model for row in rows)
     ]
     notes += not_compared(apart)
-    return Findings(rows, [Table(columns, groups, "Effect of each switch")] if groups else [], notes)
+    return Findings(rows, [Table(columns, groups, "Effect of each variant")] if groups else [], notes)
 
 
 def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
-    """Return all scores on held-out text and minimal pairs, by (suite, task, metric)."""
+    """Return the scores on held-out text and on minimal pairs, by (suite, task, metric)."""
     import polars as pl
 
     chosen = frame.filter(
@@ -159,8 +161,9 @@ def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
 
 
 def _resized(runs: "pl.DataFrame", settings: NoiseFloorSettings) -> dict[str, list[str]]:
-    """Return the columns of SIZES in which models of the curve differ from the baseline, by model. Models that do not
-    differ are omitted."""
+    """Return, for each model of the data curve, the columns of SIZES in which this model differs from the baseline.
+    Models that do not differ are omitted.
+    """
     sizes = {row["model"]: row for row in runs.select("model", *SIZES).iter_rows(named=True)}
     own = sizes.get(settings.baseline)
     if own is None:
@@ -184,9 +187,10 @@ def _curve(
     key: Key,
     notes: list[str],
 ) -> "DataCurve | None":
-    """Fit the loss to the amount of text, and add a note on the fit; None if there is only one amount of text.
+    """Fit the loss as a function of the amount of text, append a note on the fit to `notes`, and return the curve; None
+    if there is only one amount of text.
 
-    Models whose number is not comparable with the baseline's number are left out.
+    Models whose loss is not comparable with the baseline's loss are left out.
     """
     from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 
@@ -296,7 +300,7 @@ def _line(row: Numbers) -> list[Content]:
 
 
 ANALYSIS = Analysis(
-    title="Noise floor and factor in data",
+    title="Noise floor and data factor",
     version=5,
     settings=NoiseFloorSettings,
     run=compare,

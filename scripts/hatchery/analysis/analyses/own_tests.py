@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def own_tests(experiment: "Experiment", items: Collection[str]) -> dict[str, Any] | None:
-    """Return the settings of tests over the suites or tasks `items`; None without items or with fewer than
-    two models.
+    """Return the settings of significance tests over the suites or tasks `items`; None if there are no items or fewer
+    than two models.
     """
     several = len([*experiment.runs, *experiment.baselines]) > 1
     return {"against": tested_against(experiment)} if several and items else None

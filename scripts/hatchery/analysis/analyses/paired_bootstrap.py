@@ -25,13 +25,13 @@ class BootstrapSettings(StartsSettings):
     """Settings of the analysis: the reference initialisation, and the bootstrap samples."""
 
     samples: Count = 1000
-    """Number of bootstrap samples: draws of a test set's sentences with replacement."""
+    """Number of bootstrap samples. In each sample, the sentences of a test set are drawn with replacement."""
     seed: Natural = 12345
     """Random seed of the bootstrap samples; the default is sacreBLEU's."""
 
 
 def compare(settings: BootstrapSettings, study: Study) -> Findings:
-    """Return a row for each combination of paired runs, test set and metric."""
+    """Return a row for each combination of a pair of runs, a test set and a metric."""
     rows = list(_rows(settings, study))
     titles = {run.name: run.title for run in study.runs}
     columns = [Column("score", words=True), Column("difference"), Column("95 % interval"), Column("p")]
@@ -40,11 +40,11 @@ def compare(settings: BootstrapSettings, study: Study) -> Findings:
         for run in dict.fromkeys(row["run"] for row in rows)
     ]
     notes = [
-        f"Points. A run is compared with the run `{settings.against}` of the same experiment and pretraining seed. "
-        f"The sentences of a test set were drawn with replacement {settings.samples:,} times, with the same draws for "
-        "both runs. The interval contains 95 % of the differences; p is the probability of a difference at least this "
-        "large by chance alone, computed as in sacreBLEU. Neither the interval nor p includes the variation between "
-        "training seeds."
+        f"Differences are in points. A run is compared with the run `{settings.against}` of the same experiment and "
+        f"pretraining seed. The sentences of a test set were drawn with replacement {settings.samples:,} times, with "
+        "the same draws for both runs. The interval contains 95 % of the differences; p is the probability of a "
+        "difference at least this large by chance alone, computed as in sacreBLEU. Neither the interval nor p includes "
+        "the variation between training seeds."
     ]
     return Findings(
         rows, [Table(columns, groups, f"Differences on the test sentences, {BETWEEN_TWO}")] if groups else [], notes

@@ -9,16 +9,19 @@ from typing import Any
 from hatchery.analysis.comparability import ONE_SEED
 
 MOST_NAMED = 6
-"""Maximum number of comparisons per suite or task that the answer describes. More comparisons are only counted."""
+"""Maximum number of comparisons per suite or task that the answer names. Of more comparisons, the answer gives only the
+number.
+"""
 BEYOND_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
 class Nouns:
-    """Nouns for suites or tasks (`group`), their `items` and `runs`, for columns of `numbers.csv` and for sentences.
+    """Nouns of an analysis, for columns of `numbers.csv` and for sentences.
 
-    `runs_of` names a model's repetitions, `what` explains the compared numbers, and `nothing` is the note for an
-    analysis without comparisons.
+    `group` is the noun for a suite or task, `items` the noun for its pairs or rows, and `runs` the noun for the
+    repetitions of a model. `runs_of` is the same noun in a sentence about one model. `what` explains the compared
+    numbers, and `nothing` is the note for an analysis without comparisons.
     """
 
     title: str
@@ -38,8 +41,8 @@ def has_single(row: Mapping[str, Any]) -> bool:
 def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
     """Return True if a difference is significant over the items and exceeds its standard deviation over runs.
 
-    Both models need several pretraining seeds. If runs failed, the difference without failed runs must have the same
-    sign and also exceed its deviation.
+    Return False if one of the models has only one pretraining seed. If runs failed, the difference without the failed
+    runs must have the same sign and must also exceed its standard deviation.
     """
     if has_single(row):
         return False

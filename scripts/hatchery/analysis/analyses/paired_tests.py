@@ -27,15 +27,16 @@ EVERY_TWO_UP_TO = 4
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTestsSettings(AnalysisSettings):
-    """Settings of tests between models, on the items that all of them answered."""
+    """Settings of tests between models, on the items that all of these models answered."""
 
     against: str | None = None
-    """Model with which all other models are compared; in a study, as `experiment/model`. null compares every two
-    models, or, with more than four models, all other models with the first."""
+    """Model with which all other models are compared; in a study, as `experiment/model`. If null, every two models are
+    compared or, if there are more than four models, all other models are compared with the first model.
+    """
 
 
 def check(settings: PairedTestsSettings, study: Study) -> None:
-    """Raise ConfigError for an unknown model."""
+    """Raise ConfigError if `against` is not the name of a model of the study."""
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
@@ -104,9 +105,10 @@ class Answers:
 
 
 def manifests_of(study: Study, kind: str) -> dict[str, dict[str, list[Path]]]:
-    """Return the manifests of evaluations of a kind, by suite or task and then by model, in the order of the study.
+    """Return the manifests of all evaluations of the kind `kind`, by suite or task and then by model. Models are in the
+    order of the study.
 
-    External models come last. Suites without correct answers are left out.
+    External models come last. Suites whose items have no correct answer are left out.
     """
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.evaluation.minimal_pairs.measurements import CORRELATION_FILE
@@ -131,8 +133,8 @@ def findings(
     nouns: Nouns,
     left_out: Sequence[str] = (),
 ) -> Findings:
-    """Return a row for each suite or task and each pair of models; `left_out` are notes on suites that were not
-    compared.
+    """Return findings with a row for each suite or task and each pair of models. `left_out` are notes on suites or
+    tasks that were not compared.
     """
     from hatchery.rendering.escaping import readable
 
@@ -148,7 +150,7 @@ def findings(
     rows = [row | {"p_corrected": round(p_value, 6)} for row, p_value in zip(rows, corrected, strict=True)]
     if not rows:
         return Findings(notes=[nouns.nothing, *left_out])
-    numbers = ("accuracy of the first", "accuracy of the second", "difference", "95 % interval")
+    numbers = ("accuracy of the first model", "accuracy of the second model", "difference", "95 % interval")
     headings = (*numbers, f"{nouns.items} won", f"{nouns.items} lost", "p", "p, corrected")
     columns = [Column("models", words=True), *map(Column, headings)]
     labels = labels_of(study.runs)
@@ -175,7 +177,7 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
     differences = model.shares - against.shares
     spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
     deviations = _deviations(model, against, nouns)
-    # Scale differences to integers, so that equal differences compare equal.
+    # Multiply the shares by both numbers of runs, so that equal differences are equal integers.
     whole = model.correct * against.runs - against.correct * model.runs
     row: Numbers = {
         nouns.items: len(differences),
@@ -206,8 +208,8 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
 
 
 def _deviations(model: Answers, against: Answers, nouns: Nouns) -> dict[str, float | None]:
-    """Return the standard deviations of the difference between two models, in percent: over runs, and over pretraining
-    seeds.
+    """Return the standard deviations of the difference between two models' accuracies, in percent: over runs, and over
+    pretraining seeds.
     """
     from hatchery.analysis.published_values import combined_deviation
 
@@ -243,7 +245,8 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> li
 
 
 def sign_flip_p(differences: "np.ndarray") -> float:
-    """Return the two-sided p value of the sum of integer `differences` [n] under random signs; 1 if all are 0.
+    """Return the two-sided p value of the sum of integer `differences` [n] under random signs; 1 if all differences are
+    0.
 
     This is Fisher's exact test of paired differences. If all differences are -1, 0 or 1, as for two single runs, the
     test equals McNemar's test.
@@ -257,7 +260,7 @@ def sign_flip_p(differences: "np.ndarray") -> float:
         return 1.0
     # Dividing by the greatest common divisor does not change p, and reduces the number of possible sums.
     unit = np.gcd.reduce(sizes)
-    # Probability of each possible sum of the differences with a positive sign, computed by convolution.
+    # Compute by convolution the probability of each possible sum of the differences that receive a positive sign.
     chances = np.ones(1)
     for size, count in zip(sizes // unit, counts, strict=True):
         positive = np.zeros(size * count + 1)

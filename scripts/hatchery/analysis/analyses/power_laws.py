@@ -1,7 +1,7 @@
 """Power laws between loss and FLOPs, tokens or parameters of compute-optimal models, and break points between two laws.
 
-Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. With `paper`, the paper's published learning
-curves are analysed in the same way, and the printed fits are shown next to ours.
+Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. If `paper` is set, the paper's published learning
+curves are analysed in the same way, and the printed fits are shown next to our fits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,9 +30,11 @@ AXIS_NAMES = {"flops": "FLOPs", "tokens": "tokens", "parameters": "parameters"}
 
 
 def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
-    """Return the compute-optimal points, fitted laws and break points of the study's models and of published curves.
+    """Return the compute-optimal points, fitted laws and break points of the study's models and of the published
+    curves.
 
-    Raises ManifestError or EvaluationError."""
+    Raises ManifestError or EvaluationError.
+    """
     from hatchery.analysis.compute_optimal import points_of_runs, published_points, why_no_points
     from hatchery.analysis.published_curves import read_published_curves
     from hatchery.analysis.scaling_laws import scaling_laws
@@ -55,7 +57,7 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
 
 
 def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
-    """Return the printed values of the paper's fits, by (name of the fit, metric)."""
+    """Return the printed parameters of the paper's fits, by (name of the fit, name of the parameter)."""
     from hatchery.analysis.published_values import read_numbers
 
     numbers = read_numbers(study.files[f"values/{paper}"])
@@ -63,7 +65,7 @@ def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
 
 
 def rounded(value: float | None, digits: int = 7) -> float | None:
-    """Round to significant digits, because the last digits differ between machines."""
+    """Round to `digits` significant digits, because the digits after them differ between machines."""
     return None if value is None else float(f"{value:.{digits - 1}e}")
 
 
@@ -104,7 +106,7 @@ def _laws_table(settings: PowerLawsSettings, found: dict[str, "Laws"], printed: 
     groups = []
     for place, law in enumerate(found[OURS].laws or found[next(reversed(found))].laws):
         rows = [_law_row(source, laws.laws[place]) for source, laws in found.items() if laws.laws]
-        # Name of the fit in the published values: `flops_above_break`, `tokens`.
+        # Compose the name of the fit in the published values, such as `flops_above_break` or `tokens`.
         name = f"{law.axis}_{law.region}" if law.axis == "flops" else law.axis
         if (name, "exponent") in printed:
             values = {metric: printed.get((name, metric)) for metric in _PRINTED_FORMS}
@@ -162,7 +164,7 @@ def _regions(clouds: dict[str, list["ScalingPoint"]], found: dict[str, "Laws"]) 
     if not rows:
         return []
     columns = [Column("of", words=True), Column("model", words=True), Column("parameters"), Column("points in a row")]
-    return [Table([*columns, Column("FLOPs")], [Group(rows)], "Models that stay compute-optimal")]
+    return [Table([*columns, Column("FLOPs")], [Group(rows)], "Models that are compute-optimal at consecutive points")]
 
 
 def _break_row(source: str, found: "BreakPoint") -> list[str | Cell]:
@@ -176,24 +178,26 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]],
 
     bins = "the bins of January 2023" if settings.bins == "january_2023" else f"{settings.number_of_bins} quantiles"
     notes = [
-        f"Compute-optimal is the evaluation with the lowest development loss in each bin of FLOPs; bins: {bins}.",
-        f"Our FLOPs: {COUNT_NAMES[settings.flops]}. Our tokens are counted without padding; parameters"
-        " include all matrices.",
+        "In each bin of FLOPs, the evaluation with the lowest development loss is the compute-optimal point; bins: "
+        f"{bins}.",
+        f"Method of counting our FLOPs: {COUNT_NAMES[settings.flops]}. Our tokens are counted without padding; "
+        "numbers of parameters include all matrices.",
         "Laws are fitted by least squares of the loss (Levenberg-Marquardt), not of its logarithm; R² refers to the "
         "loss.",
         "The loss of a model is the mean over its seeds.",
         f"Intervals: models are drawn with replacement {settings.draws:,} times, with all of their evaluations, and"
         " each draw has its own compute-optimal points. A dash means that there are too few points or models.",
-        f"Gain: decrease of the Bayesian information criterion with two laws; a gain above {DECISIVE:g} counts as a "
-        "break.",
+        "Gain: decrease of the Bayesian information criterion if two laws are fitted instead of one law; a gain above "
+        f"{DECISIVE:g} counts as a break.",
     ]
     if not clouds[OURS] and not apart:
         notes.append("The study has no development losses of trained models yet.")
     if LOGGED in clouds:
         notes.append(
             f"Published curves: {len({point.model for point in clouds[LOGGED]})} runs in the history of the authors'"
-            " repository (January 2023), FLOPs by their code, tokens with padding, losses that count padding as labels."
-            " Their exponents can be compared with ours, but their coefficients cannot."
+            " repository (January 2023). FLOPs are counted by the authors' code, tokens include padding, and losses"
+            " count padding as labels. Exponents of these curves can be compared with our exponents, but coefficients"
+            " cannot be compared."
         )
     return notes
 

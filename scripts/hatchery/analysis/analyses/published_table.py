@@ -1,8 +1,8 @@
 """A table of a paper, with our models below the rows that they replicate.
 
-Cells are sizes, FLOPs, perplexities, averages, or changes between models. This analysis is for tables whose columns
-come from several evaluations, such as Tables 3, 4 and 7 of the reduced-vocabulary paper, or whose rows come from
-several experiments, such as Table 2 of GPT-BERT. The experiments name the row that each model replicates
+Cells are model sizes, FLOPs, perplexities, averages, or changes between models. This analysis is for tables whose
+columns come from several evaluations, such as Tables 3, 4 and 7 of the reduced-vocabulary paper, or whose rows come
+from several experiments, such as Table 2 of GPT-BERT. The experiments name the row that each model replicates
 (`published.rows`).
 """
 
@@ -26,12 +26,14 @@ SIZE, COST = ("size", "parameters", "million"), ("pretraining", "cost", "flops_1
 SIZES_FILE = "models/parameters"
 PRINTED = "printed"
 CellKey = tuple[str, str, str]
-"""Suite, task, metric."""
+"""Key of a cell: suite, task and metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSettings(Settings):
-    """A column: the score of a suite, task and metric, named as in `summary.csv` and in the published values."""
+    """A column of the table, which shows one score. Suite, task and metric have their names in `summary.csv` and in the
+    published values.
+    """
 
     heading: str
     """Heading of the column."""
@@ -42,7 +44,9 @@ class ColumnSettings(Settings):
     metric: str
     """Metric of the score; `million` for numbers of parameters, `flops_1e15` for costs."""
     variant: str = ""
-    """Suffix that is added to the row's name, for columns that show variants of the row's model: `_untrained`."""
+    """Suffix, such as `_untrained`, that is added to the row's name. The column then shows this variant of the row's
+    model.
+    """
     decimals: Annotated[int, Range(ge=0, le=6)] = 2
     """Number of decimals of our scores; printed scores keep their decimals."""
 
@@ -52,29 +56,31 @@ class PublishedTableSettings(AnalysisSettings):
     """Settings of the analysis: the published table, and its columns."""
 
     paper: str
-    """Paper, the name of its tables in config/published/."""
+    """Name of the paper, as in the file names in config/published/."""
     table: str
-    """Number of the table in the paper."""
+    """Number of the table in the paper, such as 3."""
     columns: tuple[ColumnSettings, ...]
-    """Columns from left to right."""
+    """Columns of the table, from left to right."""
     change_from: str = ""
     """Suffix of row names, such as `_unconstrained`. Rows with this suffix show changes from the row without the
-    suffix. Empty shows no changes."""
+    suffix. If empty, no changes are shown.
+    """
     minus: str = ""
-    """Row of the table that is subtracted from all other rows: printed rows from printed numbers, our rows from our
-    model of that row. Empty shows no differences."""
+    """Name of the row that is subtracted from all other rows: the printed row from the other printed rows, and our
+    model of this row from our other models. If empty, no differences are shown.
+    """
     suites: dict[str, str] = field(default_factory=dict)
-    """Names of suites in this study by their names in the paper, for suites whose names differ."""
+    """Suites whose names differ between the paper and this study: the name in the paper, and the name in this study."""
     flops: FlopsCount = "code"
-    """Method of counting our FLOPs."""
+    """Method of counting the FLOPs of our models."""
     caption: str = ""
-    """Caption above the table; empty uses the table's number."""
+    """Caption above the table. If empty, the caption is the number of the paper's table."""
     remark: str = ""
     """Note below the table."""
 
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
-    """Return the paper's rows, each with our models below it. Raises ManifestError or EvaluationError."""
+    """Return the paper's rows, each followed by the rows of our models. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.published_values import read_numbers
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == settings.table]
@@ -108,7 +114,8 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
 
 
 def _called(settings: PublishedTableSettings, name: str) -> str:
-    """Return the label of a row for readers: its name or its sizes."""
+    """Return a row's label: the readable name in a table of differences, otherwise the model's sizes (E, H, I, L,
+    A)."""
     from hatchery.analysis.published_curves import shape_of, shape_text
     from hatchery.rendering.escaping import readable
 
@@ -116,12 +123,12 @@ def _called(settings: PublishedTableSettings, name: str) -> str:
 
 
 def _is_change(settings: PublishedTableSettings, name: str) -> bool:
-    """Return True if a row shows differences from another row."""
+    """Return True if the row `name` shows differences from another row."""
     return settings.minus not in ("", name)
 
 
 def _printed_place(settings: PublishedTableSettings, column: ColumnSettings, name: str) -> CellKey:
-    """Return the key of a row's number in the published values."""
+    """Return the key of a row's printed number in the published values."""
     from hatchery.analysis.published_values import MINUS
 
     suite, task, metric = _place(column)
@@ -152,7 +159,8 @@ def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
     """Return the printed numbers of parameters, in millions, by row.
 
-    The table of sizes has its rows in the same order as the paper's table.
+    The printed sizes are assigned to the rows `names` by position. If the numbers of rows differ, no sizes are
+    returned.
     """
     from hatchery.analysis.published_values import PAPERS
     from hatchery.artifacts.records import read_rows
@@ -166,7 +174,7 @@ def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequen
 
 def _repeated(study: Study) -> dict[str, dict[str, str]]:
     """Return the models that replicate published rows, by experiment and row. If several models replicate a row, the
-    first is used.
+    first model is used.
     """
     found: dict[str, dict[str, str]] = {}
     for choice in study.published:
@@ -176,7 +184,7 @@ def _repeated(study: Study) -> dict[str, dict[str, str]]:
 
 
 def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, CellKey], float]:
-    """Return our numbers by (model, key); costs and sizes are taken from the first seed."""
+    """Return the scores of our models by (model, cell key). Costs and model sizes are those of the first seed."""
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
     from hatchery.analysis.tidy_tables import RUNS, read_frame
@@ -202,9 +210,10 @@ def _value(
     repeated: Mapping[str, Mapping[str, str]],
     values: Mapping[tuple[str, CellKey], float],
 ) -> float | None:
-    """Return our number for a row and a column; None if the study has no number for them.
+    """Return the value of our model for a row and a column; None if the study has no value for this cell.
 
-    A change is computed relative to the first other experiment that has the reference row.
+    The reference row of `minus` is from the first experiment that replicates this row; the reference row of
+    `change_from` is from the first other experiment.
     """
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:
@@ -226,7 +235,7 @@ def _value(
 
 
 def _measure(place: CellKey) -> CellKey:
-    """Return the key of the number whose change a column shows."""
+    """Return the key of the number whose change a column shows, or the column's own key if it shows no change."""
     suite, task, metric = place
     if not metric.endswith(CHANGE):
         return place

@@ -43,7 +43,8 @@ def check(settings: StartsSettings, study: Study) -> None:
 def compare(settings: StartsSettings, study: Study) -> Findings:
     """Return a row for each BLEU and chrF score of each model that was scored on translation.
 
-    If scores are comparable, the row contains the difference to the reference initialisation and its standard error.
+    If scores are comparable, the row contains the difference from the reference initialisation and the standard error
+    of this difference.
     """
     import polars as pl
 
@@ -59,7 +60,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     ):
         values.setdefault((model, suite, task, metric), []).append(value)
         bases.setdefault((model, suite, task, metric), []).append(basis or "")
-    # Runs without translated test sets are left out, because other runs continue their training.
+    # Leave out runs without translated test sets, because other runs continue the training of these runs.
     translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
     models = [model for model in models_in_order(study.runs) if model in translating]
     different = {
@@ -73,18 +74,18 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
         groups.append(Group(lines, labels[model]))
     notes = [
         "Points, mean \u00b1 standard error over seeds; `alc` is the area under the learning curve of development "
-        "text over the first steps, divided by the number of these steps, which the row states. Differences are to "
-        f"`{settings.against}` of the same experiment; their standard error is the root of the sum of the two squared "
-        "standard errors. The paper prints no numbers for comparison."
+        "text over the first steps, divided by the number of these steps, which the row states. Differences are from "
+        f"`{settings.against}` of the same experiment; the standard error of a difference is the root of the sum of "
+        "the two squared standard errors. The paper prints no numbers for comparison."
     ]
     shown = {f"{labels[key[0]]}, {key[2]}, {key[3]}": different[key] for key in sorted(different) if key[0] in models}
     notes += not_compared(shown)
-    return Findings(rows, [Table(columns, groups, "Starts of the output bias")] if groups else [], notes)
+    return Findings(rows, [Table(columns, groups, "Initialisations of the output bias")] if groups else [], notes)
 
 
 def _reference(key: Key, against: str) -> Key:
-    """Return the key of the score of the reference initialisation in the same experiment, with which `key`
-    is compared.
+    """Return the key of the reference initialisation's score in the same experiment. The score `key` is compared with
+    this score.
     """
     model, suite, task, metric = key
     return f"{model.partition('/')[0]}/{against}", suite, task, metric

@@ -1,8 +1,8 @@
 """The candidate tokenizers of a sweep and the selected tokenizer, in the layout of Table 6 of the reduced-vocabulary
 study.
 
-The sweep's published values are shown next to ours. The table has only the columns of Table 6; the sweep's own tables
-have all measures.
+The sweep's published values are shown next to our values. The table has only the columns of Table 6; the sweep's own
+tables show all measures.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ SWEEP = "tokenizer_sweep"
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSweepSettings(AnalysisSettings):
-    """Settings of the analysis: the sweep."""
+    """Settings of the analysis: the tokenizer sweep."""
 
     sweep: Annotated[str, Reference("tokenizer_sweep")]
-    """Name of a file in config/tokenizer_sweeps/."""
+    """Name of the tokenizer sweep, a file in config/tokenizer_sweeps/."""
 
 
 MEASURES = {
@@ -33,7 +33,7 @@ MEASURES = {
     "esms_published_code": ("ESMS", 4),
     "esms_definition": ("ESMS by definition", 4),
 }
-"""Columns of `selection.csv`, with headings and decimals."""
+"""Columns of `selection.csv` that the table shows, with the heading and the number of decimals of each column."""
 PRINTED = {"word_split_ratio": "published_word_split_ratio", "esms_published_code": "published_esms"}
 FLAGS = ("selected_within_type", "final_choice")
 
@@ -44,7 +44,7 @@ def manifest_of_sweep(results: "ResultPaths", name: str, settings: TokenizerSwee
 
 
 def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:
-    """Return the rows of the sweep. Raises ManifestError or EvaluationError."""
+    """Return a row for each candidate tokenizer of the sweep. Raises ManifestError or EvaluationError."""
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.artifacts.records import read_rows
 
@@ -81,13 +81,13 @@ def _cells(row: Mapping[str, str], any_printed: bool) -> list[Content]:
 def _notes(rows: list[dict[str, str]], any_printed: bool) -> list[str]:
     final = [row for row in rows if row["final_choice"] == "1"]
     notes = [
-        "Bold: the chosen size of each type, whose ratio is closest to the reference ratio of the type. The chosen "
-        f"tokenizer: {readable(row['type'])} with {int(row['size']):,} entries."
+        "Bold: the selected size of each type of tokenizer. The word-split ratio of this size is closest to the type's "
+        f"reference ratio. The selected tokenizer: {readable(row['type'])} with {int(row['size']):,} entries."
         for row in final
     ]
     notes.append(
-        "ESMS is counted as in the study's code; the definition in the paper, words whose tokens are exactly the "
-        "morphemes, gives other numbers."
+        "ESMS is counted as in the study's code. The definition in the paper (words whose tokens are exactly the "
+        "morphemes) gives other numbers, which the column for the definition shows."
     )
     if any_printed:
         notes.append("Printed values are from the paper, measured on the paper's corpus and list of morphemes.")

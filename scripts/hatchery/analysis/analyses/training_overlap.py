@@ -25,7 +25,9 @@ from hatchery.units import count
 
 Words = tuple[str, ...]
 _FIRST = 3
-"""Number of initial words by which sentences are indexed. Shorter sentences are only found if they are a whole line."""
+"""Number of initial words by which sentences are indexed. A sentence with fewer words is only found if it is a complete
+line.
+"""
 NOTE = (
     "A sentence is in the training text if a line of this text contains all words of the sentence in sequence, with "
     "the same spelling and punctuation. If only the good sentence of a pair is in the training text, a model can "
@@ -39,7 +41,9 @@ class TrainingOverlapSettings(AnalysisSettings):
 
 
 def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
-    """Return a row for each suite and corpus. Raises EvaluationError or ManifestError for unreadable files."""
+    """Return a row for each suite and corpus, with the numbers of sentences in the training text. Raises
+    EvaluationError or ManifestError for unreadable files.
+    """
     pairs: dict[str, list[tuple[Words, Words]]] = {}
     suites = {suite: models for suite, models in manifests_of(study, MINIMAL_PAIRS).items() if are_pairs(models)}
     for suite, models in suites.items():
@@ -48,7 +52,7 @@ def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
         pairs[suite] = [(tuple(good.split()), tuple(bad.split())) for good, bad in sentences]
     wanted = {words for each in pairs.values() for pair in each for words in pair}
     corpora = study.manifests(CORPUS)
-    # Experiments of a study may share a corpus, which is then read once.
+    # Read each corpus once, because several experiments of a study may use the same corpus.
     read = {path: sentences_in(path, wanted) for path in dict.fromkeys(corpora.values())}
     rows = [_row(name, suite, each, read[path]) for name, path in corpora.items() for suite, each in pairs.items()]
     header = ("suite", "pairs", "good sentence in the training text", "bad sentence", "only the good sentence")
@@ -87,7 +91,7 @@ def _row(experiment: str, suite: str, pairs: Sequence[tuple[Words, Words]], foun
 
 
 def sentences_in(corpus: Path, wanted: Iterable[Words]) -> set[Words]:
-    """Return the sentences of `wanted` that occur in the training text of a corpus."""
+    """Return the sentences of `wanted` that occur in the training text of a corpus, given the path of its manifest."""
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.tokenization.documents import TRAINING_SPLIT, read_batches, shards_by_split
 

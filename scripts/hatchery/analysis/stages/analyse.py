@@ -1,4 +1,4 @@
-"""The stage `analyse`: computes one analysis of a study, and writes numbers for programs and tables for the study's
+"""The stage `analyse`: computes one analysis of a study, and writes its numbers as CSV and its tables for the study's
 page.
 """
 
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyseSettings(Settings):
-    """Settings of one analysis of a study. `analysis` and `version` are the name and the version in the declaration of
-    the analysis.
+    """Settings of one analysis of a study. `analysis` and `version` are the name and the version of the analysis.
 
-    `settings` are the keys of the entry under `analyses`. `runs` and `published` contain the runs and the published
-    values of all experiments of the study.
+    `settings` are the keys of the entry under `analyses`. `runs` and `published` contain the runs and the replicated
+    published rows of all experiments of the study.
     """
 
     experiment: str
@@ -61,17 +60,18 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
 
 
 def _repeated(project: "Project", study: str) -> list["Published"]:
-    """Return the published rows that models replicate. A miniature experiment uses the rows of its original
-    experiment.
+    """Return the published rows that the study's models replicate. A miniature experiment uses the published rows of
+    its original experiment.
     """
     chosen = {part: paper_tables(project, part) for part in project.members(study)}
     return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
 
 
 def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> dict[str, Paths]:
-    """Return the inputs of an analysis by name, and its published tables by their path below `config/published/`.
+    """Return the inputs of an analysis: `tables` are results by name, and `files` are published tables by their path
+    below `config/published/`.
 
-    Raises ConfigError for an analysis that the study or experiment does not have.
+    Raises ConfigError if the study or experiment does not have the analysis.
     """
     entry, tables = analysis_entry(results.project, experiment, analysis), dict[str, str]()
     declared = analysis_called(entry.analysis)
@@ -81,7 +81,7 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
 
 
 @Stage(
-    # Version of the code that all analyses share. Each analysis also has a version of its own.
+    # This is the version of the code that all analyses share. Each analysis also has a version of its own.
     version=1,
     settings=analyse_settings,
     inputs=analyse_inputs,
@@ -94,8 +94,8 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
 def analyse(settings: AnalyseSettings, tables: Mapping[str, Path], files: Mapping[str, Path], run: StageRun) -> None:
     """Run an analysis on the tables of a study and on the published tables `files`, and write its findings.
 
-    Tables of an earlier call that no longer exist are removed. Raises ConfigError, ManifestError or EvaluationError,
-    naming the faulty input, before anything is written.
+    Table files of an earlier call are removed if they are not written again. Raises ConfigError, ManifestError or
+    EvaluationError, naming the faulty input, before anything is written.
     """
     from hatchery.analysis.analyses.analysis import (
         FINDINGS_FILE,

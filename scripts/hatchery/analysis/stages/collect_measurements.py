@@ -60,13 +60,13 @@ def collect_measurements(
     corpus: Path | None,
     output: Path,
 ) -> None:
-    """Write the tidy tables of an experiment: the table of measurements to `output`, the other tables into the same
+    """Write the tidy tables of an experiment: the table of measurements to `output`, and the other tables into the same
     folder.
 
-    All inputs are manifests: `model` of every run and baseline, `evaluation` of their evaluations (keys: `Result.key`),
-    `tokens` of the token shards, `corpus` of the documents. All inputs except learning curves are read before anything
-    is written. Raises ManifestError if a file differs from its manifest or an evaluation belongs to another model, and
-    EvaluationError if a table is invalid.
+    All inputs are manifests: `model` contains the manifest of every run and baseline, `evaluation` the manifests of
+    their evaluations (keys: `Result.key`), `tokens` is the manifest of the token shards, and `corpus` is the manifest
+    of the documents. All inputs except learning curves are read before anything is written. Raises ManifestError if a
+    file differs from its manifest or an evaluation belongs to another model, and EvaluationError if a table is invalid.
     """
     from hatchery.analysis.collect_measurements import collect
 

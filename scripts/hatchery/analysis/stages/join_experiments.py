@@ -1,8 +1,8 @@
 """The stage `join_experiments`: concatenates the tidy tables of several experiments to the tables of a study.
 
-In the tables of a study, `model` and `run` begin with the name of the experiment (`demo/elc_bert`), because experiments
-may have models of the same name. The columns are the same, so code for an experiment's tables can also read the tables
-of a study.
+In the tables of a study, `model` and `run` begin with the name of the experiment (`demo/elc_bert`), because several
+experiments may have models of the same name. The tables of a study have the same columns as the tables of an
+experiment, so the same code can read them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ class JoinSettings(Settings):
 
 
 def join_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the experiments of a study."""
+    """Return the stage's settings: the name of the study and its experiments."""
     return {"experiment": experiment, "experiments": project.study(experiment).experiments}
 
 
@@ -61,8 +61,9 @@ def join_experiments(
     """Write the tables of a study into the folder of `output`. Each table joins the rows of all experiments of the
     study. `measurements`, `runs`, `curves` and `layers` contain the paths of the experiments' tables, by experiment.
 
-    Tables are read in batches of rows, so memory is flat. Raises ConfigError if the experiments of an argument differ
-    from those in `settings`. Raises ManifestError if a table was altered or contains rows of another experiment.
+    Tables are read in batches of rows, so the memory does not grow with their size. Raises ConfigError if the
+    experiments of an argument differ from the experiments in `settings`. Raises ManifestError if a table was altered or
+    contains rows of another experiment.
     """
     from hatchery.analysis.tidy_tables import TABLES, growing
 
@@ -76,8 +77,7 @@ def join_experiments(
 
 
 def _parts(path: Path, table: "TidyTable", experiment: str) -> Iterator["pa.Table"]:
-    """Yield the row groups of an experiment's table, with the experiment's name prepended to `model`, `run` and
-    `label`."""
+    """Yield an experiment's table in parts, with the experiment's name prepended to `model`, `run` and `label`."""
     import pyarrow.compute as pc
 
     from hatchery.analysis.tidy_tables import read_parts

@@ -42,9 +42,9 @@ def join_surprisals(
     """Write `surprisals.parquet` to `output`, and `surprisals.csv` into the same folder, with a row for each word and
     model.
 
-    `model` contains the manifest of every model, `words` the manifests of the outputs of `measure_surprisal` (keys:
-    `Result.key`). Only one batch of rows is in memory at a time. Raises ManifestError for a file that differs from its
-    manifest, and for surprisals of another model.
+    `model` contains the manifest of every model, and `words` contains the manifests of the outputs of
+    `measure_surprisal` (keys: `Result.key`). Only one batch of rows is in memory at a time. Raises ManifestError if a
+    file differs from its manifest, or if surprisals belong to another model.
     """
     from hatchery.analysis.joined_surprisals import join_words
 
