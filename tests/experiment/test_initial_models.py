@@ -114,7 +114,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no seed of the same number": (
         {"base": {"seeds": [1, 2]}, "later": start(run="base")},
-        "got 42, expected a seed of 'base': 1, 2; name one, or give both runs the same seeds",
+        "got 42, expected a seed of 'base': 1, 2; set this key to one of these seeds, or give both runs the same seeds",
     ),
     "neither run nor path": ({"later": start()}, "initialise_from: got neither `run` nor `path`, expected"),
     "run and path": (
@@ -146,7 +146,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an optimiser that is not kept": (
         {"later": start("training", 9999, run="ltg_bert")},
-        "the optimiser of 'ltg_bert' is not kept; set `keep_training_state: true`",
+        "the optimiser state of 'ltg_bert' is not kept; set `keep_training_state: true`",
     ),
     "no more steps": (
         {"base": KEPT, "later": start("training", 60, run="base")},

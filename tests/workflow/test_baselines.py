@@ -29,7 +29,7 @@ def test_a_paper_s_baselines_are_planned_told_when_they_are_not_there_and_left_o
     # BERT is fetched from the hub, at a commit.
     assert sorted(told) == sorted(names if experiment != "bnc" else [])
     for name, line in told.items():
-        assert f"to go on without it: leave_out_baselines: [{name}] in config/config.yaml" in line
+        assert f"to continue without this model: leave_out_baselines: [{name}] in config/config.yaml" in line
         assert "on the Hugging Face hub; give their folder" in line
     assert re.search(rf"^import_model +{len(names)}$", planned.stdout + planned.stderr, re.MULTILINE)
 

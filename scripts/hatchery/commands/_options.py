@@ -10,7 +10,9 @@ import typer
 from hatchery.errors import ConfigError
 from hatchery.settings.base import DeviceName
 
-Model = Annotated[str, typer.Argument(help="A folder with a model, or a name on the hub.", show_default=False)]
+Model = Annotated[
+    str, typer.Argument(help="A folder with a model, or the name of a model on the hub.", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[DeviceName, typer.Option(help="auto uses a GPU if there is one.")]
 Architecture = Annotated[
@@ -22,7 +24,9 @@ Architecture = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting; this option may be repeated.", show_default=False),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="One setting; repeat this option to give several.", show_default=False
+    ),
 ]
 Project = Annotated[Path, typer.Option(help="The folder with config/ and results/.", show_default="here")]
 
@@ -40,7 +44,9 @@ def settings_in(given: Sequence[str] | None, arguments: Iterable[str] = ()) -> d
         if not (key and sign):
             raise ConfigError(f"--set: got {word!r}, expected KEY=VALUE, such as pairs_per_paradigm=100")
         if key in arguments:
-            raise ConfigError(f"--set: got {key}, which is an argument of the command; --help shows how to pass it")
+            raise ConfigError(
+                f"--set: got {key}, which is an argument of the command; --help shows how to pass this argument"
+            )
         try:
             found[key] = yaml.safe_load(value)
         except yaml.YAMLError:

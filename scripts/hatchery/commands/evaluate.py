@@ -17,12 +17,13 @@ def command(
     model: Model,
     suite: Annotated[str, typer.Option(help=SUITE_HELP, show_default=False)],
     data: Annotated[
-        Path | None, typer.Option(help="Path of the suite's data; by default, from config.yaml.", show_default=False)
+        Path | None,
+        typer.Option(help="Path of the suite's data; by default, the path in config.yaml.", show_default=False),
     ] = None,
     set: Set = None,
     architecture: Architecture = None,
     device: Device = "auto",
-    rows: Annotated[Path | None, typer.Option(help="Also write all numbers to this CSV file.")] = None,
+    rows: Annotated[Path | None, typer.Option(help="Also write all scores to this CSV file.")] = None,
     json: AsJson = False,
 ) -> None:
     """Evaluate a model on a suite: scores with 95 % intervals.

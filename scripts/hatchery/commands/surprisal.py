@@ -14,7 +14,9 @@ def command(
         Path,
         typer.Argument(help="A text file with one text per line, or a table (.csv, .tsv, .jsonl, .parquet)."),
     ],
-    column: Annotated[str | None, typer.Option(help="Column of the table with the texts.", show_default=False)] = None,
+    column: Annotated[
+        str | None, typer.Option(help="Column of the table that contains the texts.", show_default=False)
+    ] = None,
     set: Set = None,
     architecture: Architecture = None,
     device: Device = "auto",

@@ -13,7 +13,9 @@ def command(
         Path, typer.Argument(help="A file or folder of texts, or a converted corpus.", show_default=False)
     ],
     folder: Annotated[Path, typer.Argument(help="The folder for the model.", show_default=False)],
-    model: Annotated[str, typer.Option(help="A name in config/models/, or a YAML file with its keys.")] = "ltg_mini",
+    model: Annotated[
+        str, typer.Option(help="Name of a file in config/models/, or a YAML file with the same keys.")
+    ] = "ltg_mini",
     tokenizer: Annotated[
         str | None,
         typer.Option(

@@ -25,7 +25,7 @@ def command(
     hatchery try demo
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
-        # Bytes that are not UTF-8 are replaced instead of raising an error.
+        # Replace input bytes that are not UTF-8, because they would raise an error.
         sys.stdin.reconfigure(errors="replace")
     with suppress(ImportError):
         # Importing readline adds arrow keys and a history to the prompt; some Python installations lack this module.
@@ -34,7 +34,7 @@ def command(
         answer_lines(_models(asked, project / "results"))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe, as with `| head`.
+        # The program that reads the output, such as `head`, has closed the pipe. This is not an error.
         leave_output_unread()
 
 
@@ -51,7 +51,7 @@ def _models(asked: str, results: Path) -> dict[str, Any]:
 
 def answer_lines(models: dict[str, Any]) -> None:
     """Read lines from standard input and print the models' answers until the input ends."""
-    # The import is inside the function, because it loads PyTorch.
+    # Import inside the function, because the import loads PyTorch.
     from hatchery.public import model
 
     names, loaded = list(models), dict[str, Any]()
@@ -66,7 +66,7 @@ def answer_lines(models: dict[str, Any]) -> None:
         try:
             line = input(f"{name}> ").strip()
             if not sys.stdin.isatty():
-                # The terminal does not echo input from a pipe, so the line is printed.
+                # Print the line, because the terminal does not echo input from a pipe.
                 print(line)
             if not line:
                 continue
@@ -80,7 +80,7 @@ def answer_lines(models: dict[str, Any]) -> None:
         except HatcheryError as error:
             print(f"  {error}")
         except KeyboardInterrupt:
-            # Ctrl-C cancels a line or an answer, as in a shell.
+            # Ctrl-C only cancels the current line or answer, as in a shell.
             if not sys.stdin.isatty():
                 raise
             print()

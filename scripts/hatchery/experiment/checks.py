@@ -48,8 +48,8 @@ def check_block(kind: str, name: str, project: "Project") -> None:
 
 
 def _check_name(kind: str, name: str, where: str, project: "Project") -> None:
-    """Raise ConfigError if a name is reserved, or if an experiment and a study have the same name, because the results
-    of the experiment and of the study would have the same folder, `results/<name>/`.
+    """Raise ConfigError if a name is reserved, or if an experiment and a study have the same name. Results of an
+    experiment and of a study with the same name would have the same folder, `results/<name>/`.
     """
     if name in reserved_names():
         word = "an experiment" if kind == "experiment" else "a study"

@@ -5,7 +5,7 @@ Source of the refused options: the Slurm executor of Snakemake.
 
 If the section does not name a device for the estimate, the device of the jobs is used: a GPU if the cluster has GPUs,
 or if jobs would use a GPU of this machine, and otherwise the processor of this machine. Only estimated costs depend on
-the machine; no table of results contains them. The peak speeds of devices are those in `training.speed`, which is also
+the machine; no table of results contains them. The peak speeds of devices are read from `training.speed`, which is also
 used for telemetry. The peak speed of a CPU is an assumption, which is printed with every estimate.
 """
 
@@ -25,7 +25,7 @@ from hatchery.training.speed import mfu, peak_flops
 
 PlannedDevice = Literal["a100", "cpu", "h100", "h200", "l40s", "mi250x", "v100"]
 
-# Name that the device's driver reports, and under which `training.speed` stores the peak speed.
+# Name of each device as reported by its driver. `training.speed` stores the device's peak speed under this name.
 DEVICES: Mapping[PlannedDevice, str] = {
     "a100": "NVIDIA A100-SXM4-80GB",
     "cpu": "cpu",
@@ -47,9 +47,9 @@ class PlanSettings(Settings):
 
     device: PlannedDevice
     devices: Count
-    # CPU threads per device, if the device is "cpu".
+    # Number of CPU threads per device, if the device is "cpu".
     threads: Count
-    # Assumed share of the device's peak speed in training.
+    # Share of the device's peak speed that the training is assumed to reach.
     mfu: ShareAboveZero
     keep_checkpoints: int
     milestones: tuple[float, ...]
@@ -68,8 +68,8 @@ class PublishedRun:
 
     @property
     def flops(self) -> float:
-        """Training operations by the formula 6 N D, where N counts all parameters including embeddings, without
-        attention scores.
+        """Number of training operations by the formula 6 N D. N is the number of all parameters, including embeddings,
+        and D is the number of tokens; attention scores are not counted.
         """
         return kaplan_flops(self.parameters, self.tokens)
 
@@ -85,17 +85,18 @@ LTG_BERT_RUN = PublishedRun(
     parameters=98_229_760,
     tokens=31_250 * 32_768 * 128,
     device="mi250x",
-    # The paper reports 128 MI250X on 16 nodes, but its script starts 8 processes per node. So one device of the script
-    # is one of the two dies of an MI250X.
+    # The paper reports 128 MI250X on 16 nodes, but its script starts 8 processes per node. Therefore, one device of the
+    # script is one of the two dies of an MI250X.
     devices=128,
     precision="fp16",
     seconds=8 * 3600 + 13 * 60,
 )
-"""LTG-BERT base on the BNC (docs/papers/ltg-bert.md, "Cost of a run")."""
+"""The pretraining of LTG-BERT base on the BNC (docs/papers/ltg-bert.md, "Cost of a run")."""
 
 
 def precision_and_peak(requested: str, plan: PlanSettings) -> tuple[str, float]:
-    """Return the precision of a run on the planned devices, and their total peak speed in operations per second.
+    """Return the precision of a run on the planned devices, and the total peak speed of these devices in operations per
+    second.
 
     `requested` is "auto", "fp32", "bf16" or "fp16". Raises ConfigError for a precision that the device does not
     support.
@@ -163,7 +164,9 @@ WITHOUT_KEY = frozenset(
 
 @dataclass(frozen=True)
 class JobTarget:
-    """The partition to which jobs are submitted, and the limits of a job, for jobs with or without a model."""
+    """The partition to which jobs are submitted, and the limits of a job. Jobs with a model and jobs without a model
+    have separate targets.
+    """
 
     account: str | None
     partition: str | None
@@ -194,9 +197,11 @@ class ClusterSettings(Settings):
     """Additional options of sbatch in one text, such as `--reservation=r1`. "" in gpu_extra means no additional
     options."""
     max_minutes: Minutes = 1440
-    """Maximum duration of a job in the partition, in minutes. Longer runs continue in the next attempt."""
+    """Maximum duration of a job in the partition, in minutes. A longer pretraining continues in the next attempt of its
+    job.
+    """
     memory_mb_per_node: Megabytes | None = None
-    """Memory of a node in MB, the maximum that a job requests; null sets no maximum."""
+    """Memory of a node in MB, which is the maximum that a job requests; null sets no maximum."""
     gpu_account: Word | None = None
     """`account` of jobs with a model; null uses `account`."""
     gpu_partition: Word | None = None
@@ -222,8 +227,9 @@ class ClusterSettings(Settings):
     gpu_type: Annotated[str, Text("^[A-Za-z0-9_.]+$", "letters, digits, _ and full stops")] | None = None
     """GPU type in Slurm's generic resources, as printed by `sinfo -o %G`; null accepts any type."""
     cpus_per_gpu: Count | None = None
-    """Number of processors per GPU, and so per process of a pretraining. null uses the thread counts under
-    `compute`."""
+    """Number of processor cores per GPU, and thus per process of a pretraining. null uses the thread counts under
+    `compute`.
+    """
     requeue: bool = True
     """Allow Slurm to restart a job after preemption or a node failure."""
     pretraining_memory_mb: Megabytes = 16000
@@ -247,7 +253,7 @@ class ClusterSettings(Settings):
             raise RefusedError(
                 "pretraining_memory_mb",
                 f"got {self.pretraining_memory_mb} for each of {processes} processes of a node, "
-                f"expected at most {bound // processes}, because a node has {bound}",
+                f"expected at most {bound // processes}, because a node has {bound} MB",
             )
 
     def target(self, with_model: bool) -> JobTarget:
@@ -298,11 +304,14 @@ CPU = "cpu"
 
 
 def planned_device(cluster: ClusterSettings, device: DeviceName) -> str:
-    """Return `cluster.planned_device`, or its default value if models compute on `device`."""
+    """Return the planned device. If `cluster.planned_device` is null, return the default for models that compute on
+    `device`.
+    """
     if cluster.planned_device is not None:
         return cluster.planned_device
     if cluster.gpus_per_node:
-        # Clusters call a GPU type `a100`, `nvidia_a100_80gb` or `mi250`, so the type is searched for the device's name.
+        # Clusters name GPU types differently (`a100`, `nvidia_a100_80gb`, `mi250`), so search the type for the device's
+        # name.
         named = (cluster.gpu_type or "").lower()
         return next((device for device in DEVICES if device != CPU and device.removesuffix("x") in named), GPU)
     match device:

@@ -1,8 +1,8 @@
 """The initial model of a run: `initialise_from` is resolved to a model, and invalid values are reported at planning
 time.
 
-The initial model is a run of the same or of another experiment, or a folder with the manifest of a model. Runs may form
-a chain of initial models, but not a circle.
+The initial model is a run of the same or of another experiment, or a model in a folder with a manifest. Runs may form a
+chain of initial models, but not a circle.
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class Origin:
 
 
 def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
-    """Return the manifest of the model that `initialise_from.path` names; None without this key.
+    """Return the manifest of the model that `initialise_from.path` names; None if this key is not set.
 
     The path is a folder, a manifest, or the name of an entry under `data` of config.yaml that has a path.
     """
@@ -49,7 +49,9 @@ def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
 
 
 def manifest_of(project: "Project", chosen: ModelChoice) -> str | None:
-    """Return the path of the manifest of the model that `chosen.path` names (see `path_of`); None without this key."""
+    """Return the path of the manifest of the model that `chosen.path` names (see `path_of`); None if `path` is not
+    set.
+    """
     if chosen.path is ABSENT:
         return None
     given = chosen.path
@@ -71,7 +73,7 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
 
 
 def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: int, where: str) -> Origin:
-    """Return the run that `chosen` names, for a run of `experiment` with this seed.
+    """Return the run that `chosen` names. This run is an input of a run of `experiment` with the seed `seed`.
 
     `where` is the file and key of `chosen`, for messages. Raises ConfigError for an unknown experiment, run or seed.
     """
@@ -85,7 +87,7 @@ def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: i
     if wanted not in seeds:
         raise ConfigError(
             f"{where}.seed: got {wanted}, expected a seed of {chosen.run!r}: {', '.join(map(str, seeds))}"
-            + ("" if given is not None else "; name one, or give both runs the same seeds")
+            + ("" if given is not None else "; set this key to one of these seeds, or give both runs the same seeds")
         )
     return Origin(other, chosen.run, wanted)
 
@@ -139,7 +141,8 @@ def check_continuation(name: str, experiment: "Experiment", where: str, project:
 
 
 def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
-    """Return the number of a run's steps that its initial model has already done; 0 if it is unknown at planning time.
+    """Return the number of a run's steps that its initial model has already done; 0 if this number is unknown at
+    planning time.
 
     For a budget of words, the number is estimated from the word budget of the initial model's run.
     """
@@ -246,8 +249,8 @@ def _check_budget(project: "Project", experiment: str, run: str, seed: int, plac
     theirs = pretraining_of(project, origin)
     if ours.marks and (theirs.words_budget is None or (ours.initialise_from and ours.initialise_from.step)):
         raise ConfigError(
-            f"{place}.checkpoints_at: expected none, because the word milestones passed by {origin.run!r} are unknown "
-            f"without a `budget` of {origin.run!r}; set this budget, and start from the finished model"
+            f"{place}.checkpoints_at: expected no word counts, because the word milestones passed by {origin.run!r} "
+            f"are unknown without a `budget` of {origin.run!r}; set this budget, and start from the finished model"
         )
     if theirs.words_budget is not None and ours.words_budget <= theirs.words_budget:
         raise ConfigError(
@@ -265,13 +268,13 @@ def _check_training(
         raise ConfigError(f"{place}.{KEY}.step: got {step} next to take: training, expected take: weights")
     if not theirs.keep_training_state or not theirs.steps:
         raise ConfigError(
-            f"{place}.{KEY}.take: got 'training', but the optimiser of {origin.run!r} is not kept; set "
-            "`keep_training_state: true` and steps above 0 under the `pretraining` of this run, or take: weights"
+            f"{place}.{KEY}.take: got 'training', but the optimiser state of {origin.run!r} is not kept; set "
+            f"`keep_training_state: true` and steps above 0 under the `pretraining` of {origin.run!r}, or take: weights"
         )
     if seed != origin.seed:
         raise ConfigError(
             f"{place}.{KEY}.seed: got {origin.seed}, expected {seed}, the seed of this run: with `take: training` the "
-            "data go on in the same order"
+            "order of the data continues"
         )
     if ours.optimizer.name != theirs.optimizer.name:
         raise ConfigError(
@@ -291,7 +294,7 @@ def _check_training(
 
 
 def _built(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings that determine the tensors of a run's model and their use."""
+    """Return the settings that determine the tensors of a run's model, and how the model uses these tensors."""
     pretraining = project.experiment(experiment).runs[run].pretraining
     objective = pretraining.objective
     return {

@@ -41,7 +41,7 @@ def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> lis
 
 
 def _chosen(pretraining: "PretrainingSettings") -> "tuple[str, Sequence[ModelChoice]]":
-    """Return the configuration key for teachers or ensemble members, and its value."""
+    """Return the configuration key of the teachers or of the ensemble members, and the value of this key."""
     if pretraining.ensemble:
         return "ensemble", pretraining.ensemble
     return "distillation.teachers", () if pretraining.distillation is None else pretraining.distillation.teachers
@@ -53,7 +53,7 @@ def teacher_runs(project: "Project", experiment: str, run: str, seed: int) -> li
 
 
 def order_place(project: "Project", experiment: str, run: str) -> str:
-    """Return, for messages, the file and key that name the model whose loss determines the data order."""
+    """Return, for messages, the file and key of the model whose loss determines the data order."""
     return f"{project.place('experiment', experiment)}: runs.{run}.pretraining.order.model"
 
 

@@ -40,7 +40,9 @@ from hatchery.training.settings import PretrainingSettings
 PartOfPretraining = Annotated[dict[str, Any], PartOf(PretrainingSettings), Sweepable()]
 PartOfProtocol = Annotated[dict[str, Any], PartOf(ProtocolChoice)]
 NAME_OR_KEYS = Text("", "text or keys with values")
-"""Annotation of a name that a file may replace by keys. The keys are replaced by a name before validation."""
+"""Annotation of a key whose value is a name or, in the file, a mapping of keys. The mapping is replaced by a name
+before validation.
+"""
 
 
 ModelFile: Any = ChosenBy("family", DEFAULT_FAMILY).among(family.file for family in FAMILIES.values())
@@ -52,9 +54,9 @@ class ProtocolFile(Settings):
     """Fine-tuning protocol of a paper or an official pipeline: the keys that differ from the defaults."""
 
     description: str = ""
-    """Description for readers."""
+    """Description of the protocol in one or two sentences."""
     settings: PartOfProtocol
-    """Keys that differ from the protocol named by `base`, or, without `base`, from the defaults."""
+    """Keys that differ from the protocol `base`. If `base` is not set, keys that differ from the defaults."""
     tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
     """Tasks by name, each with the keys that differ from `settings`."""
 
@@ -92,7 +94,9 @@ Columns = Annotated[dict[NotEmpty, Annotated[tuple[Cell, ...], MinLen(1), Unique
 
 @dataclass(frozen=True, kw_only=True)
 class Draw(Settings):
-    """Rows drawn at random without repetition, from all combinations except the rows of earlier entries of the set."""
+    """Random draw of grid rows, without repetition. Rows are drawn from all combinations of values, except for rows of
+    earlier entries of the grid set.
+    """
 
     count: Count
     """Number of rows to draw."""
@@ -104,7 +108,9 @@ class Draw(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class GridRows(OneOfKeys):
-    """Rows of a grid set: listed, changed one column at a time, all combinations, or drawn at random."""
+    """Rows of a grid set in one of four forms: a list of rows (`rows`), a row and changes of its single columns
+    (`around`, `vary`), all combinations of values (`all`), or a random draw from all combinations (`draw`).
+    """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("rows",): "rows: [[16, 64]]",
@@ -114,16 +120,17 @@ class GridRows(OneOfKeys):
     }
 
     rows: Annotated[tuple[GridRow, ...], MinLen(1)] = ABSENT
-    """Values of each model, in the order of the columns."""
+    """Rows of the grid set. Each row lists the values of one model, in the order of the columns."""
     around: GridRow = ABSENT
     """Row that `vary` changes in one column at a time. The row itself is also a model, unless an earlier entry of the
-    set contains it."""
+    grid set contains this row.
+    """
     vary: Columns = ABSENT
-    """Alternative values of columns. Each value gives one row, which differs from `around` in this column only."""
+    """Alternative values of columns. Each value generates one row, which differs from `around` in this column only."""
     all: Columns = ABSENT
-    """Values of each column. All combinations become rows."""
+    """Values of each column. All combinations of these values become rows."""
     draw: Draw = ABSENT
-    """Random draw from all combinations."""
+    """Random draw of rows from all combinations of values."""
     columns: dict[NotEmpty, NotEmpty | None] = field(default_factory=dict)
     """Keys that override the grid's `columns`."""
     run: PartOfRun = field(default_factory=dict)
@@ -135,15 +142,17 @@ class Grid(Settings):
     """Models with different sizes. Every row is a run; every variant adds one run per row."""
 
     name: BlockName
-    """First part of the run names. The values of the row follow, as in `rv_256_256_1024_8_8`."""
+    """First part of the run names. The values of the row follow this part, as in `rv_256_256_1024_8_8`."""
     columns: Annotated[dict[NotEmpty, NotEmpty | None], MinLen(1)]
-    """Columns by name, each with the model key that its values set. null: the values are only added to the
-    run's name."""
+    """Columns by name, each with the model key that the column's values set. If the key is null, the values are only
+    added to the run's name.
+    """
     run: PartOfRun
     """Keys that all runs share, such as the model whose sizes change."""
     sets: Annotated[dict[BlockName, tuple[GridRows, ...] | None], MinLen(1)]
-    """Sets of models by name. The cost estimate has a sum for each set, and studies can select sets. null removes an
-    inherited set."""
+    """Grid sets (groups of models) by name. The cost estimate has a sum for each grid set, and studies can select grid
+    sets. null removes an inherited grid set.
+    """
     variants: dict[BlockName, PartOfRun | None] = field(default_factory=dict)
     """Additional runs for every row, by the suffix of their names, each with the keys that differ from the row's run.
     null removes an inherited variant. `initialise_from: {step: 1000}` starts from a milestone of the row's run."""
@@ -154,7 +163,7 @@ class Finetuning(Settings):
     """Fine-tuning of an experiment: labelled tasks and the protocol."""
 
     protocol: PartOfProtocol = field(default_factory=dict)
-    """Keys that differ from the protocol named by `base`, or, without `base`, from the defaults."""
+    """Keys that differ from the protocol `base`. If `base` is not set, keys that differ from the defaults."""
     tasks_per_job: Count | None = None
     """Number of tasks that one job fine-tunes one after another. A value above 1 saves time if starting a process takes
     longer than fine-tuning. null uses 1, or the smallest number with which all models need at most 4,000 jobs. Results
@@ -175,8 +184,9 @@ class Published(Settings):
     track: str = ""
     """Track of the paper, if the paper has several tracks."""
     rows: Annotated[dict[str, str], MinLen(1)]
-    """Published row of each run and baseline. `"*": "*_unconstrained"` matches by name: the run `x` replicates the row
-    `x_unconstrained` if the paper has this row. A run with its own entry ignores the pattern."""
+    """Published row of each run and baseline. The entry `"*": "*_unconstrained"` matches by name: the run `x`
+    replicates the row `x_unconstrained` if the paper has this row. A run with its own entry ignores this entry.
+    """
 
 
 Edition = Literal[2025, 2026]
@@ -188,21 +198,25 @@ class Submission(Settings):
     """Submission file for BabyLM's leaderboard, results/<experiment>/submission.json, and a table of scores."""
 
     track: Track = "strict_small"
-    """Track of the submission: strict_small has 19 checkpoints in the file, strict has 28. The table of scores also
-    shows the published rows of the track."""
+    """Track of the submission. The submission file has 19 checkpoints for strict_small, and 28 checkpoints for strict.
+    The table of scores also shows the published rows of the track.
+    """
     edition: Edition = 2026
-    """Year of the BabyLM challenge whose rules average the parts of a score."""
+    """Year of the BabyLM challenge. The rules of this year define the mean of the scores."""
     suites: NotEmpty = "babylm_2026"
     """Prefix of the suites' names: <suites>_blimp, <suites>_fast_blimp."""
     tasks: NotEmpty = "babylm_2026"
     """Prefix of the names of the GLUE tasks: <tasks>_boolq."""
     run: BlockName | None = None
-    """Run to submit. null uses the first run with a budget of words, or, without budgets, the first run."""
+    """Run to submit. null uses the first run with a budget of words or, if no run has a budget of words, the first
+    run.
+    """
     seed: Natural | None = None
     """Pretraining seed of the submitted run. null uses the run's first seed."""
     age_of_acquisition: Literal["as_measured", "zero"] = "as_measured"
-    """Number in the file for the age of acquisition: the measured correlation (as_measured) or zero. The server
-    includes the number unchanged, so a negative correlation lowers the mean."""
+    """Number for the age of acquisition in the submission file: the measured correlation (as_measured) or zero. The
+    server does not change this number, so a negative correlation lowers the mean.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +231,9 @@ class MultilingualSubmission(Settings):
     reading: NotEmpty = "meco"
     """Prefix of the names of reading-time tables: <reading>_l1_eng."""
     run: BlockName | None = None
-    """Run to submit. null uses the first run with a budget of words, or, without budgets, the first run."""
+    """Run to submit. null uses the first run with a budget of words or, if no run has a budget of words, the first
+    run.
+    """
     seed: Natural | None = None
     """Pretraining seed of the submitted run. null uses the run's first seed."""
     model: BlockName | None = None
@@ -226,17 +242,20 @@ class MultilingualSubmission(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTables(Settings):
-    """Settings of a miniature experiment: the original experiment, whose rows in a paper's tables the
-    miniature fills.
+    """Settings of a miniature experiment. The miniature fills the rows of its original experiment in a paper's
+    tables.
     """
 
     of: Annotated[str, Reference("experiment", inherited=True)]
-    """Original experiment, which has the key `published`. A run of the miniature fills the rows of the original's run
-    of the same name."""
+    """Original experiment, which has the key `published`. A run of the miniature fills the table rows of the original
+    experiment's run with the same name.
+    """
     prefix: str = ""
-    """Prefix that this experiment's suites and tasks have before the names in the original experiment."""
+    """Prefix of this experiment's names of suites and tasks, which the names in the original experiment lack."""
     suites: dict[str, str] = field(default_factory=dict)
-    """Names of suites in the original experiment, by this experiment's names, for suites whose names differ."""
+    """Suites whose names differ between the two experiments: the name in this experiment, and the name in the original
+    experiment.
+    """
     caveat: NotEmpty
     """Reason why the scores are not comparable with the printed scores; shown below every table."""
 
@@ -254,13 +273,15 @@ class ExperimentFile(OneOfKeys):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """Settings classes of other files, by file name, in which a message may locate a key that is unknown here."""
+        """Settings classes of other files, by file name. A message about a key that is unknown here can name the file
+        that has this key.
+        """
         from hatchery.experiment.kinds import MainFile
 
         return {"config/config.yaml": MainFile}
 
     description: str = ""
-    """Description for readers."""
+    """Description of the experiment in one or two sentences."""
     base: Annotated[str, Reference("experiment", inherited=True)] | None = None
     """Experiment from which this file inherits every key that it leaves out; null inherits from no experiment."""
     corpus: Annotated[CorpusName | CorpusFile, NameOr()]
@@ -268,16 +289,18 @@ class ExperimentFile(OneOfKeys):
     the name of the experiment."""
     tokenizer: Annotated[TokenizerName | TokenizerFile, NameOr()]
     """Tokenizer of the models: the name of a file in config/tokenizers/, or the keys of such a file. A tokenizer given
-    by keys has the name of the experiment; without `corpus`, it is trained on the experiment's corpus."""
+    by keys has the name of the experiment; if its keys contain no `corpus`, it is trained on the experiment's corpus.
+    """
     track: TrackName | None = None
     """Track of the BabyLM challenge whose rules all runs must follow. null checks no rules. Broken rules are reported
-    before any job starts. The words of the training text are counted when the training starts."""
+    before any job starts; only the number of words in the training text is checked later, at the start of the training.
+    """
     pretraining: Annotated[PretrainingSettings, Sweepable()]
-    """Pretraining of all runs; a run can override each key."""
+    """Pretraining settings of all runs; a run can override each key."""
     runs: Annotated[dict[BlockName, Run | None], MinLen(1)] = ABSENT
     """Models of the experiment by name, as shown in the tables; null removes an inherited run."""
     grid: Grid = ABSENT
-    """Models generated from lists of sizes, instead of `runs`."""
+    """Models generated from lists of model sizes, instead of `runs`."""
     cards: Annotated[tuple[CorpusName, ...], Unique()] = ()
     """Corpora that the experiment's page describes in addition to its own corpus."""
     minimal_pairs: Annotated[tuple[SuiteName, ...], Unique()] = ()
@@ -286,45 +309,52 @@ class ExperimentFile(OneOfKeys):
     """Number of suites that one job scores with the model loaded once. A value above 1 saves time if starting a process
     takes longer than scoring. Results do not depend on this number."""
     surprisal: dict[BlockName, SurprisalTexts] = field(default_factory=dict)
-    """Texts by names of your choice. The surprisal of every word of a text is computed, in bits. Output:
-    results/<experiment>/surprisal/<model>/<name>/surprisal.parquet and surprisal.csv."""
+    """Texts by names of your choice. The surprisal of every word of each text is computed, in bits. Output:
+    results/<experiment>/surprisal/<model>/<name>/surprisal.parquet and surprisal.csv.
+    """
     reading: ReadingTimes | None = None
-    """Reading times of BabyLM that are predicted from the surprisal of words; null skips this evaluation."""
+    """Prediction of BabyLM's reading times from the surprisal of words; null skips this evaluation."""
     reading_times: Annotated[tuple[ReadingTableName, ...], Unique()] = ()
-    """Tables of reading times, by the names of files in config/reading_tables/. Reading times are predicted by
-    regressions; a model's score is the improvement by its surprisals."""
+    """Tables of reading times, by the names of files in config/reading_tables/. Regressions predict the reading times;
+    a model's score is the improvement of the regression by the model's surprisals.
+    """
     acquisition: AgeOfAcquisition | None = None
-    """Comparison of the age at which children say words with the training step at which models learn them. The steps
-    are the checkpoints of runs with `checkpoints_at`. null skips this evaluation."""
+    """Comparison of the age at which children say words with the training step at which models learn these words. The
+    steps are the checkpoints of runs with `checkpoints_at`. null skips this evaluation.
+    """
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
     """External models that are scored on the same suites, by the names of files in config/baselines/."""
     evaluate_milestones: Annotated[tuple[NotEmpty, ...], Unique()] = ()
-    """Evaluations that are also applied to the milestones of every run: all evaluations of a kind (perplexity), or one
-    evaluation of the experiment (minimal_pairs/blimp)."""
+    """Evaluations that are also applied to the milestones of every run. An entry names all evaluations of a kind
+    (perplexity), or one evaluation of the experiment (minimal_pairs/blimp).
+    """
     perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
-    """Held-out text on which the perplexity is measured, and masking of the tokens to predict."""
+    """Held-out text on which the perplexity is measured, and the masking of the tokens to predict."""
     translation: TranslationChoice = field(default_factory=TranslationChoice)
     """Test sets for models with the objective `translation`."""
     finetuning: Finetuning = field(default_factory=Finetuning)
-    """Labelled tasks on which the models are fine-tuned, and the protocol."""
+    """Labelled tasks on which the models are fine-tuned, and the fine-tuning protocol."""
     tests_against: str | None = None
     """Run or baseline with which all other models are compared in significance tests on minimal pairs and tasks. null
-    compares every pair of models. With more than four models, null compares all models with one reference: the first
-    untrained run, or, without untrained runs, the first baseline, or else the first run."""
+    compares every pair of models. If there are more than four models, null compares all models with one reference: the
+    first untrained run, or else the first baseline, or else the first run.
+    """
     published: Published | None = None
-    """Published models that the runs replicate; their scores are in config/published/values/<paper>.csv. null
-    replicates no published model."""
+    """Published models that the runs replicate. The published scores are in config/published/values/<paper>.csv. null
+    replicates no published model.
+    """
     submission: Submission | None = None
     """Submission file for BabyLM's leaderboard; null writes no file."""
     multilingual_submission: MultilingualSubmission | None = None
     """Write the two submission files for BabyLM's multilingual track; null writes no files."""
     paper_tables: PaperTables | None = None
-    """For a miniature experiment: the original experiment, whose rows in a paper's tables the miniature fills. null
-    uses the rows of `published`."""
+    """For a miniature experiment: the miniature fills the rows of an original experiment in a paper's tables. null uses
+    the rows of `published`.
+    """
     hub: HubRepository | None = None
     """Repository to which `scripts/upload_model.py` uploads exported models. null: exported models are not uploaded."""
     figures: Style = field(default_factory=Style)
-    """Style of the figures."""
+    """Style of the experiment's figures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,11 +362,11 @@ class Experiment(ExperimentFile):
     """An experiment after its expansion (`expansion.py`), so that every run contains all keys that it inherits."""
 
     corpus: Annotated[CorpusName, NAME_OR_KEYS]
-    """The corpus that the models are trained on."""
+    """The corpus on which the models are trained."""
     tokenizer: Annotated[TokenizerName, NAME_OR_KEYS]
     """The tokenizer of the models."""
     runs: Annotated[dict[BlockName, WholeRun], MinLen(1)] = ABSENT  # type: ignore[assignment]
-    """The models of the experiment, by the names shown in tables."""
+    """The models of the experiment, by their names in tables."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,14 +374,16 @@ class StudyFile(Settings):
     """Joint analysis of several experiments. The file makes `results/<name>/summary.csv` a target of Snakemake."""
 
     base: Annotated[str, Reference("study", inherited=True)] | None = None
-    """Study from which this file inherits every key that it leaves out, analyses included; null inherits from no
-    study."""
+    """Study from which this file inherits every key that it leaves out, including analyses; null inherits from no
+    study.
+    """
     description: str = ""
-    """Description for readers."""
+    """Description of the study in one or two sentences."""
     experiments: Annotated[tuple[Annotated[str, Reference("experiment")], ...], MinLen(1), Unique()]
-    """Experiments in the order of tables and pages, by the names of files in config/experiments/."""
+    """Experiments of the study, in the order of tables and pages, by the names of files in config/experiments/."""
     analyses: dict[BlockName, dict[str, Any]] = field(default_factory=dict)
-    """Analyses of the results: settings by names of your choice. If the name is not that of an analysis, the key
-    `analysis` names the analysis."""
+    """Settings of each analysis of the results, by a name of your choice. If this name is not the name of an analysis,
+    the key `analysis` names the analysis.
+    """
     figures: Style = field(default_factory=Style)
-    """Style of the figures."""
+    """Style of the study's figures."""

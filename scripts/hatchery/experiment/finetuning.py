@@ -2,8 +2,8 @@
 
 A protocol is merged, key by key, from a named protocol, the experiment's changes and the task's changes; later values
 override earlier values. A task with its own `base` ignores the experiment's changes. `finetuning.tasks_per_job` sets
-the number of tasks per job; by default, a job has several tasks only if there would be thousands of jobs. Jobs are
-numbered in the order of the tasks. A task's results do not depend on its job.
+the number of tasks per job; by default, a job has several tasks only if there would otherwise be thousands of jobs.
+Jobs are numbered in the order of the tasks. A task's results do not depend on its job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,8 @@ def resolve_protocol(
         settings = merged(settings, layer, ProtocolChoice)
     resolved = validated(ProtocolChoice, settings, place)
     if resolved.selection != "held_out":
-        # If no rows are held out, `development_fraction` has no effect, so its value is normalised.
+        # Set `development_fraction` to 0, because it has no effect if no rows are held out, and equal work must have
+        # equal settings.
         resolved = replace(resolved, development_fraction=0.0)
     elif resolved.development_fraction == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more than 0 with selection 'held_out'")
@@ -56,15 +57,17 @@ def resolve_protocol(
 
 
 def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
-    """Return the head of a task, updated with the experiment's options for heads of this type."""
+    """Return the head of a task. The experiment's `head_options` override its options if the head reads one vector per
+    sequence.
+    """
     if head.kind not in SEQUENCE_HEADS:
         return head
     return replace(head, options={**head.options, **finetuning.head_options})
 
 
 def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
-    """Return the settings that define a named protocol for `task`, in the order of merging: the settings of `base`
-    first.
+    """Return the layers of settings that define a named protocol for `task`, in the order of merging: the settings of
+    the protocol `base` first.
     """
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []
@@ -82,13 +85,15 @@ def _named(base: str | None, task: str, project: "Project", where: str) -> list[
 
 
 MOST_JOBS = 4000
-"""Maximum number of fine-tuning jobs if `tasks_per_job` is null, because Snakemake needs 2 ms to plan a job."""
+"""Maximum number of fine-tuning jobs if `tasks_per_job` is null. The number is limited because Snakemake needs 2 ms to
+plan a job.
+"""
 
 
 def task_batches(finetuning: Finetuning, models: int) -> dict[str, list[str]]:
     """Return the tasks of each job by the job's name; empty if each job has one task.
 
-    `finetuning` is the experiment's section, `models` the number of models.
+    `finetuning` is the section of the experiment, and `models` is the number of models.
     """
     tasks = list(finetuning.tasks)
     size = finetuning.tasks_per_job or max(1, -(-models * len(tasks) // MOST_JOBS))

@@ -30,8 +30,8 @@ def given_settings(files: Iterable[Path], arguments: Iterable[str]) -> Given:
 
 
 def place_of(key: str, given: Given) -> str:
-    """Return the source of a key such as `compute.device`. For a missing key, return the source of the nearest
-    enclosing key.
+    """Return the source of a key such as `compute.device`. If no source contains the key, return the source of the
+    nearest enclosing key.
     """
     parts = tuple(key.split("."))
     for length in range(len(parts), 0, -1):

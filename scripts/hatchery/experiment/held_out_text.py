@@ -30,7 +30,7 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
     project.check("corpus", name)
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
-        # The documents of a sample keep their splits.
+        # The documents of a sample keep their splits, so a sample may have the splits of its corpus.
         return held_out_splits(project, corpus.sample.corpus)
     if corpus.made_from == "sequences":
         return _of_sequences(project, corpus.sequences)
@@ -45,8 +45,8 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
 
 
 def _of_source(source: Any, drawn: set[str]) -> set[str]:
-    """Return the held-out splits that a source may have: the splits named by its files, or else `drawn`, the splits
-    that the corpus draws at random.
+    """Return the held-out splits that a source may have: the splits named by its files. If its files name no splits,
+    return `drawn`, the splits that the corpus draws at random.
     """
     if source.reader == "babylm":
         return _of_release(source)
@@ -83,7 +83,7 @@ def check_perplexity_splits(experiment: Experiment, where: str, project: "Projec
     there = held_out_splits(project, name)
     for split in chosen:
         if split not in there:
-            key = _SPLIT_KEYS[split] if project.corpus(name).made_from == "sources" else "what it holds out"
+            key = _SPLIT_KEYS[split] if project.corpus(name).made_from == "sources" else "the keys of held-out text"
             lacks = f"got {split!r}, a split that the corpus {name!r} does not have"
             problems.add(f"{where}: perplexity.splits: {lacks}; see {key} in {project.place('corpus', name)}")
     problems.raise_any()
@@ -155,8 +155,8 @@ def _check_special_tokens(name: str, project: "Project") -> None:
     """
     tokenizer = project.tokenizer(name)
     if tokenizer.path is not ABSENT:
-        # The import is inside the function, because the library takes long to import and only tokenizers with a `path`
-        # need it.
+        # Import inside the function, because the library takes long to import and only tokenizers with a `path` need
+        # it.
         from hatchery.tokenization.tokenizer_file import load_tokenizer
 
         path = Path(tokenizer.path).expanduser()
@@ -185,8 +185,9 @@ def _holds_pairs(project: "Project", name: str) -> bool:
 
 
 def holds_only(project: "Project", name: str, content: str) -> bool:
-    """Return True if all sources of a corpus have readers of `content`, a value of `Reader.holds`. Raises ConfigError
-    for an invalid corpus."""
+    """Return True if the readers of all sources of a corpus yield the kind of documents `content`, a value of
+    `Reader.holds`. Raises ConfigError for an invalid corpus.
+    """
     sources = sources_of(project, name)
     return bool(sources) and all(READERS[source.reader].holds == content for source in sources)
 

@@ -15,8 +15,9 @@ class HubRepository(Settings):
     """
 
     repository: str
-    """Owner and name, as in `me/babylm-ltg-bert`. `{run}` is replaced by the name of the run, so that each run has its
-    own repository."""
+    """Owner and name of the repository, as in `me/babylm-ltg-bert`. `{run}` is replaced by the name of the run, so that
+    each run has its own repository.
+    """
     private: bool = True
     """Create new repositories as private. Existing repositories keep their visibility."""
 

@@ -33,7 +33,7 @@ from hatchery.typed import keys_of
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteVariant(SuiteSettings, OneOfKeys):
-    """A variant of a suite: the keys that differ from the suite of the same file, or from `base`."""
+    """A variant of a suite: the keys that differ from the suite of the same file, or from the suite `base`."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_pairs",
@@ -41,7 +41,7 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
     }
 
     description: str = ""
-    """Description for readers."""
+    """Description of the suite in one or two sentences."""
     base: Annotated[str, Reference("suite", inherited=True)] | None = None
     """Suite from which this file inherits every key that it leaves out; null inherits from no suite."""
     data: DataName = ABSENT
@@ -50,7 +50,7 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
     """Folder of the generated demo data."""
 
     def scored(self, name: str) -> dict[str, object]:
-        """Return the settings for scoring the suite `name` (`ScoringSettings`)."""
+        """Return the settings with which models are scored on the suite `name` (`ScoringSettings`)."""
         return {"suite": name, **keys_of(self, only=SuiteSettings)}
 
 
@@ -59,7 +59,9 @@ class SuiteFile(SuiteVariant):
     """Minimal pairs of a suite: files, division into paradigms, and scoring."""
 
     variants: dict[BlockName, Annotated[dict[str, Any], PartOf(SuiteVariant)]] = field(default_factory=dict)
-    """Additional suites by name, each with the keys that differ from this suite, or from the `base` that it names."""
+    """Additional suites by name, each with the keys that differ from this suite, or from the suite that `base`
+    names.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,7 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
     }
 
     description: str = ""
-    """Description for readers."""
+    """Description of the table in one or two sentences."""
     base: Annotated[str, Reference("reading_table", inherited=True)] | None = None
     """Table from which this file inherits every key that it leaves out; null inherits from no table."""
     data: DataName = ABSENT
@@ -81,7 +83,7 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
     """Folder of the generated demo data."""
 
     def measured(self, name: str) -> dict[str, object]:
-        """Return the settings for evaluating models on the table `name`."""
+        """Return the settings with which models are evaluated on the table `name`."""
         return {"name": name, **keys_of(self, only=ReadingTableSettings)}
 
 
@@ -92,19 +94,19 @@ class BaselineFile(BaselineSettings):
     """
 
     description: str = ""
-    """Description for readers."""
+    """Description of the model in one or two sentences."""
     data: DataName
     """Folder with config.json, weights and tokenizer, by its name under `data` in config.yaml."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant(TaskKeys, OneOfKeys):
-    """A variant of a task: the keys that differ from the task of the same file, or from `base`."""
+    """A variant of a task: the keys that differ from the task of the same file, or from the task `base`."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_task", ("embedded",): "embedded: glue"}
 
     description: str = ""
-    """Description for readers."""
+    """Description of the task in one or two sentences."""
     base: Annotated[str, Reference("task", inherited=True)] | None = None
     """Task from which this file inherits every key that it leaves out; null inherits from no task."""
     data: DataName = ABSENT
@@ -114,16 +116,19 @@ class Variant(TaskKeys, OneOfKeys):
     ] = ABSENT
     """Folder of the generated demo data."""
     otherwise: Annotated[str, Reference("task", inherited=True)] | None = None
-    """Another task with the same rows in other files. If config.yaml contains a source of those files but not of this
-    task's `data`, this task uses the other task's `data`, `format`, `files` and `label_field`. null: no other task."""
+    """Another task, which has the same rows in other files. If config.yaml contains the other task's raw input, but not
+    this task's raw input, this task uses the other task's `data`, `format`, `files` and `label_field`. null: no other
+    task.
+    """
     vocabulary: NamedVocabularyFilter | None = None
-    """Vocabulary that must contain all words of a row; all other rows are dropped (the reduced-vocabulary study). null
-    keeps all rows."""
+    """Vocabulary that must contain all words of a row; rows with other words are dropped (the reduced-vocabulary
+    study). null keeps all rows.
+    """
     transfer_tasks: Annotated[tuple[TaskName, ...], Unique()] = ()
     """Tasks on which the models fine-tuned on this task are also scored."""
 
     def settings(self, name: str) -> TaskSettings:
-        """Return the settings for fine-tuning on the task `name`."""
+        """Return the settings with which models are fine-tuned on the task `name`."""
         filtered, keys = self.vocabulary, keys_of(self, only=TaskKeys)
         vocabulary = None if filtered is None else VocabularyFilter(filtered.fields, filtered.reading)
         return TaskSettings(**{**keys, "name": name, "vocabulary": vocabulary})
@@ -134,17 +139,17 @@ class TaskFile(Variant):
     """A labelled task: its rows, inputs, head and metrics."""
 
     variants: dict[BlockName, Annotated[dict[str, Any], PartOf(Variant)]] = field(default_factory=dict)
-    """Additional tasks by name, each with the keys that differ from this task, or from the `base` that it names."""
+    """Additional tasks by name, each with the keys that differ from this task, or from the task that `base` names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compute(TrainingRuntime):
-    """Settings of the computation. No result depends on them, so changing a value repeats no computation. Only
-    estimated costs, and the page and cards that show these costs, are written again, in seconds.
+    """Settings of the computation. No result depends on these settings, so changing a value repeats no computation.
+    Only estimated costs, and the page and cards that show these costs, are written again, in seconds.
     """
 
     corpus_threads: Count = 2
-    """Number of processes of one conversion or selection."""
+    """Number of processes of one job that converts a corpus or selects text."""
     pretraining_threads: Count = 1
     """Number of processor threads of one pretraining."""
     evaluation_threads: Count = 1
@@ -152,31 +157,38 @@ class Compute(TrainingRuntime):
     tokens_per_batch: Annotated[int, Range(ge=64)] | None = None
     """Maximum number of tokens in a scoring batch; null uses a value that was measured to be fast on the device."""
     frozen_layers_mib: Natural = 2048
-    """Memory in MiB for the layer outputs of a frozen model in edge probing, so that they are computed only once."""
+    """Memory in MiB for the layer outputs of a frozen model in edge probing. The stored outputs are computed only
+    once.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class MainFile(Settings):
-    """Raw inputs, default experiments, computation and cluster of this machine: the file to edit first."""
+    """Raw inputs, default experiments, and settings for the computation on this machine or a cluster. Edit this file
+    first.
+    """
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """Settings classes of other files, by file name, in which a message may locate a key that is unknown here."""
+        """Settings classes of other files, by file name. A message about a key that is unknown here can name the file
+        that has this key.
+        """
         return {"the experiment's file": ExperimentFile}
 
     experiments: tuple[Annotated[str, Reference("experiment")], ...] = ("demo",)
-    """Experiments that `snakemake` runs without a target. All other experiments in config/experiments/ run if their
-    target is given."""
+    """Experiments that `snakemake` runs without a target. Any other experiment in config/experiments/ runs if its
+    target is given.
+    """
     storage_root: str | None = None
     """Folder on large or fast storage for the three folders results/, resources/ and logs/, to which a run creates
     links. Its parent folder must exist. null keeps the three folders in the checkout. Changing the value changes the
     links, but moves no files."""
     data: dict[BlockName, SourceKeys] = field(default_factory=dict)
-    """Raw inputs by name. Corpora, suites and tasks refer to the name, never to a path."""
+    """Raw inputs by name. Corpora, suites and tasks refer to a raw input by its name, never by its path."""
     leave_out_baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
     """External models that are not evaluated, by the names of files in config/baselines/."""
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
-    """Sizes of the generated miniature language of the demo."""
+    """Sizes of the generated data in a miniature language, which the demo uses."""
     compute: Compute = field(default_factory=Compute)
     """Devices, threads and checkpoints of the computation. Results do not depend on these settings, except for
     rounding."""

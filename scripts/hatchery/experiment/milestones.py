@@ -20,8 +20,8 @@ KEY = "evaluate_milestones"
 
 
 def milestones_of(project: "Project", experiment: str, run: SeededRun) -> list[SeededRun]:
-    """Return the milestones of a run: checkpoints after the steps in `milestones`, then after the word counts in
-    `checkpoints_at`.
+    """Return the milestones of a run: first the checkpoints after the steps in `milestones`, then the checkpoints after
+    the word counts in `checkpoints_at`.
     """
     pretraining = project.experiment(experiment).runs[run.model].pretraining
     marks = own_marks(project, experiment, run.model, run.seed)
@@ -29,8 +29,8 @@ def milestones_of(project: "Project", experiment: str, run: SeededRun) -> list[S
 
 
 def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple[int, ...]:
-    """Return the word counts at which a run saves checkpoints, without word counts that its initial model has already
-    passed.
+    """Return the word counts at which a run saves checkpoints, without the word counts that its initial model has
+    already passed.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining
     before = 0
@@ -61,7 +61,9 @@ def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[
 
 
 def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
-    """Return True if `evaluate_milestones` contains the kind of an evaluation, or its kind and name."""
+    """Return True if `evaluate_milestones` contains the kind of an evaluation, or the kind and the name of the
+    evaluation.
+    """
     return bool({kind, f"{kind}/{name}"} & set(experiment.evaluate_milestones))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LAYOUTS = "paper_tables"
 VALUES = "published/values"
-"""Folder of the papers' numbers, in the configuration folder."""
+"""Folder of the tables with the papers' published values, in the configuration folder."""
 STAR = "*"
 
 
@@ -35,7 +35,7 @@ def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Ex
         return experiment
     named = {model: row for model, row in published.rows.items() if model != STAR}
     table, pattern = folder / VALUES / f"{published.paper}.csv", published.rows[STAR]
-    # A paper without a table is reported by another check.
+    # Another check reports a paper without a table.
     rows = read_rows(table, ("row", "track")) if table.is_file() else []
     known = {texts["row"] for _, texts in rows if texts["track"] in ("", published.track)}
     found = {run: row for run in experiment.runs if (row := pattern.replace(STAR, run)) in known}
@@ -121,7 +121,9 @@ def _rows_of_miniature(rows: Mapping[str, str], models: Iterable[str], swept: Ma
 
 
 def published_files(project: "Project", name: str) -> list[str]:
-    """Return the tables of published values of the papers that an experiment, or a study's experiments, replicate."""
+    """Return the paths of the tables of published values, for the papers that an experiment or a study's experiments
+    replicate.
+    """
     chosen = [project.experiment(part).published for part in project.members(name)]
     papers = dict.fromkeys(block.paper for block in chosen if block is not None)
     return [f"config/{VALUES}/{paper}.csv" for paper in papers]

@@ -1,4 +1,6 @@
-"""Checks of preference training: a corpus of pairs, equal tokens for equal words, and suites that are training text."""
+"""Checks of preference training: the corpus must contain preference pairs, equal words must have equal tokens, and
+suites whose pairs are training text are reported.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 PREFERENCE = "preference"
 CONTENT = "preferences"
-"""Value of `Reader.holds` of readers of preference pairs."""
+"""Value of `Reader.holds` for readers of preference pairs."""
 
 
 def check_preferences(name: str, experiment: Experiment, where: str, project: "Project") -> None:
@@ -54,7 +56,9 @@ def check_preferences(name: str, experiment: Experiment, where: str, project: "P
 
 
 def _initial_problems(project: "Project", run: Origin) -> Iterator[str]:
-    """Yield a message, which begins with a key, if the initial model of a run was not trained as the run expects."""
+    """Yield a message if the initial model of a run was not trained as the run expects. The message begins with a
+    key.
+    """
     origin = origin_of(project, run.experiment, run.run, run.seed)
     if origin is None:
         return
@@ -76,7 +80,7 @@ def _initial_problems(project: "Project", run: Origin) -> Iterator[str]:
 
 
 def _encodes_first_words_differently(project: "Project", name: str) -> bool:
-    """Return True if the first word of a document has other tokens than the same word later in the document."""
+    """Return True if a word has other tokens at the beginning of a document than later in the document."""
     tokenizer = project.tokenizer(name)
     if tokenizer.path is not ABSENT or tokenizer.encoded_units == "sentences":
         return False
@@ -85,8 +89,9 @@ def _encodes_first_words_differently(project: "Project", name: str) -> bool:
 
 
 def preference_warnings(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """Yield a warning for each suite whose raw input is also a raw input of pairs on which a run, or a model from which
-    it starts, was trained."""
+    """Yield a warning for each suite whose raw input also contains the preference pairs of a training. The training is
+    that of a run, or of a model from which the run starts.
+    """
     for name in experiments:
         experiment = project.experiment(name)
         trained: dict[str, list[str]] = {}

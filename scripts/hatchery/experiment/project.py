@@ -75,7 +75,8 @@ class Project:
         self.written = WrittenBlocks(self.folder, shipped)
         self.checked: dict[tuple[str, str], None] = {}
         """Kind and name of each configuration block that was already checked against other blocks, in the order of the
-        checks."""
+        checks.
+        """
         self._blocks: dict[tuple[str, str], Any] = {}
         self._raw_inputs: dict[str, SourceKeys] = {}
         self._expansions: dict[str, Expansion] = {}
@@ -87,7 +88,7 @@ class Project:
 
     @cached_property
     def config(self) -> MainFile:
-        """The main configuration."""
+        """The main configuration, config.yaml."""
         paths = [folder / "config.yaml" for folder in (self._shipped, self.folder) if folder is not None]
         found = [path for path in paths if path.exists()]
         if not found:
@@ -120,8 +121,8 @@ class Project:
     baseline = _named("baseline", BaselineFile)
 
     def block(self, kind: str, name: str) -> Any:
-        """Return the configuration block of this kind and name, as an object of its settings class. It is not yet
-        checked against other files (`check`).
+        """Return the configuration block `name` of the kind `kind`, as an object of its settings class. The block is
+        not yet checked against other files (`check`).
         """
         found = self._as_written(kind, name)
         return self._with_rows_that_are_here(found) if kind == "task" else found
@@ -141,7 +142,9 @@ class Project:
         return self._blocks[kind, name]
 
     def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
-        """Return the task, with the files of its `otherwise` task if config.yaml only has a source of those files."""
+        """Return the task. If config.yaml has no raw input for the task, but a raw input for its `otherwise` task, the
+        task gets the files of its `otherwise` task.
+        """
         if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
             return task
         other: TaskFile = self._as_written("task", task.otherwise)
@@ -160,10 +163,10 @@ class Project:
         place = self.place(kind, name)
         refuse_sweeps(raw, place)
         if stem := self.written.file_of_variant(kind, name):
-            # Read the file's own block first, so that errors in the file are reported once.
+            # Read the file's own block first, so that errors in the file are reported only once.
             self._as_written(kind, stem)
-        # In messages, keys follow a file after a colon. A variant's place already ends in a key, so keys follow after a
-        # full stop.
+        # In messages, keys follow the name of a file after a colon. The place of a variant already ends in a key, so
+        # further keys follow after a full stop.
         made = (build if ": " in place else validated)(FILES[kind], raw, place)
         if kind != "corpus":
             return made
@@ -275,8 +278,8 @@ class Project:
         return [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
 
     def shown_runs(self, name: str) -> list[SeededRun]:
-        """Return the models of an experiment, or the models of a study's experiments with the experiment in their
-        names.
+        """Return the models of an experiment or, for a study, the models of its experiments, with `<experiment>/`
+        before their names.
         """
         if not self.is_study(name):
             return self.seeded_runs(name)
@@ -337,14 +340,14 @@ class Project:
         return self._milestones[experiment]
 
     def within_track(self, experiment: str, budget: BudgetSettings) -> BudgetSettings:
-        """Return a budget whose limits do not exceed those of the experiment's track. Without a track, the budget is
-        unchanged.
+        """Return a budget whose limits do not exceed the limits of the experiment's track. If the experiment has no
+        track, the budget is unchanged.
         """
         name = self.experiment(experiment).track
         return budget if name is None else TRACKS[name].limited(budget)
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
-        """Return the word counts at which a run saves checkpoints, without word counts that its initial model has
+        """Return the word counts at which a run saves checkpoints, without the word counts that its initial model has
         already passed.
         """
         return own_marks(self, experiment, run.model, run.seed)

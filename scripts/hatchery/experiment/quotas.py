@@ -1,8 +1,8 @@
 """Check that the selections of a corpus have enough text for its quotas and its held-out sequences.
 
-The configuration limits the number of texts: by the windows drawn per text, and by the documents downloaded from a data
-set of the Hugging Face hub. The exact number of texts is only known to the job that groups sequences, after hours of
-downloading and selecting.
+Two settings limit the number of texts: the number of windows drawn per text, and the number of documents downloaded
+from a data set of the Hugging Face hub. The exact number of texts is only known to the job that groups sequences, after
+hours of downloading and selecting.
 """
 
 import fnmatch
@@ -20,7 +20,7 @@ _HELD_OUT = ("development", "test", "set_aside")
 
 
 class QuotaLimit(NamedTuple):
-    """The maximum number of texts of a selection, and advice on raising it."""
+    """The maximum number of texts of a selection, and advice on how to raise this number."""
 
     number: int
     advice: str
@@ -51,8 +51,8 @@ def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
 
 
 def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None:
-    """Return the maximum number of texts that a selection can contain; None if unknown. `wanted` texts are
-    requested.
+    """Return the maximum number of texts that a selection can contain; None if this number is unknown. `wanted` is the
+    requested number of texts.
     """
     selection = project.selection(name)
     if selection.level != "windows":
@@ -78,8 +78,8 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
 
 
 def _most_sequences(group: Group, project: "Project") -> int | None:
-    """Return the maximum number of sequences of a group, given that each contains at least one text; None
-    if unknown.
+    """Return the maximum number of sequences of a group, because each sequence contains at least one text; None if this
+    number is unknown.
     """
     limits = [] if group.maximum_sequences is None else [group.maximum_sequences]
     texts = []

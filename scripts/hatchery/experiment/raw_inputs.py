@@ -81,11 +81,11 @@ def _terms(project: "Project", block: Any) -> dict[str, str]:
 
 
 REGISTER = "register_source"
-"""The rule that registers raw inputs."""
+"""Name of the rule that registers raw inputs."""
 
 
 def usable_path(project: "Project", source: str) -> str | None:
-    """Return the path of the raw input `source` on this machine; None if it is missing or has no path."""
+    """Return the path of the raw input `source` on this machine; None if the raw input is missing or has no path."""
     raw = project.raw_input(source)
     return None if raw is None or raw.path is None or path_problem(raw.path) is not None else raw.path
 
@@ -109,7 +109,7 @@ def missing_sources(project: "Project", sources: Iterable[str]) -> list[str]:
 def planned_sources(dag: Any) -> list[str]:
     """Return the raw inputs that the jobs of a Snakemake DAG register.
 
-    A dry run marks the jobs as finished; they are still included.
+    In a dry run, these jobs are marked as finished, but their raw inputs are still returned.
     """
     jobs = dag.needrun_jobs(exclude_finished=False)
     return sorted(job.wildcards.source for job in jobs if stage_called(job.rule.name) == REGISTER)
@@ -134,9 +134,11 @@ def without_baselines(experiment: "Experiment", left_out: Collection[str]) -> "E
 
 
 def advice(baselines: Iterable[str]) -> str:
-    """Return the end of a message about missing baselines: how to exclude them. Empty if `baselines` is empty."""
+    """Return the end of a message about missing baselines, which explains how to exclude them. Empty if `baselines` is
+    empty.
+    """
     names = ", ".join(baselines)
-    return f"; to go on without it: {LEAVE_OUT}: [{names}] in config/config.yaml" if names else ""
+    return f"; to continue without this model: {LEAVE_OUT}: [{names}] in config/config.yaml" if names else ""
 
 
 def with_named_raw_input(

@@ -66,7 +66,7 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
 
 
 def check_scoring(experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError for suites and texts whose scoring method a run or a baseline does not support."""
+    """Raise ConfigError if a run or a baseline does not support the scoring method of a suite or text."""
     problems = Problems()
     objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
     asked: dict[str, tuple[Sequence[str], int]] = {
@@ -118,8 +118,9 @@ def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterat
 
 
 def _check_order_column(corpus: str, column: str, place: str, project: "Project") -> None:
-    """Raise ConfigError if a source of a corpus, or of the corpus that it is a sample of, has no column of numbers
-    with this name."""
+    """Raise ConfigError if a source of a corpus has no numeric column with the name `column`. For a sample, the sources
+    of the sampled corpus are checked.
+    """
     block = project.corpus(corpus)
     if block.made_from == "sample":
         _check_order_column(block.sample.corpus, column, place, project)
@@ -149,8 +150,8 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
     compute = project.config.compute
     require_zero_stage(f"{place}: compute.zero_stage", compute.zero_stage, pretraining)
     micro = compute.micro_batch_size
-    # A translation batch need not be a multiple of micro-batches, because its number of sentence pairs depends on their
-    # lengths.
+    # For translation, the batch need not be a multiple of the micro-batch, because the number of sentence pairs in a
+    # batch depends on their lengths.
     counts_sequences = pretraining.objective.task != "translation"
     if micro is not None and counts_sequences and pretraining.batch_size % micro:
         raise ConfigError(
@@ -160,11 +161,12 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
 
 
 def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError for a warm-up longer than its training, or an evaluation interval longer than all trainings
-    that use it.
+    """Raise ConfigError if a warm-up is longer than its training, or if an evaluation interval is longer than all
+    trainings that use it.
 
-    Each problem is reported once, at its key in the file. `written` maps runs to the pretraining keys that they contain
-    in the file. Runs that save their training state are not checked, because a longer training may continue them.
+    Each problem is reported once, at its key in the file. `written` maps runs to the pretraining keys that their
+    entries in the file contain. Runs that save their training state are not checked, because a longer training may
+    continue them.
     """
     problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
     counted = {run: one for run, one in trainings.items() if one.steps is not ABSENT}
@@ -190,7 +192,7 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
 
 
 def _has_key(keys: Mapping[str, Any], key: str) -> bool:
-    """Return True if there is a value at a key such as `schedule.warmup_steps`."""
+    """Return True if the mapping `keys` has a value at a key such as `schedule.warmup_steps`."""
     first, _, rest = key.partition(".")
     return first in keys and (not rest or _has_key(keys[first], rest))
 
@@ -200,8 +202,8 @@ def check_positions(
 ) -> None:
     """Raise ConfigError if a model with absolute positions reads sequences longer than its number of positions.
 
-    `model` is the architecture of the run, with its changes; `finetuned` are the maximum input lengths of the tasks, in
-    tokens.
+    `model` is the architecture of the run, including its `model_changes`. `finetuned` are the maximum input lengths of
+    the tasks, in tokens.
     """
     most = model.position_limit
     if most is None:
@@ -211,7 +213,7 @@ def check_positions(
         if length > most:
             problems.add(
                 f"{where}: runs.{run}: {key} allows sequences of {length} tokens, but the model {name!r} has "
-                f"absolute positions for {most}: raise its max_position_embeddings, or shorten the sequences"
+                f"absolute positions for {most} tokens: raise its max_position_embeddings, or shorten the sequences"
             )
     problems.raise_any()
 

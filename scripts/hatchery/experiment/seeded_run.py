@@ -12,8 +12,8 @@ class SeededRun(Settings):
     """One pretrained model: a run of an experiment with one pretraining seed.
 
     `model` is the run's name in files, and `name` consists of model and seed. If a sweep or a grid generated the run,
-    readers see `label` instead of `model`: `ltg_bert, learning_rate 0.005`. An intermediate checkpoint, after a number
-    of steps or words, names its training run in `milestone_of`.
+    tables and figures show `label` instead of `model`: `ltg_bert, learning_rate 0.005`. An intermediate checkpoint,
+    after a number of steps or words, names its training run in `milestone_of`.
     """
 
     name: str
@@ -27,7 +27,7 @@ class SeededRun(Settings):
 
     @classmethod
     def from_seed(cls, model: str, seed: int, label: str = "") -> "SeededRun":
-        """Return the run of a model with a seed, with the name used in files."""
+        """Return the run of a model with a seed. `name` is composed as in file names."""
         return cls(f"{model}-s{seed}", model, seed, label)
 
     @classmethod
@@ -36,25 +36,25 @@ class SeededRun(Settings):
         return cls(name, name, 0, is_baseline=True)
 
     def after(self, step: int) -> "SeededRun":
-        """Return the intermediate checkpoint of this run after this number of steps."""
+        """Return the intermediate checkpoint of this run after `step` steps."""
         name, model = (f"{name}-step{step}" for name in (self.name, self.model))
         label = f"{self.label or self.model}, step {step}"
         return replace(self, name=name, model=model, label=label, milestone_of=self.name, step=step)
 
     def after_words(self, words: int) -> "SeededRun":
-        """Return the intermediate checkpoint of this run after this number of words of its budget."""
+        """Return the intermediate checkpoint of this run after `words` words of its budget."""
         name, model = (f"{name}-{mark_name(words)}" for name in (self.name, self.model))
         label = f"{self.label or self.model}, {words:,} words"
         return replace(self, name=name, model=model, label=label, milestone_of=self.name, words=words)
 
     @property
     def milestone(self) -> str:
-        """Name of an intermediate checkpoint's folder."""
+        """Name of the folder of an intermediate checkpoint."""
         return mark_name(self.words) if self.words else step_name(self.step)
 
     @property
     def title(self) -> str:
-        """Name for readers: `ltg_bert, learning_rate 0.005, seed 42`."""
+        """Displayed name: `ltg_bert, learning_rate 0.005, seed 42`."""
         return f"{self.label or self.model}, seed {self.seed}"
 
 
@@ -64,7 +64,7 @@ def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str
 
 
 def of_member(experiment: str, run: SeededRun) -> SeededRun:
-    """Return a run with its names in a study, which have the experiment's name as prefix."""
+    """Return a run with its names in a study: the name of the experiment is added as a prefix."""
     label = f"{experiment}/{run.label}" if run.label else ""
     training = f"{experiment}/{run.milestone_of}" if run.milestone_of else ""
     name, model = f"{experiment}/{run.name}", f"{experiment}/{run.model}"

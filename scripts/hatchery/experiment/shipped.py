@@ -34,8 +34,8 @@ def open_project(folder: str | Path = "config", given: Given = ()) -> Project:
 
 
 def link_tables(folder: Path) -> None:
-    """Create links to the shipped tables and layouts of papers in a project's `config/`, unless a file of that name
-    exists.
+    """Create links to the shipped tables and layouts of papers in a project's `config/`. A file that already exists
+    there is not replaced.
     """
     if (shipped := shipped_for(folder)) is not None and shipped.name != COPY:
         for name in LINKED:

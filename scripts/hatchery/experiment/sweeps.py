@@ -24,9 +24,9 @@ from hatchery.training.settings import PretrainingSettings
 MODEL_CHANGES = "model_changes"
 PRETRAINING = "pretraining"
 SWEEP = "sweep"
-# Values with more characters are truncated in run names, and made unique by a digest.
+# Values with more than VALUE_LENGTH characters are truncated in run names, and a digest makes the names unique.
 VALUE_LENGTH = 40
-# Keys whose values are lists.
+# Keys whose value is a list. At any other key, a list is reported, because a sweep was probably meant.
 LISTS = frozenset(
     key.name for of in (PretrainingSettings, DistillationChoice) for key in fields(of) if key.default == ()
 )
@@ -41,14 +41,16 @@ class MadeRun:
 
     place: str
     base: str
-    """Name of the run that contains the sweeps in the file."""
+    """Name of the run in the file that contains the sweeps."""
     label: str = ""
-    """Label of the run for readers, such as `rv, H 256 L 8, untrained`; empty for a run that no grid generated."""
+    """Displayed label of the run, such as `rv, H 256 L 8, untrained`; empty for a run that no grid generated."""
     set: str = ""
     variant: str = ""
-    """`set` is the grid set that contains the run's row, `variant` the grid variant."""
+    """For a run of a grid, `set` is the grid set that contains the run's row, and `variant` is the name of the grid
+    variant.
+    """
     values: Mapping[str, Any] = field(default_factory=dict)
-    """Swept values of the run; keys are shortened as in the label."""
+    """Swept values of the run by key. The keys are shortened as in the label."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def _with_values(run: Any, made: MadeRun, sweeps: Sequence[Sweep], chosen: Seque
     changed = copy.deepcopy(run)
     name, label, values = made.base, made.label or made.base, Document()
     for sweep, value in zip(sweeps, chosen, strict=True):
-        # An empty `pretraining:` is null in YAML, so an empty mapping replaces it.
+        # Replace null by an empty mapping: an empty `pretraining:` is null in YAML.
         if changed.get(sweep.scope) is None:
             changed[sweep.scope] = {}
         set_value(changed[sweep.scope], sweep.path, value)
@@ -132,7 +134,7 @@ def refuse_sweeps(document: Mapping[str, Any], where: str) -> None:
 
 
 def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError, with advice, for a sweep at a key of an experiment that does not allow sweeps."""
+    """Raise ConfigError, with advice, if an experiment contains a sweep at a key that does not allow sweeps."""
     for path in _places(experiment):
         in_run = path[0] == "runs" and len(path) > 3 and path[2] in (PRETRAINING, MODEL_CHANGES)
         if in_run or (path[0] == PRETRAINING and len(path) > 1):
@@ -147,7 +149,7 @@ def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
             advice = "write one run for each value"
         else:
             advice = (
-                f"only keys under `{PRETRAINING}` and under a run's `{MODEL_CHANGES}` can have one; write one "
+                f"only keys under `{PRETRAINING}` and under a run's `{MODEL_CHANGES}` can have a sweep; write one "
                 "experiment for each value"
             )
         raise ConfigError(f"{where}: {'.'.join(path)}: a sweep is not possible here; {advice}")
@@ -200,7 +202,7 @@ def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
     for value in values:
         if any(isinstance(part, Mapping) and SWEEP in part for part in _parts(value)):
             raise ConfigError(f"{place}.{SWEEP}: got a sweep within a sweep, expected two sweeps, each at its own key")
-        # In Python, 1 equals 1.0 and True; as settings, 1 and 1.0 are equal, but 1 and true differ.
+        # Compare types, too: in Python, 1 equals 1.0 and True, but as settings, only 1 and 1.0 are equal.
         if any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in seen):
             raise ConfigError(f"{place}.{SWEEP}: {text_of(value)} appears twice, expected each value once")
         seen.append(value)
@@ -214,7 +216,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
-    """Return True if a run sets the key of an experiment's sweep. The sweep then does not apply to the run."""
+    """Return True if a run sets the key of a sweep of its experiment. The sweep then does not apply to the run."""
     value = run.get(sweep.scope)
     for key in sweep.path:
         if not isinstance(value, Mapping):
@@ -228,7 +230,7 @@ def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
 
 
 def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
-    """Return the shortest unique end of a key's path: `learning_rate`, but `optimizer.name`."""
+    """Return the shortest unique end of a key's path, such as `learning_rate` or `optimizer.name`."""
     others = {*_known_paths(), *((other.scope, *other.path) for other in sweeps)} - {(sweep.scope, *sweep.path)}
     for start in range(len(sweep.path) - 1, -1, -1):
         tail = sweep.path[start:]
@@ -239,8 +241,8 @@ def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
 
 @cache
 def _known_paths() -> frozenset[Path]:
-    """Return the paths of all keys of `pretraining`. Shortened keys must be unique among all of them, so that run names
-    do not depend on which keys a file contains.
+    """Return the paths of all keys of `pretraining`. Shortened keys must be unique among all these paths, so that run
+    names do not depend on which keys a file contains.
     """
     return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
 
@@ -249,7 +251,7 @@ def _known_paths() -> frozenset[Path]:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as YAML on one line."""
+    """Return the YAML text of a value on one line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {text_of(part)}" for key, part in value.items()) + "}"
     return value if isinstance(value, str) else json.dumps(value)

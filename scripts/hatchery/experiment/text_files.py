@@ -53,9 +53,9 @@ class LanguagePart(Settings):
     """Amount of text of one language in a multilingual sample."""
 
     sources: Annotated[tuple[BlockName, ...], MinLen(1), Unique()]
-    """Sources of the corpus that are in this language."""
+    """Sources of the corpus whose text is in this language."""
     adjusted_words: WordCount
-    """Amount of text as the equivalent number of English words, such as 50M."""
+    """Amount of text, given as the equivalent number of English words, such as 50M."""
     byte_premium: BytePremium
     """Number of UTF-8 bytes of this language that correspond to one byte of English: a number, or the name of a
     language and script (eng_latn, nld_latn, zho_hans, zho_hant)."""
@@ -68,7 +68,9 @@ class LanguagePart(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Sample(SampleKeys, OneOfKeys):
-    """Random sample of another corpus, with a given number of characters or a given amount of text per language."""
+    """Random sample of another corpus, with a given number of characters or with a given amount of text per
+    language.
+    """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("size_of",): "size_of: bnc",
@@ -79,11 +81,11 @@ class Sample(SampleKeys, OneOfKeys):
     corpus: CorpusName
     """Corpus from which documents are drawn."""
     size_of: CorpusName = ABSENT
-    """Corpus with the number of characters that the sample should have."""
+    """Corpus that determines the size of the sample: both have the same number of characters."""
     characters: Count = ABSENT
     """Number of characters in the sample."""
     languages: Annotated[dict[BlockName, LanguagePart], MinLen(1)] = ABSENT
-    """Amounts of text by language, as adjusted words. The names of the languages are free."""
+    """Amounts of text by language, as adjusted words. The names of the languages can be chosen freely."""
 
     def __post_init__(self) -> None:
         """Raise RefusedError if two languages name the same source."""
@@ -102,7 +104,7 @@ class Sample(SampleKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class Group(SequenceGroup):
-    """Selections that are grouped together."""
+    """Selections whose texts are grouped into sequences together."""
 
     selections: Annotated[tuple[SelectionName, ...], MinLen(1), Unique()]
     """Selections, by the names of files in config/selections/, in the order in which their texts are grouped."""
@@ -113,7 +115,7 @@ class Sequences(SequenceKeys):
     """Selected texts, grouped into sequences of a model's input length."""
 
     groups: Annotated[tuple[Group, ...], MinLen(1)]
-    """Groups of selections, in the order of the sequences."""
+    """Groups of selections. The sequences of the corpus are in the order of the groups."""
     held_out_from: CorpusName | None = None
     """Another corpus of sequences whose development and test sequences are reused. null holds out new sequences."""
 
@@ -129,14 +131,16 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     }
 
     description: str = ""
-    """Description for readers."""
+    """Description of the corpus in one or two sentences."""
     languages: Annotated[tuple[Language, ...], Unique()] = ()
-    """Languages of the text, as two- or three-letter codes (ISO 639); recorded in exported models. If the list contains
-    only en, paragraphs of plain text are split into sentences. An empty list means unknown."""
+    """Languages of the text, as two- or three-letter codes (ISO 639). Exported models contain these codes. If the list
+    contains only en, paragraphs of plain text are split into sentences. An empty list means unknown.
+    """
     byte_premium: BytePremium | dict[BlockName, BytePremium] | None = None
-    """Number of UTF-8 bytes of this language that correspond to one byte of English. The value is a number, the name of
-    a language and script (eng_latn, nld_latn, zho_hans, zho_hant), or a mapping from sources to such values. A
-    multilingual sample has its byte premiums under `languages`. Required by `word_count: adjusted`."""
+    """Number of UTF-8 bytes of the corpus's language that correspond to one byte of English. The value is a number, the
+    name of a language and script (eng_latn, nld_latn, zho_hans, zho_hant), or a mapping from sources to such values. A
+    multilingual sample has its byte premiums under `languages`. `word_count: adjusted` requires this key.
+    """
     word_count: WordCountName = "white_space"
     """Definition of a word for budgets, checkpoints and tracks. white_space: text between white space. adjusted: the
     number of UTF-8 bytes divided by 5.43 times `byte_premium` (BabyLM's multilingual track). jieba: words found by
@@ -223,7 +227,7 @@ class VocabularyFile(VocabularySettings, OneOfKeys):
     }
 
     description: str = ""
-    """Description for readers."""
+    """Description of the vocabulary in one or two sentences."""
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["childes"] = ABSENT
@@ -232,8 +236,9 @@ class VocabularyFile(VocabularySettings, OneOfKeys):
     """Raw input with one word per line. A transcribed word is included if it is in this dictionary or ends in ion, ing,
     est, er, ed or s. null includes every word. The key has no effect on word lists."""
     released: DataName | None = None
-    """Raw input with a released vocabulary, a CSV list (word, frequency), with which the result is compared. null: no
-    comparison."""
+    """Raw input with a released vocabulary, a CSV list (word, frequency). The result is compared with this vocabulary.
+    null: no comparison.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +254,7 @@ class SelectionFile(SelectionKeys, OneOfKeys):
     }
 
     description: str = ""
-    """Description for readers."""
+    """Description of the selection in one or two sentences."""
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["bookcorpus", "c4", "cbt", "text", "wikipedia"] = ABSENT
@@ -257,10 +262,11 @@ class SelectionFile(SelectionKeys, OneOfKeys):
     options: RawTextOptions = ABSENT
     """Format and names of the raw files."""
     corpus: CorpusName = ABSENT
-    """Corpus whose documents, of all splits and after cleaning, are the text."""
+    """Corpus from which text is selected: its documents of all splits, after cleaning."""
     vocabulary: VocabularyName
-    """Vocabulary, by the name of a file in config/vocabularies/. For windows, words outside of the vocabulary are only
-    counted."""
+    """Vocabulary, by the name of a file in config/vocabularies/. For windows, words outside of the vocabulary are
+    counted, but do not exclude a window.
+    """
     sentence_model: DataName | None = None
     """Raw input with Punkt parameters (NLTK's punkt_tab/english) for splitting text into sentences. null uses the
     parameters that Hatchery ships."""
@@ -279,7 +285,7 @@ class SelectionFile(SelectionKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerFile(TokenizerSettings, OneOfKeys):
-    """Training of a tokenizer, and the corpus for its training."""
+    """Settings of the training of a tokenizer, and the corpus on which it is trained."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("corpus", "kind"): "corpus: my_text, kind: wordpiece",
@@ -292,22 +298,23 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     (reduced-vocabulary study), BPE of characters as in SentencePiece (translation), or Unigram, which chooses the most
     probable pieces and learns by pruning, as in SentencePiece."""
     description: str = ""
-    """Description for readers."""
+    """Description of the tokenizer in one or two sentences."""
     corpus: CorpusName = ABSENT
-    """Corpus on whose training documents the tokenizer is trained."""
+    """Corpus on whose training split the tokenizer is trained."""
     corpora: Annotated[tuple[CorpusName, ...], MinLen(1), Unique()] = ABSENT
     """Corpora on which one tokenizer is trained, for example corpora of two languages between which models
     translate."""
     path: NotEmpty = ABSENT
-    """Pretrained tokenizer: a tokenizer.json, or a SentencePiece model (*.model). The key vocabulary_size is required
-    and compared with the file; all other training keys have no effect."""
+    """Pretrained tokenizer: a tokenizer.json, or a SentencePiece model (*.model). The key vocabulary_size is required,
+    and must agree with the file; all other training keys have no effect.
+    """
 
     encoded_units: EncodedUnit = "sentences"
     """Units in which corpora are encoded: separate sentences, or whole documents with a newline between paragraphs and
     a space between sentences (GPT-BERT)."""
 
     def __post_init__(self) -> None:
-        # A missing `kind` is reported by the validation of the keys.
+        # Do nothing if `kind` is missing, because the validation of the keys reports this.
         if self.path is ABSENT and self.kind is not ABSENT:
             super().__post_init__()
 
@@ -319,7 +326,9 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
         return self.corpora if self.corpora is not ABSENT else (self.corpus,)
 
     def training(self) -> dict[str, object]:
-        """Return the settings of the training (`TokenizerSettings`), or of reading the tokenizer from a file."""
+        """Return the settings of the tokenizer's training (`TokenizerSettings`), or the settings for reading the
+        tokenizer from a file.
+        """
         if self.path is not ABSENT:
             return {"imported": True, "vocabulary_size": self.vocabulary_size}
         return keys_of(self, only=TokenizerSettings)
@@ -327,13 +336,16 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepType(CandidateKeys):
-    """A type of tokenizer in a sweep, with its candidates."""
+    """A type of tokenizer in a sweep, with its candidate tokenizers."""
 
     definition: Annotated[dict[str, Any], PartOf(TokenizerSettings)]
-    """Keys of a tokenizer without vocabulary_size. Omitted keys have their default values."""
+    """Keys of the tokenizer's definition, except vocabulary_size, which the sweep sets. Omitted keys have their default
+    values.
+    """
     reference: DataName | None = None
-    """Raw input, by its name in config.yaml: tokenizer.json of a pretrained tokenizer of this type, whose word-split
-    ratio is measured on the same sample. null: no pretrained tokenizer."""
+    """Raw input, by its name in config.yaml: tokenizer.json of a pretrained tokenizer of this type. Its word-split
+    ratio is measured on the same sample. null: no pretrained tokenizer.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,11 +353,13 @@ class TokenizerSweepFile(SweepKeys):
     """Candidate tokenizers, the corpus on which they are measured, and the rule that selects one of them."""
 
     description: str = ""
-    """Description for readers."""
+    """Description of the sweep in one or two sentences."""
     corpus: CorpusName
     """Corpus on which the candidates are trained and measured."""
     types: Annotated[dict[BlockName, SweepType], MinLen(1)]
-    """Tokenizer types by name, in the order of the tables. If types have equal ESMS, the first type is selected."""
+    """Tokenizer types by name, in the order of the tables. If several types have equal ESMS, the first of these types
+    is selected.
+    """
     morphemes_data: DataName | None = None
     """Raw input, by its name in config.yaml: a CSV list with the columns word and morphemes (separated by spaces). null
     uses `morphemes`."""

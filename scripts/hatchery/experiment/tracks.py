@@ -30,10 +30,10 @@ TrackName = Literal["strict_small", "strict", "multilingual", "chinese"]
 
 @dataclass(frozen=True)
 class Track:
-    """The limits of a track."""
+    """The limits of a BabyLM track."""
 
     words_seen: int | None
-    """Maximum number of words shown to the model, including repetitions, summed over all trainings on which the model
+    """Maximum number of words that the model reads, including repetitions, summed over all trainings on which the model
     depends. None: no limit.
     """
     corpus_words: int
@@ -41,7 +41,7 @@ class Track:
     epochs: int | None = 10
     """Maximum number of passes over the training text. None: no limit."""
     word_count: WordCountName = "white_space"
-    """Rule for counting words, for the limit of the corpus and for the limit of the training."""
+    """Rule for counting words. This rule applies to the limit of the corpus and to the limit of the training."""
 
     def limited(self, budget: BudgetSettings) -> BudgetSettings:
         """Return a budget whose limits do not exceed the limits of this track."""
@@ -153,7 +153,7 @@ def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = froz
 
 
 def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -> Iterator[str]:
-    """Yield a message for each rule that the settings of a run break; a message begins with the key."""
+    """Yield a message for each rule that the settings of a run break. The message begins with the key."""
     if path_of(project, pretraining) is not None:
         yield f".initialise_from.path: {UNKNOWN}"
     if not trains(pretraining):
@@ -171,7 +171,8 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
 
 
 def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield a message for each rule that is broken by the chain of initial models of a run, in any experiment.
+    """Yield a message for each rule that is broken by the chain of initial models of a run, which may belong to any
+    experiment.
 
     Runs of this experiment with invalid settings are omitted, because they are reported at their own keys.
     """
@@ -187,11 +188,12 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
         if origin.experiment != name:
             yield from (f"{called}: pretraining{problem}" for problem in _own(track, pretraining, project))
     last = next((one for one in (run, *chain) if trains(pretraining_of(project, one))), run)
-    # The limits are checked for the last training only, because its words and epochs include the earlier trainings.
+    # Check the limits only for the last training of the chain, because its words and epochs include the earlier
+    # trainings.
     if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
         yield (
-            f"{last.run!r} of {last.experiment} is the last training, whose words are not counted, because "
-            f"experiment {last.experiment} has no `track: {experiment.track}`; set this track in that experiment, too"
+            f"{last.run!r} of {last.experiment} is the last training before this run, but its words are not counted, "
+            f"because {last.experiment} has no `track: {experiment.track}`; add this key to {last.experiment}"
         )
 
 
@@ -265,5 +267,5 @@ def _budgeted(project: "Project", run: Origin, key: str) -> float | None:
 
 
 def _smaller(*limits: Number | None) -> Number | None:
-    """Return the smallest limit that is not None; None if all are None."""
+    """Return the smallest limit that is not None; None if all limits are None."""
     return min((limit for limit in limits if limit is not None), default=None)

@@ -28,7 +28,9 @@ Document = dict[str, Any]
 """The keys of a configuration block, before validation."""
 
 INLINE = ("corpus", "tokenizer")
-"""Kinds of configuration blocks that an experiment may contain inline; the key is the name of the kind."""
+"""Kinds of configuration blocks that an experiment's file may contain inline. The name of the kind is the key in this
+file.
+"""
 VARIANTS = "variants"
 _VARIED = ("task", "suite")
 """Kinds of configuration blocks that may be variants in the file of another block of the same kind."""
@@ -51,8 +53,8 @@ _INSTEAD_OF = {
 
 @dataclass
 class _Variants:
-    """The variants of one kind: the file of each variant, messages about repeated names, and problems of unreadable
-    files.
+    """The variants of one kind: the file of each variant, a message for each repeated name, and the problems of
+    unreadable files.
     """
 
     files: dict[str, str] = field(default_factory=dict)
@@ -105,14 +107,14 @@ class WrittenBlocks:
             return
         if wrong := misnamed_file(self.folder / FOLDERS[kind], name, self.names(kind)):
             raise ConfigError(wrong)
-        # Unreadable files are reported first, because one of these files may define a variant of this name.
+        # Report unreadable files first, because one of these files may define a variant of this name.
         self._variants(kind).unreadable.raise_any()
         studies = self.names("study") if kind == "experiment" else []
         known = self.names(kind)
         if name in studies:
             allowed = ", ".join(known) or "none"
             raise ConfigError(f"{where}: got {name!r}, which is a study, expected one of the experiments {allowed}")
-        # The suggestions include studies, because the name of a study may have been given instead of an experiment.
+        # Include studies in the suggestions, because the name of a study may have been given instead of an experiment.
         raise ConfigError(f"{where}: got {name!r}, no such {kind}{alternatives(name, known, also=studies)}")
 
     def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> Document:
@@ -141,7 +143,7 @@ class WrittenBlocks:
         return document
 
     def file_of_variant(self, kind: str, name: str) -> str | None:
-        """Return the configuration block whose file contains a variant; None for a block that has its own file."""
+        """Return the configuration block whose file contains the variant `name`; None if the block has its own file."""
         return None if name in self._files(kind) else self._variants(kind).files.get(name)
 
     def has_raw_input(self, corpus: str) -> bool:
@@ -195,7 +197,7 @@ class WrittenBlocks:
                     if other := name if name in files else found.files.get(name):
                         found.twice[name] = (
                             f"{self._file(kind, stem)}: {VARIANTS}.{name}: {self._file(kind, other)} has a {kind} of "
-                            "the same name; rename one of the two"
+                            f"the same name; rename one {kind}"
                         )
                     found.files.setdefault(name, stem)
         return self._varied.setdefault(kind, found)
@@ -223,12 +225,12 @@ def _is_block(value: Any) -> bool:
 
 
 def _without_nulls(keys: Any) -> Any:
-    """Return the keys without null values, which only prevent inheritance from the base."""
+    """Return the keys without those that are null. A null key only prevents inheritance from the base."""
     return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
 
 
 def _leave_out(document: Document, inherited: Document, keys: Sequence[str]) -> None:
-    """Remove null entries that also occur in the base."""
+    """Remove null entries of `document` whose names also occur in the base."""
     entries, of_base = (reduce(_below, keys, holder) for holder in (document, inherited))
     for name in [name for name, entry in entries.items() if entry is None and name in of_base]:
         del entries[name]
