@@ -278,7 +278,7 @@ TABLES = (MEASUREMENTS, RUNS, CURVES, LAYERS)
 
 
 def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as a table, with a file of its checksum. A column that a row lacks is null.
+    """Write rows as a table, and a file with the table's checksum. A column that a row lacks is null.
 
     Raises KeyError for a row with an unknown column, which is a programming error.
     """
@@ -302,7 +302,7 @@ class RowGroups:
     same row groups."""
 
     def __init__(self, table: TidyTable, writer: TableWriter) -> None:
-        """Initialise with an open `writer`."""
+        """Initialise the writer of row groups with an open `writer` of the file."""
         self._table, self._writer = table, writer
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -345,10 +345,10 @@ def _other_columns(path: str | Path, table: TidyTable) -> ManifestError:
 def read_frame(
     path: str | Path, table: TidyTable, columns: Sequence[str] | None = None, **among: Collection[str] | None
 ) -> pl.DataFrame:
-    """Read the rows of a table, in their order, with all columns or only some columns.
+    """Read rows of a table, in the order of the table. `columns` restricts the columns; None reads all columns.
 
-    `among` maps string columns to the values of the rows to read; None reads all rows. Raises ManifestError for a file
-    that was altered, lacks a checksum, or lacks a column.
+    `among` maps string columns to the values that the rows to read may have; None allows all values. Raises
+    ManifestError if a file was altered, lacks a checksum, or lacks a column.
     """
     try:
         rows = pl.scan_parquet(verified_view(path))

@@ -1,7 +1,7 @@
 """A provenance chain as a tree for the terminal, and as JSON.
 
-The tree shows the settings of each manifest only at its first occurrence. The JSON contains the row of the summary,
-each manifest once with all its settings, and the problems (missing or changed files).
+The tree shows the settings of each manifest only at the manifest's first occurrence. The JSON contains the row of the
+summary, each manifest once with all its settings, and the problems (missing or changed files).
 """
 
 import textwrap
@@ -29,8 +29,9 @@ class _Branch:
 def tree_text(title: str, chain: Chain, full: bool = False) -> str:
     """Return the chain as a tree below `title`; the text ends in a newline.
 
-    Unless `full`, settings are shortened, and only the first raw files of a source are listed. If a stage has several
-    runs, only the first run is shown completely; the other runs show differences from the first run.
+    If `full` is false, settings are shortened, and only the first raw files of a source are listed. If a stage was run
+    several times, only its first run is shown completely; for the other runs, the tree shows differences from the first
+    run.
     """
     writer = _Writer(chain, full)
     root = _Branch(title, branches=[writer.branch(link) for link in chain.roots])
@@ -45,7 +46,7 @@ class _Writer:
         self._first: dict[str, Node] = {}
 
     def branch(self, link: Link) -> _Branch:
-        """Return the branch of an input; its lines and children are only shown at its first occurrence."""
+        """Return the branch of an input. Lines and children are only shown at the first occurrence of the input."""
         node = self._chain.nodes[link.digest]
         label = f"{link.name}: " if link.name else ""
         title = f"{label}{self._title(node)}"

@@ -20,7 +20,7 @@ FORMATS = {
     ".parquet": "application/vnd.apache.parquet",
     ".txt": "text/plain",
 }
-"""Media types by file suffix; Python's `mimetypes` is not used, because it depends on the machine."""
+"""Media types by file suffix. Python's `mimetypes` is not used, because its result depends on the machine."""
 BYTES = "application/octet-stream"
 
 Entity = dict[str, Any]
@@ -48,8 +48,8 @@ class Crate:
     files: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, identifier: str, kind: str | list[str], /, **properties: Any) -> str:
-        """Add an entity and return its identifier; empty properties are omitted, and a list of one item becomes the
-        item.
+        """Add an entity and return its identifier. Empty properties are omitted, and a list with a single item is
+        replaced by the item.
         """
         filled = {name: value for name, value in properties.items() if value not in (None, "", [])}
         for name, value in filled.items():
@@ -58,10 +58,10 @@ class Crate:
         return identifier
 
     def file(self, path: str, sha256: str, size: int) -> str:
-        """Add a file that is not in the crate, and return its identifier.
+        """Add an entity for a file that is not in the crate, and return the entity's identifier.
 
-        If files at several paths have the same bytes, the first path is the name, and the other paths are alternate
-        names.
+        If files at several paths have the same bytes, the first path is the name of the entity, and the other paths are
+        its alternate names.
         """
         identifier = named_by_digest(sha256)
         known = self.entities.get(identifier)
@@ -74,7 +74,9 @@ class Crate:
         return identifier
 
     def held(self, place: str, content: bytes, /, **properties: Any) -> str:
-        """Add a file with its content at the path `place` in the crate, and return its identifier."""
+        """Add a file with the content `content` at the path `place` in the crate, and return the identifier of its
+        entity.
+        """
         self.files[place] = content
         facts = {"sha256": hashlib.sha256(content).hexdigest(), "contentSize": str(len(content))}
         return self.add(place, "File", **{**facts, "encodingFormat": _format(place), "name": place, **properties})

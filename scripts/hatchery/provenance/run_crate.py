@@ -35,15 +35,15 @@ LANGUAGE = "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"
 SNAKEMAKE = "https://snakemake.github.io"
 WORKFLOW_TYPE = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
-"""Licence of the workflow; Hatchery gives results no licence."""
+"""Licence of the workflow. Hatchery does not set a licence for results."""
 
 
 @dataclass(frozen=True)
 class Run:
     """The run that a crate describes: name and description of an experiment or a study, and the files of the crate.
 
-    `results` are paths in the project, `workflow` is the Snakefile, `configuration` and `readme` are texts of files,
-    and `version` is the version of Hatchery.
+    `results` are paths in the project folder, `workflow` is the Snakefile, `configuration` and `readme` are contents of
+    files, and `version` is the version of Hatchery.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Run:
 
 
 def run_crate(run: Run, chain: Chain) -> Crate:
-    """Return the crate of a run; `chain` is the provenance chain from its numbers back to raw files.
+    """Return the crate of a run. `chain` is the provenance chain from the run's scores back to raw files.
 
     The description of the crate states the number of missing or changed files.
     """
@@ -93,7 +93,7 @@ def _facts(node: Node) -> Mapping[str, Any]:
 
 
 def _packages(facts: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the versions, sorted, of each package with which the stages were run."""
+    """Return the sorted versions of each package with which the stages were run, by name of the package."""
     found: dict[str, set[str]] = {}
     for entry in facts:
         for package, version in entry.get("packages", {}).items():
@@ -284,7 +284,7 @@ def _add_runs(
 
 def _complete_root(crate: Crate, run: Run, chain: Chain, raw: Sequence[str], times: Sequence[str]) -> None:
     entities = crate.entities
-    # A raw input has several entities if stages read different files of it, so duplicates are removed.
+    # Remove duplicates, because a raw input has several entities if stages read different files of this input.
     said = [f"{entities[name]['name']}: {entities[name].get('license', 'not stated')}" for name in raw]
     licences = dict.fromkeys(said)
     gone = len(chain.problems)

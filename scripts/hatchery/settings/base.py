@@ -40,13 +40,13 @@ def conflict(key: str, value: object, other: str, reason: str) -> RefusedError:
 
 
 def require(condition: bool, key: str, value: object, expected: str) -> None:
-    """Raise RefusedError for the value of a key unless the condition holds."""
+    """Raise RefusedError for the value of a key if the condition is false."""
     if not condition:
         raise refused(key, value, expected)
 
 
 def omitted_at_default(default: Any) -> Any:
-    """Return a dataclass field that is left out of a stage's settings while its value is `default`.
+    """Return a dataclass field that is left out of a stage's settings while its value equals `default`.
 
     A new field of this type does not change the digests of results that were computed before the field existed.
     """
@@ -63,14 +63,16 @@ def omitted_defaults(settings: Any) -> dict[str, Any]:
 
 
 def dumped_values(settings: Any) -> dict[str, Any]:
-    """Return the values of settings by key, without `omitted_at_default` fields that have their default value."""
+    """Return the values of settings by key. `omitted_at_default` fields are left out if they have their default
+    value.
+    """
     values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
     omitted = omitted_defaults(settings)
     return {name: value for name, value in values.items() if name not in omitted or value != omitted[name]}
 
 
 def shortened(value: Any) -> str:
-    """Return a value as it would be written in a file, shortened so that a message is one readable line."""
+    """Return the text of a value as in a file, shortened so that a message with this text is one readable line."""
     text = _spelled(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -102,12 +104,12 @@ BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "le": ("at most", operator.le),
     "lt": ("less than", operator.lt),
 }
-"""Words of each bound in messages, and the comparison operator between a value and the bound."""
+"""Words for each kind of bound in messages, and the operator that compares a value with the bound."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number: ge is >=, gt is >, le is <=, lt is <."""
+    """Bounds of a number: ge means >=, gt means >, le means <=, lt means <."""
 
     ge: float | None = None
     gt: float | None = None
@@ -140,7 +142,7 @@ DeviceName = Literal["auto", "cpu", "cuda"]
 
 Compilation = Literal["layers", "off"]
 CompilationChoice = Literal["auto", "layers", "off"]
-"""Choice of torch.compile for the layers. auto compiles on a GPU if the job is long enough."""
+"""Choice of compilation with torch.compile for the layers. auto compiles on a GPU if the job is long enough."""
 
 
 @cache

@@ -1,4 +1,5 @@
-"""Annotations of settings fields: text that matches a pattern, names of other files, lists without repetitions, ...
+"""Annotations of settings fields, for example for text that matches a pattern, names of other files, and lists without
+repetitions.
 
 The annotations of a settings class define the allowed values. pydantic is only imported during validation, so that this
 module loads fast. Ranges of numbers are in `base`.
@@ -23,14 +24,14 @@ from hatchery.settings.base import RefusedError, Settings
 Meta = TypeVar("Meta")
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__deepcopy__": lambda self, memo: self})()
-"""Default of optional keys that exclude each other: the value of a key that a file does not contain."""
+"""Default of optional keys that exclude each other. ABSENT is the value of a key that a file does not contain."""
 
 
 class OneOfKeys(Settings):
-    """Base of settings classes that have several groups of keys, exactly one of which must be present."""
+    """Base of settings classes with alternative groups of keys. A file must contain the keys of exactly one group."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]]
-    """Groups of keys, each with an example of how to write it."""
+    """Groups of keys, each with an example of how to write its keys."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -66,11 +67,11 @@ class Text:
 
 @dataclass(frozen=True)
 class ShortNumber:
-    """Annotation of a whole number that may be written with a unit: 20K, 100M."""
+    """Annotation of an integer that may be written with a unit: 20K, 100M."""
 
     @staticmethod
     def is_short(text: str) -> bool:
-        """Return True if the text is a number with a unit."""
+        """Return True if the text is a number with a unit, such as 100M."""
         return _SHORT_NUMBER.match(text) is not None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -115,8 +116,8 @@ def _without_repetitions(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reference:
-    """Annotation of a field that contains the name of a configuration file (of the given `kind`), or of a raw input in
-    config.yaml if `kind` is DATA.
+    """Annotation of a field that contains the name of a configuration file of the kind `kind`. If `kind` is DATA, the
+    field contains the name of a raw input in config.yaml.
 
     `inherited` is True for `base` keys: the named file only supplies defaults.
     """
@@ -137,10 +138,11 @@ class PartOf:
 
 @dataclass(frozen=True)
 class ChosenBy:
-    """Annotation of a union of settings classes whose member is selected by the value of `key`, a field of all members.
+    """Annotation of a union of settings classes. The value of `key`, a field of all these classes, selects the class.
 
     If `key` is missing, `default` is used. In a mapping that overrides another mapping (`PartOf`), a missing `key`
-    selects the class with the most of the given keys; ties are resolved by `default`, then by the order of the classes.
+    selects the class with the most of the given keys; if several classes have equally many, `default` is preferred, and
+    then the first class.
     """
 
     key: str
@@ -171,13 +173,15 @@ class ChosenBy:
         return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
 
     def among(self, classes: Iterable[Any]) -> Any:
-        """Return the annotated union of `classes`. For unions whose members are only known at run time."""
+        """Return the annotated union of `classes`, for unions whose classes are only known at run time."""
         return Annotated[reduce(operator.or_, classes), self]
 
 
 @dataclass(frozen=True)
 class NameOr:
-    """Annotation of a value that is the name of a configuration file, or directly the keys of such a file."""
+    """Annotation of a value that is either the name of a configuration file or a mapping with the keys of such a
+    file.
+    """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         name, block = (handler.generate_schema(member) for member in get_args(source))
@@ -206,7 +210,7 @@ class Sweepable:
 
 @cache
 def _partial(cls: type) -> Any:
-    """Return a TypedDict with the fields of a settings class, without required fields and without defaults."""
+    """Return a TypedDict with the fields of a settings class. No field is required, and no field has a default."""
     from typing_extensions import TypedDict
 
     fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
@@ -232,7 +236,7 @@ def partial_hint(hint: Any) -> Any:
 
 @cache
 def hints_of(cls: Any) -> Mapping[str, Any]:
-    """Return the types of the fields of a settings class, with their annotations."""
+    """Return the types of the fields of a settings class, including the fields' annotations."""
     fields = cls.__dataclass_fields__ if is_dataclass(cls) else cls.__annotations__
     hints = get_type_hints(cls, include_extras=True)
     return {name: hints[name] for name in fields if get_origin(hints[name]) is not ClassVar}
@@ -242,7 +246,9 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
 
 
 def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield (member, `Annotated` metadata) for each member of a union, or for the type itself if it is no union."""
+    """Yield (member, `Annotated` metadata) for each member of a union. If the type is not a union, yield only the type
+    itself.
+    """
     if get_origin(hint) is Annotated:
         inner, *more = get_args(hint)
         yield from metadata(inner, (*about, *more))
@@ -254,13 +260,13 @@ def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tupl
 
 
 def members_of(hint: Any) -> list[Any]:
-    """Return the members of a union, or the type itself, without None."""
+    """Return the members of a union, without None. If the type is not a union, return only the type itself."""
     return [member for member, _ in metadata(hint) if member is not NoneType]
 
 
 @cache
 def markers_of(hint: Any, kind: type[Meta]) -> tuple[Meta, ...]:
-    """Return the annotations of a type that are objects of the class `kind`."""
+    """Return those annotations of a type that are objects of the class `kind`."""
     return tuple(meta for _, about in metadata(hint) for meta in about if isinstance(meta, kind))
 
 
@@ -302,7 +308,7 @@ def hint_below(hint: Any, key: str) -> Any:
 
 
 def other_ways(hint: Any, key: str) -> set[str]:
-    """Return the keys that exclude `key` in a value of the type `hint` (`OneOfKeys`)."""
+    """Return the keys that must not occur next to `key` in a value of the type `hint` (`OneOfKeys`)."""
     excluded: set[str] = set()
     for member in _settings_members(hint):
         groups = list(member.ONE_OF) if isinstance(member, type) and issubclass(member, OneOfKeys) else []
@@ -318,7 +324,7 @@ def may_be_null(hint: Any) -> bool:
 
 
 def _settings_members(hint: Any) -> list[Any]:
-    """Return the members of a type. For a partial mapping (`PartOf`), the member is its settings class."""
+    """Return the members of a type. For a partial mapping (`PartOf`), return its settings class."""
     members = metadata(hint)
     return [next((m.settings for m in about if isinstance(m, PartOf)), member) for member, about in members]
 
@@ -326,7 +332,7 @@ def _settings_members(hint: Any) -> list[Any]:
 # Types of text.
 
 NAME = "[A-Za-z0-9][A-Za-z0-9_]*"
-# Names are limited because they are parts of file names, which may have at most 255 characters.
+# Names are limited, because they are parts of file names, and a file name may have at most 255 characters.
 LONGEST_NAME = 150
 NAME_IN_WORDS = f"letters a-z and A-Z, digits and _, beginning with a letter or digit, {LONGEST_NAME} at most"
 BlockName = Annotated[str, Text(f"^[A-Za-z0-9][A-Za-z0-9_]{{0,{LONGEST_NAME - 1}}}$", NAME_IN_WORDS)]

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 ALLOWED = ", allowed are"
-# Minimum similarity (1: equal) at which an unknown key counts as a misspelling of a known key in its mapping. If no
-# known key is as similar, the message names other mappings that have the unknown key.
+# Minimum similarity (1: equal) at which an unknown key counts as a misspelling of a known key of the same mapping. If
+# no known key is as similar, the message names other mappings that have a key of the unknown key's name.
 ONLY_MISSPELT = 0.8
 OTHER_WORDS = {"type": "kind", "lr": "learning_rate"}
-"""Names of keys in other programs, with our names."""
+"""Names of keys in other programs, with the names of these keys in Hatchery."""
 MOST_HOMES = 3
 """Maximum number of mappings that a message suggests for a misplaced key."""
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
@@ -64,14 +64,14 @@ def alternatives(word: str, known: Iterable[str], introduction: str = "; there a
 
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
-    """Return the distinct pairs (key, problem), ordered by key, such as `runs.a.model`. "" is the key of the whole
-    document.
+    """Return the distinct pairs (key, problem), ordered by key. A key such as `runs.a.model` is a path; "" is the key
+    of the complete document.
 
     `hint` is the type against which `document` was validated.
     """
     lines: dict[tuple[str, str], None] = {}
     for detail in sorted(error.errors(include_url=False), key=_order):
-        # pydantic counts only valid entries, so a list that it reports as too short may be long enough.
+        # Drop pydantic's error about a too short list if the list is long enough: pydantic counts only valid entries.
         if detail["type"] != "too_short" or len(detail["input"]) < detail["ctx"]["min_length"]:
             position = Position((), hint, document)
             for part in detail["loc"]:
@@ -82,10 +82,10 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
 
 
 def _is_other_member(detail: Mapping[str, Any], position: "Position") -> bool:
-    """Return True for the error that a list or mapping is not one of the allowed words, if a list or mapping is also
-    allowed.
+    """Return True if the error only says that a list or mapping is not one of the allowed words, although the type also
+    allows a list or mapping.
 
-    pydantic then reports the problems inside the list or mapping separately.
+    This error can be dropped, because pydantic reports the problems inside the list or mapping separately.
     """
     origins: tuple[Any, ...] = (list, tuple) if isinstance(detail["input"], list) else ()
     if isinstance(detail["input"], dict):
@@ -109,7 +109,7 @@ class Position(NamedTuple):
     """A position in a file: the path of keys, the allowed type (`hint`), the value, and the enclosing position
     (`above`).
 
-    `meant` is the settings class that the value of a `ChosenBy` key selected; None if there is no such key.
+    `meant` is the settings class that the value of a `ChosenBy` key selected; None if no class was selected.
     """
 
     keys: tuple[str, ...]
@@ -122,7 +122,7 @@ class Position(NamedTuple):
         return ".".join(self.keys)
 
     def at(self, key: Any) -> "Position":
-        """Return the position at a key below this position.
+        """Return the position at the key `key` below this position.
 
         pydantic inserts the names of union members between keys. If `key` is the name of a union member, return this
         position with `meant` set to that member.
@@ -220,7 +220,8 @@ def _problem(detail: Mapping[str, Any], position: Position) -> str:
 
 
 def _home(key: str, own: type, above: Position) -> str:
-    """Return the place of an unknown key, as the end of a sentence: "belongs under `x`". Empty if no place is known.
+    """Return the place to which an unknown key belongs, as the end of a sentence: "belongs under `x`". Empty if no
+    place is known.
 
     The key was found at the position `above`, whose settings class `own` does not have this key.
     """
@@ -253,7 +254,7 @@ def _home(key: str, own: type, above: Position) -> str:
 
 
 def _expected(hint: Any, bounds: bool = True) -> str:
-    """Return the allowed values of a type in words, with the bounds of numbers if `bounds` is True."""
+    """Return the allowed values of a type in words. The bounds of numbers are included if `bounds` is True."""
     return " or ".join(dict.fromkeys(_parts(hint, bounds)))
 
 
@@ -288,7 +289,7 @@ def _word(value: Any) -> str:
 
 
 class Problems:
-    """Collects the lines of errors in the order in which they occur, each once."""
+    """Collects the lines of errors in the order in which they occur. Repeated lines are collected once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -310,6 +311,6 @@ class Problems:
             self.lines.append(line)
 
     def raise_any(self) -> None:
-        """Raise ConfigError with all lines, if there are any."""
+        """Raise ConfigError with all collected lines. Without lines, do nothing."""
         if self.lines:
             raise ConfigError("\n".join(self.lines))

@@ -1,9 +1,9 @@
 """BLEU and chrF of translations, computed by sacreBLEU with its signatures, and the area under a learning curve.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1; docs/papers/natural-bias.md, "Decoding and
-metrics": case-sensitive BLEU with the 13a tokeniser and exponential smoothing; chrF with character n-grams up to order
-6, beta 2, without word n-grams. BLEU and chrF are computed over the whole corpus of detokenised text, in points from 0
-to 100.
+metrics". BLEU is case-sensitive, with the 13a tokeniser and exponential smoothing; chrF uses character n-grams up to
+order 6 and beta 2, without word n-grams. BLEU and chrF are computed over the whole corpus of detokenised text, in
+points from 0 to 100.
 """
 
 import itertools
@@ -27,7 +27,7 @@ class CorpusScore(NamedTuple):
 def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, CorpusScore]:
     """Return BLEU and chrF of translations with one reference each, by name of the metric.
 
-    Raises EvaluationError if there are no sentences, or different numbers of translations and references.
+    Raises EvaluationError if there are no sentences, or if the numbers of translations and references differ.
     """
     _check_numbers(translations, references)
     scores_by_metric = {}
@@ -45,7 +45,9 @@ class Difference(NamedTuple):
     high: float
     """`low` and `high` are the ends of an interval that contains 95 % of the differences on resampled sentences."""
     p_value: float
-    """Probability of an absolute difference of at least this size by chance, as in sacreBLEU's paired bootstrap."""
+    """Probability of an absolute difference of at least this size by chance, computed as in sacreBLEU's paired
+    bootstrap.
+    """
 
 
 def paired_differences(
@@ -53,8 +55,8 @@ def paired_differences(
 ) -> dict[str, Difference]:
     """Return the differences in BLEU and chrF between `translations` and `others`, by paired bootstrap (Koehn 2004).
 
-    Sentences are drawn `samples` times with replacement, the same sentences for both systems; `seed` determines the
-    draws. Raises EvaluationError like `scores`.
+    Sentences are drawn `samples` times with replacement; each draw uses the same sentences for both systems. `seed`
+    determines the draws. Raises EvaluationError like `scores`.
     """
     import numpy as np
 
@@ -62,8 +64,8 @@ def paired_differences(
     _check_numbers(others, references)
     count = len(references)
     drawn = np.random.default_rng(seed).choice(count, size=(samples, count), replace=True)
-    # Number of times that each sentence was drawn, [samples, sentences]. Multiplied by the sentences' n-gram counts, it
-    # gives the n-gram counts of each sample.
+    # Count how often each sentence was drawn in each sample, [samples, sentences]. The product of these counts and the
+    # sentences' n-gram counts gives the n-gram counts of each sample.
     times = np.stack([np.bincount(row, minlength=count) for row in drawn])
     differences_by_metric = {}
     for name, metric in _metrics().items():
@@ -95,7 +97,8 @@ def _check_numbers(translations: Sequence[str], references: Sequence[str]) -> No
 
 
 def area_under_curve(points: Sequence[tuple[float, float]]) -> float:
-    """Return the mean score of a curve of points (step, score): its area divided by the range of steps.
+    """Return the mean score of a curve of points (step, score): the area under the curve, divided by the range of
+    steps.
 
     The area is computed by the composite trapezoidal rule. Points may be in any order; steps must be distinct. Raises
     EvaluationError for fewer than two points.

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 class Hypothesis(NamedTuple):
-    """A finished translation: ids without start and end token, and the log-probability per token, including the end
-    token."""
+    """A finished translation: its ids without start and end token, and its log-probability per token. The end token
+    counts as a token.
+    """
 
     ids: list[int]
     score: float
@@ -34,8 +35,8 @@ class Hypothesis(NamedTuple):
 class _Search:
     """State of the search for one sentence: unfinished translations (the beam), and finished translations.
 
-    `index` is the row of the sentence in the batch, `longest` the maximum number of tokens, and `sums` contains the
-    log-probability of each of `prefixes`.
+    `index` is the row of the sentence in the batch, `longest` is the maximum number of tokens, and `sums` contains the
+    log-probability of each unfinished translation in `prefixes`.
     """
 
     index: int
@@ -46,7 +47,9 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """True if no unfinished translation can become the best, even with probability 1 for all its further tokens."""
+        """True if no unfinished translation can become the best translation, even if all its further tokens have
+        probability 1.
+        """
         if not self.prefixes:
             return True
         return bool(self.finished) and self.finished[0].score >= max(self.sums) / self.longest
@@ -60,10 +63,10 @@ def beam_search(
     limits: SearchSettings,
     never: tuple[int, ...] = (),
 ) -> list[list[Hypothesis]]:
-    """Return the finished translations of each source, best first, at most `limits.beam`.
+    """Return the finished translations of each source, best first, at most `limits.beam` translations.
 
-    In each step, the end token finishes a copy of each unfinished translation, and the best `beam` other continuations
-    are kept. The search ends when a longer search cannot change the best translation.
+    In each step, each unfinished translation is copied and finished with the end token, and the best `beam`
+    continuations with other tokens are kept. The search ends when a longer search cannot change the best translation.
 
     `input_ids` int64 [B, S] end with the end token, and `attention_mask` bool [B, S] is True at tokens. Padding, the
     start token and the ids in `never` are not generated. The model must be in evaluation mode.
@@ -72,7 +75,7 @@ def beam_search(
     end, beam = config.sep_token_id, limits.beam
     forbidden = sorted({config.pad_token_id, config.cls_token_id, *never})
     lengths = attention_mask.sum(dim=1).tolist()
-    # The maximum length of a translation does not depend on the end token of its source.
+    # The maximum length of a translation depends on the length of its source without the end token.
     searches = [_Search(index, limits.longest(length - 1)) for index, length in enumerate(lengths)]
     results = list(searches)
     state = model.begin(input_ids, attention_mask)
@@ -125,7 +128,7 @@ def _advance(
                 for value, token in zip(best[row], ids[row], strict=True)
                 if token != end and value > -torch.inf
             ]
-    # Among equal scores, the continuation of the better translation comes first, then the smaller id, so that all
+    # Sort candidates with equal scores by the rank of the translation that they continue, and then by id, so that all
     # devices give the same result.
     chosen = sorted(candidates)[:beam]
     search.finished.sort(key=lambda found: -found.score)
@@ -170,7 +173,8 @@ def translate_ids(
     """Return the text of the best translation of each sentence, in the order of the sentences.
 
     `ids_of_sentences` are ids without end token. The model is on `device`, in evaluation mode. `tokens_per_batch`
-    changes speed, and results only by rounding. `done` is called after each batch with its number of sentences.
+    changes the speed; it changes results only by rounding errors. `done` is called after each batch with the number of
+    sentences in the batch.
     """
     sources = [[*ids, tokenizer.sep_id] for ids in ids_of_sentences]
     special = never_written(tokenizer)
@@ -195,9 +199,10 @@ def never_written(tokenizer: "Tokenizer") -> tuple[int, ...]:
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Return batches of rows with similar lengths, as lists of row indices.
+    """Return batches of rows with similar lengths. Each batch is a list of row indices.
 
-    A batch has at most `budget` tokens including padding; a single longer row is a batch.
+    A batch has at most `budget` tokens including padding. A single row that is longer than `budget` is a batch of its
+    own.
     """
     batches: list[list[int]] = []
     for row in np.argsort(np.asarray(lengths), kind="stable").tolist():
