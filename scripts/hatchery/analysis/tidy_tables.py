@@ -1,8 +1,8 @@
-"""The tidy tables of an experiment: their columns, and functions that write and read them.
+"""The tidy tables of an experiment: their columns, and functions that write and read the tables.
 
 `collect_measurements` joins the outputs of single runs into four Parquet files with fixed schemas. Summaries, tables,
 figures and pages are computed from these files. Each row names its experiment, so tables of several experiments can be
-concatenated. `docs/tables.md` lists the columns; a test compares the list with this file.
+concatenated. `docs/tables.md` lists the columns; a test compares this list with the columns in this file.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "t
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `unit` is empty if `meaning` or another column contains the unit. Missing values are null.
+    """One column of a table. `unit` is empty if `meaning` or another column contains the unit. Missing values are null.
 
     `measured_anew` is true for times and speeds, which differ between repetitions. All other columns are reproducible.
     """
@@ -39,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TidyTable:
-    """One table. The columns of `key` identify a row."""
+    """One table. `rows` describes what one row is. The columns of `key` identify a row."""
 
     name: str
     rows: str
@@ -182,7 +182,7 @@ DIVERGENCES = {
     "reverse_kl_unigram": "KL(model, unigram)",
     "reverse_kl_uniform": "KL(model, uniform)",
 }
-"""Divergences of the model's output, as columns of `metrics.jsonl`, with their names for readers."""
+"""Divergences of the model's output: columns of `metrics.jsonl`, with their displayed names."""
 
 BIAS_DRIFT = {
     "bias_kl_unigram": "KL(unigram, softmax of the output bias)",
@@ -192,7 +192,7 @@ BIAS_DRIFT = {
     "bias_change": "L2 distance of the output bias from its initial value",
     "largest_bias_change": "largest change of an entry of the output bias",
 }
-"""Changes of the output layer's bias during training, as columns of `metrics.jsonl`, with their names for readers."""
+"""Changes of the output layer's bias during training: columns of `metrics.jsonl`, with their displayed names."""
 
 CURVES = TidyTable(
     "curves",
