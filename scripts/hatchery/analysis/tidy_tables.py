@@ -78,12 +78,16 @@ MEASUREMENTS = TidyTable(
         Column("finetuning_seed", "integer", "seed of fine-tuning; null without fine-tuning"),
         Column("learning_rate", "number", "peak learning rate of fine-tuning; null without fine-tuning"),
         Column(
-            "kind", "text", "`pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal` or `finetuning`"
+            "kind",
+            "text",
+            "type of evaluation: `pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal` or `finetuning`",
         ),
         Column("suite", "text", "suite, as in `summary.csv`"),
         Column("task", "text", "paradigm, phenomenon, task, split or average, as in `summary.csv`"),
         Column(
-            "level", "text", "`split`, `bin` of a split, `paradigm`, `phenomenon`, `suite`, `average`, `task` or `word`"
+            "level",
+            "text",
+            "type of `task`: `split`, `bin` of a split, `paradigm`, `phenomenon`, `suite`, `average`, `task` or `word`",
         ),
         Column("metric", "text", "metric, with its unit in the name"),
         Column("value", "number", "the score; null if the run has no score", "of the metric"),
