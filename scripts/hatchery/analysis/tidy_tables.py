@@ -80,7 +80,7 @@ MEASUREMENTS = TidyTable(
         Column(
             "kind",
             "text",
-            "type of evaluation: `pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal` or `finetuning`",
+            "evaluation: `pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal` or `finetuning`",
         ),
         Column("suite", "text", "suite, as in `summary.csv`"),
         Column("task", "text", "paradigm, phenomenon, task, split or average, as in `summary.csv`"),
