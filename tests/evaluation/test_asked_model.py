@@ -121,7 +121,8 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
     assert model.scores(SENTENCES)["score"].to_numpy() == pytest.approx(expected)
     never = {0: "hidden tokens", 1: "next tokens"}
     for way in ("fused", "mntp" if share else "left_to_right"):
-        message = f"'{way}' asks for {never[1 - share]}, and the model only learned {never[share]}; use auto"
+        wanted, learned = never[1 - share], never[share]
+        message = f"'{way}' needs predictions of {wanted}, but the model only learned to predict {learned}; use auto"
         with pytest.raises(hatchery.HatcheryError, match=message):
             model.scores(SENTENCES, scoring=way)
     # The page guesses words with such a model at the position before the mask.

@@ -117,7 +117,7 @@ def test_a_hidden_token_read_where_it_stands_is_another_model(network, tokenizer
 
 def test_a_hybrid_model_is_not_scored_as_a_masked_one(network, tokenizer):
     model = HatcheryModel(network, tokenizer, CPU, "masked", predicted_before=1)
-    reason = "at the position before: the numbers would mean nothing; use pll or mntp or pll_within_word_l2r or fused"
+    reason = "at the position before: the scores would be meaningless; use pll or mntp or pll_within_word_l2r or fused"
     with pytest.raises(ConfigError, match=reason):
         token_scores(model, model.encode(["A miller."]), "masked")
     same, official = (token_scores(model, model.encode(["A miller."]), way)[0] for way in ("pll", "mntp"))

@@ -250,7 +250,7 @@ def test_whole_files_are_units_with_prediction_files_of_babylm(model_manifest, m
 
 def test_a_masked_model_is_refused_where_a_causal_one_is_needed(model_manifest, make_source, json_lines, tmp_path):
     source = make_source({"pairs.jsonl": json_lines(PAIRS)})
-    with pytest.raises(ConfigError, match=r"'left_to_right' needs a causal language model, this one is masked"):
+    with pytest.raises(ConfigError, match=r"'left_to_right' needs a causal language model, but this model is masked"):
         score(model_manifest, source, tmp_path / "out", {**SETTINGS, "scoring": "left_to_right"})
     score(model_manifest, source, tmp_path / "words", {**SETTINGS, "scoring": "pll_within_word_l2r"})
     score(model_manifest, source, tmp_path / "auto", {**SETTINGS, "scoring": "auto"})

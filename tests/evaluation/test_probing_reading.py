@@ -63,7 +63,7 @@ def test_records_without_targets_are_dropped_and_a_set_of_them_is_refused(read) 
     target = {"span1": [0, 1], "label": "N"}
     data = read({"train": [record("x"), record("y", target)], "validation": [record("z", target)]})
     assert [example.words for example in data.train] == [("y",)]
-    with pytest.raises(EvaluationError, match="'validation' files of 't' hold no target"):
+    with pytest.raises(EvaluationError, match="'validation' files of 't' contain no target"):
         read({"train": [record("y", target)], "validation": [record("z")]})
 
 

@@ -69,7 +69,7 @@ def test_only_the_rows_of_a_language_are_read(make_source) -> None:
     content = "lang,participant,item,position,word,rt\nen,p,1,1,dog,3\ndu,p,1,1,hond,4\nen,p,1,2,sees,5\n"
     table = table_of(make_source({"a.csv": content}), only={"lang": "du"})
     assert table.passages[0].words == ("hond",) and table.columns["rt"] == [4.0]
-    with pytest.raises(EvaluationError, match=r"a\.csv: the table has no row with a word and lang fr"):
+    with pytest.raises(EvaluationError, match=r"a\.csv: the table has no row with a word and lang = fr"):
         table_of(make_source({"a.csv": content}), only={"lang": "fr"})
 
 

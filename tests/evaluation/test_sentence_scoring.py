@@ -154,11 +154,11 @@ def test_the_order_of_the_sentences_changes_no_bit(architecture, way, sentences,
 def test_a_model_that_cannot_be_scored_in_a_way_is_refused_in_one_line():
     assert scoring_name("auto", "masked") == "pll" and scoring_name("auto", "causal") == "left_to_right"
     with pytest.raises(
-        ConfigError, match=r"'left_to_right' needs a causal language model, this one is masked; use pll"
+        ConfigError, match=r"'left_to_right' needs a causal language model, but this model is masked; use pll"
     ):
         scoring_name("left_to_right", "masked")
     for way in ("pll", "pll_within_word_l2r"):
-        with pytest.raises(ConfigError, match=f"'{way}' needs a masked .* this one is causal; use left_to_right"):
+        with pytest.raises(ConfigError, match=f"'{way}' needs a masked .* but this model is causal; use left_to_right"):
             token_scores(Whispering("causal"), [EncodedSentence((7,))], way)
     with pytest.raises(ConfigError, match="allowed are: auto, pll"):
         scoring_name("best", "masked")

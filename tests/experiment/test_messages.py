@@ -120,7 +120,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "minimal_pairs: [demo_pairs]",
             "minimal_pairs: [demo_pairs]\nsurprisal: {mine: {embedded: minimal_pairs, scoring: mntp}}",
             "surprisal.mine does not fit random, ltg_bert, elc_bert: scoring 'mntp' needs a model that was "
-            "trained with task hybrid, this one is masked; use pll or masked or pll_within_word_l2r",
+            "trained with task hybrid, but this model is masked; use pll or masked or pll_within_word_l2r",
         ),
         "a warm-up longer than the training": (
             "warmup_fraction: 0.05",

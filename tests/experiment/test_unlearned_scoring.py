@@ -16,8 +16,8 @@ BOTH = ("masked", "causal")
 
 def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configuration: Path) -> None:
     assert list(unlearned_warnings(["gpt_bert_ratios"], Project(configuration))) == [
-        f"experiment 'gpt_bert_ratios': minimal_pairs: '{suite}', ratio_causal_share_{share}: scoring '{way}' asks for "
-        f"{never} tokens, and the model only learned {learned} tokens; "
+        f"experiment 'gpt_bert_ratios': minimal_pairs: '{suite}', ratio_causal_share_{share}: scoring '{way}' needs "
+        f"predictions of {never} tokens, but the model only learned to predict {learned} tokens; "
         "scoring: auto uses predictions that a model was trained for"
         for suite, share, way, never, learned in (
             ("blimp_2024", 1, "mntp", "hidden", "next"),
@@ -32,13 +32,13 @@ def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configur
         "reading: {data: any, scoring: pll}\nminimal_pairs:",
     )
     (line,) = [line for line in unlearned_warnings(["real_hybrid"], Project(configuration)) if "reading" in line]
-    assert line.startswith("experiment 'real_hybrid': reading, share_causal_share_1: scoring 'pll' asks for hidden")
+    assert line.startswith("experiment 'real_hybrid': reading, share_causal_share_1: scoring 'pll' needs predictions")
 
 
 def test_a_plan_names_models_whose_training_hid_other_shares_of_tokens(configuration: Path) -> None:
     edit(configuration, "suites/demo_pairs.yaml", "description:", "scoring: diffusion\ndescription:")
     (line,) = unlearned_warnings(["demo"], Project(configuration))
-    assert "scoring 'diffusion' hides 0 to 100 % of the tokens, and the model was trained with 40 % hidden" in line
+    assert "scoring 'diffusion' hides 0 to 100 % of the tokens, but the model was trained with 40 % hidden" in line
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_a_text_whose_lines_are_paragraphs_has_examples_too(pretrained, corpus, 
         run_stage(fill_sentences, STAGE, output, model=pretrained("ltg"), corpus=text)
         assert read_examples(output).examples
         told[name] = text_of_sentences(output)
-    assert told == {"short": "development text", "long": "development text (the beginnings of longer ones)"}
+    assert told == {"short": "development text", "long": "development text (the beginnings of longer sentences)"}
 
 
 def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path):

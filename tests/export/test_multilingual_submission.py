@@ -204,9 +204,17 @@ def test_a_wrong_first_file_is_told(evaluated: Evaluated, path: tuple[str, ...],
             {f"0:{HASH}": {"scores": [0.0], "has_unk": False}},
             "expected scores and has_unk",
         ),
-        (("hidden", "meco_l2"), {"eng": {"1:1": 0.5}}, "meco_l2: expected texts of nld, zho"),
-        (("hidden", "meco_l1"), {"eng": {"11": 0.5}}, 'meco_l1, eng: expected nats by "item:word"'),
-        (("hidden", "meco_l1"), {"eng": {"1:1": -0.5}}, 'meco_l1, eng: expected nats by "item:word"'),
+        (
+            ("hidden", "meco_l2"),
+            {"eng": {"1:1": 0.5}},
+            "meco_l2: expected an object with one or more of the keys nld, zho",
+        ),
+        (("hidden", "meco_l1"), {"eng": {"11": 0.5}}, 'meco_l1, eng: expected an object that maps "item:word" to nats'),
+        (
+            ("hidden", "meco_l1"),
+            {"eng": {"1:1": -0.5}},
+            'meco_l1, eng: expected an object that maps "item:word" to nats',
+        ),
         (("fast_eval_results",), [{"blimp": 1.5}], "fast_eval_results: checkpoint 0"),
         (("fast_eval_results",), [{}] * 29, "fast_eval_results: expected a list of at most 28"),
         (("zeroshot",), [], "zeroshot: expected an object with the key results"),
@@ -233,5 +241,5 @@ def test_the_report_says_means_missing_parts_and_the_check(evaluated: Evaluated)
     # (70 + 50 + 50) / 3 parts / 3 languages.
     assert "Overall: **18.89**" in text and "| English | 25.00 (2 parts) | 20.00 (1 parts) | 23.33 |" in text
     assert "hanzi_structure 55.00, hanzi_pinyin -" in text
-    assert "- zero-shot: zhoblimp" in text and "Both files have the structure of the collator." in text
+    assert "- zero-shot: zhoblimp" in text and "Both files have the structure that the collator writes." in text
     assert json.loads(json.dumps(predicted)) == predicted

@@ -144,7 +144,7 @@ def test_a_choice_or_a_tensor_that_gpt_bert_does_not_have_is_told(golden_directo
     facts = json.loads((folder / "info.json").read_text())["config"]
     state = read_weights(folder / "weights.npz")
     with pytest.raises(
-        ModelError, match="position_head_layout: got 'bnc', but ELC-BERT and GPT-BERT have only 'babylm'"
+        ModelError, match="position_head_layout: got 'bnc', but ELC-BERT and GPT-BERT only have the layout 'babylm'"
     ):
         checkpoint_config(state, facts, "w", position_head_layout="bnc")
     config = checkpoint_config(state, facts, "w")

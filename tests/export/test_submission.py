@@ -137,12 +137,16 @@ def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluatio
         (("aoa_surprisals",), None, "aoa_surprisals are missing, so the server counts the score as 0"),
         (("aoa_surprisals", "results", 0, "surprisal"), None, "aoa_surprisals: row 0: surprisal: missing, or of the"),
         (("fast_eval_results", "blimp"), [None] * 3, "expected lists of equal length, with at most 19"),
-        (("fast_eval_results", "blimp", 0), {"other": 0.5}, "blimp: the checkpoints have different names"),
+        (("fast_eval_results", "blimp", 0), {"other": 0.5}, "blimp: the checkpoints have different names of scores"),
         (("fast_eval_results", "blimp", 1), {"agreement": 1}, "blimp: checkpoint 1: expected null or fractions"),
         (("fast_eval_results", "blimp", 1), {"agreement": 1.01}, "blimp: checkpoint 1: expected null or fractions"),
         (("fast_eval_results", "blimp", 1), {"agreement": -0.01}, "blimp: checkpoint 1: expected null or fractions"),
         (("fast_eval_results", "blimp", 1), {}, "blimp: checkpoint 1: expected null or fractions"),
-        (("fast_eval_results", "reading", 1), {"rt": 0.5}, "fast_eval_results: reading: expected spr and rt"),
+        (
+            ("fast_eval_results", "reading", 1),
+            {"rt": 0.5},
+            "fast_eval_results: reading: expected the scores spr and rt",
+        ),
         (("aoa",), {"aoa": 1.01}, "aoa: got {'aoa': 1.01}, expected"),
         (("aoa",), {"aoa": -1.01}, "aoa: got {'aoa': -1.01}, expected"),
         (("aoa_surprisals", "results", 2), surprisal("chck_1M"), "the checkpoints have different numbers of rows"),
@@ -263,10 +267,10 @@ def test_the_report_says_both_means_and_which_was_written(evaluations, repositor
     parts = {"blimp": 80.0, "supplement": 60.0, "ewok": None, "acquisition": -25.0}
     text = report_of(SETTINGS, value, parts, counts)
     assert "with the measured AoA (-25.00): **12.78**" in text and "with AoA 0: **15.56**" in text
-    assert "Track strict-small: the experiment was checked against its rules." in text
+    assert "Track strict-small: the experiment was checked against the track's rules." in text
     unchecked = report_of(replace(SETTINGS, track_checked=False), value, parts, counts)
-    assert "its rules were not checked, because the experiment has no `track: strict_small`" in unchecked
-    assert "- not measured, counted as 0: EWoK\n" in text
+    assert "the track's rules were not checked, because the experiment has no `track: strict_small`" in unchecked
+    assert "- parts that were not measured and count as 0: EWoK\n" in text
     assert ": 1 rows of `reading`.\n" in text and "strict JSON parsers" in text
     value["reading"]["reading"]["predictions"][0]["prev_pred"] = 1.5
     assert "NaN" not in report_of(SETTINGS, value, parts, counts)

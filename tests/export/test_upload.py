@@ -180,7 +180,7 @@ REFUSED = {
     "not logged in": (lambda path: 401, r"creating the repository failed: .*401.*; log in with `hf auth login`"),
     "not allowed": (
         lambda path: 403 if "/branch/" in path else None,
-        r"uploading the branch chck_1M failed: .*403.*; log in with a token that may write there",
+        r"uploading the branch chck_1M failed: .*403.*; log in with a token that may write to this repository",
     ),
     "the hub fails": (
         lambda path: 500,

@@ -186,7 +186,7 @@ def test_the_direction_says_which_side_is_the_source(
 
 @pytest.mark.parametrize("texts", [["A story.\nWith\n\nparagraphs."], ["Eins\nOne", "alone"], []])
 def test_a_corpus_without_pairs_is_refused(tmp_path: Path, texts: list[str]) -> None:
-    expected = r"the split 'test' holds no pairs of sentences; expected a corpus whose sources have the reader parallel"
+    expected = r"the split 'test' contains no sentence pairs; expected a corpus whose sources have the reader parallel"
     with pytest.raises(CorpusError, match=expected):
         read_pairs(corpus_of(tmp_path, {"test": texts}), TEST, "forward")
 

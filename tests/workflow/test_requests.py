@@ -51,7 +51,7 @@ def test_mistakes_of_several_files_are_told_before_anything_is_planned(project: 
     assert lines == [
         "config/tokenizers/tiny.yaml: pre_tokenizer: got 'byte_level', expected metaspace with kind unigram",
         "config/tasks/judged.yaml: train.jsonl:1: the field 'sentense' of the task 'judged' is missing; "
-        "the record has: label, sentence; it looks like a file of CoLA or SST-2",
+        "the record has: label, sentence; the record looks like a record of CoLA or SST-2",
     ]
     assert not (project / "results").exists()
 

@@ -27,11 +27,11 @@ DRAWS = 2
 
 # Lines of the help text must fit into a terminal of 80 columns.
 HELP = """\
-A masked model fills the gap of a line (The dog ____ the cat.). A causal or
-hybrid model continues the beginning of a text; a masked model shows the
-surprisal of every word. Two sentences with | between them are compared. The
-number or the name of a model selects this model for the next lines. Ctrl-D
-quits."""
+A masked model fills the gap in a line (The dog ____ the cat.). If a line has no
+gap, a causal or hybrid model continues the line, and a masked model shows the
+surprisal of every word. If a line has two sentences with | between them, the
+model compares the sentences. The number or the name of a model selects this
+model for the next lines. Ctrl-D quits."""
 
 
 def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str, Path]:
@@ -64,7 +64,7 @@ def chosen_model(word: str, names: Sequence[str]) -> str | None:
     if word.isascii() and word.isdigit():
         if 1 <= int(word) <= len(names):
             return names[int(word) - 1]
-        raise ConfigError(f"got {word}, expected a number from 1 to {len(names)}, a name, or a text")
+        raise ConfigError(f"got {word}, expected the number (1 to {len(names)}) or the name of a model, or a text")
     models = {name.rpartition("-s")[0] or name: name for name in reversed(names)}
     if word in models:
         return models[word]

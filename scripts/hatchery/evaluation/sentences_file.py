@@ -61,7 +61,7 @@ WORDINGS = {
         "Beginnings of some short sentences of the corpus's {}, and the model's continuations until a paragraph ends: "
         "one continuation of the most probable tokens, and one of tokens drawn with a fixed seed.",
         "beginning",
-        "the corpus goes on",
+        "continuation in the corpus",
         ("most probable", "drawn"),
     ),
     "translate": Wording(
@@ -92,9 +92,9 @@ def text_of_sentences(manifest: Path) -> str:
     ManifestError for a damaged manifest.
     """
     measures = read_manifest(manifest).measures
-    texts = {"dev": "development text", "train": "training text (it has no development text)"}
+    texts = {"dev": "development text", "train": "training text (there is no development text)"}
     text = texts.get(str(measures.get("split")), "text")
-    return f"{text} (the beginnings of longer ones)" if measures.get("beginnings") else text
+    return f"{text} (the beginnings of longer sentences)" if measures.get("beginnings") else text
 
 
 def read_examples(manifest: Path) -> FilledSentences:

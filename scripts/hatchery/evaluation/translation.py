@@ -202,7 +202,7 @@ def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[s
             sides += [text.split("\n") for text in batch.texts]
     if not sides or any(len(pair) != 2 for pair in sides):
         raise CorpusError(
-            f"{manifest.path}: the split {test.split!r} holds no pairs of sentences; expected a corpus whose sources "
+            f"{manifest.path}: the split {test.split!r} contains no sentence pairs; expected a corpus whose sources "
             "have the reader parallel_text"
         )
     first, second = [pair[0] for pair in sides], [pair[1] for pair in sides]

@@ -69,7 +69,9 @@ class UserEncoder(Encoder):
                 f"{self.name}: {STATES} returned the shapes {shapes}, expected tensors of one shape [B, T, D]"
             )
         if tuple(shapes[0][:2]) != tuple(input_ids.shape):
-            raise ModelError(f"{self.name}: {STATES} returned {shapes[0]}, expected {[*input_ids.shape]} and a width")
+            raise ModelError(
+                f"{self.name}: {STATES} returned the shape {shapes[0]}, expected {[*input_ids.shape]} and a width"
+            )
         return states
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:

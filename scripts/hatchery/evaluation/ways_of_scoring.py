@@ -98,7 +98,11 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
         return None  # `auto` uses the model as it was trained.
     asked = tuple(_PREDICTED) if WAYS[name].sums else WAYS[name].architectures
     never = [_PREDICTED[kind] for kind in asked if kind in kinds and kind not in learned]
-    return f"{name!r} asks for {never[0]}, and the model only learned {_PREDICTED[learned[0]]}" if never else None
+    return (
+        f"{name!r} needs predictions of {never[0]}, but the model only learned to predict {_PREDICTED[learned[0]]}"
+        if never
+        else None
+    )
 
 
 def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
@@ -109,7 +113,7 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
     if name != "diffusion" or (rates is not None and rates.covers_all):
         return None
     share = getattr(objective, "hidden_share", "no share of tokens").removesuffix(",")
-    return f"{name!r} hides 0 to 100 % of the tokens, and the model was trained with {share} hidden"
+    return f"{name!r} hides 0 to 100 % of the tokens, but the model was trained with {share} hidden"
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
@@ -136,13 +140,13 @@ def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edi
     fitting = fitting_ways(kinds, predicted_before)
     if name in fitting or (name == "auto" and fitting):
         return None
-    use = f"use {' or '.join(fitting)}" if fitting else "it can be scored in no way"
+    use = f"use {' or '.join(fitting)}" if fitting else "no scoring method fits this model"
     way = WAYS[name] if name != "auto" else Way(("masked", "causal"), "", int)
     if "masked" in kinds and way.predicted_before == 0:
         return (
-            f"{name!r} reads a hidden token at its own position, but a hybrid model was trained to predict it at the "
-            f"position before: the numbers would mean nothing; {use}"
+            f"{name!r} reads the prediction of a hidden token at the token's own position, but a hybrid model was "
+            f"trained to predict the token at the position before: the scores would be meaningless; {use}"
         )
     if "masked" in kinds and way.predicted_before == 1:
-        return f"{name!r} needs a model that was trained with task hybrid, this one is masked; {use}"
-    return f"{name!r} needs a {way.architectures[0]} language model, this one is {kinds[0]}; {use}"
+        return f"{name!r} needs a model that was trained with task hybrid, but this model is masked; {use}"
+    return f"{name!r} needs a {way.architectures[0]} language model, but this model is {kinds[0]}; {use}"

@@ -102,7 +102,7 @@ def _hidden(block: Any) -> Iterator[str]:
                 _DOCUMENT.fullmatch(document) and _is_pair(pair) for document, pair in entry.items()
             )
             if not fits or not entry:
-                yield f"predictions: hidden: {name}: expected scores and has_unk by <doc_id>:<doc_hash>"
+                yield f"predictions: hidden: {name}: expected scores and has_unk by key <doc_id>:<doc_hash>"
         elif name in _TEXTS:
             yield from _surprisals(name, entry)
         else:
@@ -118,14 +118,14 @@ def _is_pair(pair: Any) -> bool:
 
 def _surprisals(name: str, entry: Any) -> Iterator[str]:
     if not isinstance(entry, dict) or not entry or not set(entry) <= set(_TEXTS[name]):
-        yield f"predictions: hidden: {name}: expected texts of {', '.join(_TEXTS[name])}"
+        yield f"predictions: hidden: {name}: expected an object with one or more of the keys {', '.join(_TEXTS[name])}"
         return
     for language, words in entry.items():
         fits = isinstance(words, Mapping) and all(
             _PLACE.fullmatch(place) and _finite(value) and value >= 0 for place, value in words.items()
         )
         if not fits or not words:
-            yield f'predictions: hidden: {name}, {language}: expected nats by "item:word"'
+            yield f'predictions: hidden: {name}, {language}: expected an object that maps "item:word" to nats'
 
 
 def _fast(block: Any) -> Iterator[str]:
@@ -138,4 +138,4 @@ def _fast(block: Any) -> Iterator[str]:
             for name, value in entry.items()
         )
         if not fits:
-            yield f"predictions: fast_eval_results: checkpoint {number}: expected scores by task"
+            yield f"predictions: fast_eval_results: checkpoint {number}: expected an object that maps tasks to scores"

@@ -250,9 +250,9 @@ def report(
     missing = missing_parts(accuracies, predicted, CHECKPOINTS)
     problems = structure_problems(accuracies, predicted)
     checked = (
-        "the experiment was checked against its rules."
+        "the experiment was checked against the track's rules."
         if settings.track_checked
-        else "its rules were not checked, because the experiment has no `track: multilingual`."
+        else "the track's rules were not checked, because the experiment has no `track: multilingual`."
     )
     lines = [
         f"# Submission: {markdown_text(settings.model)}",
@@ -265,8 +265,8 @@ def report(
         "|:--|--:|--:|--:|",
         *rows,
         "",
-        f"The server also scores Hanzi ({said}) and reading times, from the predictions; how these enter the overall "
-        "score is not known here.",
+        f"From the predictions, the server also computes scores of Hanzi ({said}) and of reading times. Hatchery does "
+        "not know the weight of these scores in the overall score.",
         "",
         "## Missing parts",
         "",
@@ -274,7 +274,10 @@ def report(
         "",
         "## Structure",
         "",
-        *([f"- {markdown_text(one)}" for one in problems] or ["Both files have the structure of the collator."]),
+        *(
+            [f"- {markdown_text(one)}" for one in problems]
+            or ["Both files have the structure that the collator writes."]
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -68,7 +68,7 @@ def import_checkpoint(
     n_tokens = load_tokenizer(tokenizer).vocabulary_size
     if n_tokens > chosen.vocab_size:
         raise ModelError(
-            f"{tokenizer}: has {n_tokens} entries, but the model of {weights} only has {chosen.vocab_size}"
+            f"{tokenizer}: has {n_tokens} entries, but the model of {weights} only has {chosen.vocab_size} embeddings"
         )
     settings = {
         "stage": "import_checkpoint",
@@ -173,7 +173,7 @@ def _layout(state: Mapping[str, Tensor], weighting: str, where: str, chosen: str
         f"{where}: position_head_layout",
         chosen,
         LAYOUTS if weighting == "none" and not _is_gpt_bert(state) else ("babylm",),
-        "ELC-BERT and GPT-BERT have only 'babylm'",
+        "ELC-BERT and GPT-BERT only have the layout 'babylm'",
         "the BNC and the BabyLM code of LTG-BERT have equal tensor names but use the tensors differently, so the "
         "layout cannot be inferred from the file",
     )

@@ -98,7 +98,7 @@ def read_config(path: Path) -> dict[str, object]:
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: not a readable JSON file: {error}") from error
     if not isinstance(values, dict):
-        raise ModelError(f"{path}: holds a {type(values).__name__}, expected an object with the sizes of the model")
+        raise ModelError(f"{path}: contains a {type(values).__name__}, expected an object with the sizes of the model")
     if missing := [key for key in SIZES if key not in values]:
         raise ModelError(f"{path}: lacks {', '.join(missing)}")
     return values

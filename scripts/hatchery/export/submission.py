@@ -30,8 +30,8 @@ Found = Mapping[str, Path]
 `acquisition`, and tasks such as `glue/rte`.
 """
 UNDEFINED = (
-    "`NaN` is the surprisal of the word before the first word of a sentence. The organisers' pipeline also writes it, "
-    "and the server's Python code reads it, but strict JSON parsers (jq, JavaScript) refuse the file"
+    "`NaN` is the surprisal of the word before the first word of a sentence. The organisers' pipeline also writes "
+    "`NaN`, and the server's Python code reads `NaN`, but strict JSON parsers (jq, JavaScript) refuse the file"
 )
 
 
@@ -132,9 +132,9 @@ def report_of(
         "",
         f"Track {settings.track.replace('_', '-')}: "
         + (
-            "the experiment was checked against its rules."
+            "the experiment was checked against the track's rules."
             if settings.track_checked
-            else f"its rules were not checked, because the experiment has no `track: {settings.track}`."
+            else f"the track's rules were not checked, because the experiment has no `track: {settings.track}`."
         ),
         "",
         f"{rules.name[0].upper()}{rules.name[1:]}:",
@@ -142,7 +142,7 @@ def report_of(
         f"- with the measured AoA ({'none' if measured is None else f'{measured:.2f}'}): **{rules.mean(parts):.2f}**",
         f"- with AoA 0: **{rules.mean(parts, acquisition=False):.2f}**",
         f"- the file contains {points_in_file}",
-        *([f"- not measured, counted as 0: {', '.join(unmeasured)}"] if unmeasured else []),
+        *([f"- parts that were not measured and count as 0: {', '.join(unmeasured)}"] if unmeasured else []),
         "",
         "| part | points |",
         "|:--|--:|",

@@ -145,9 +145,9 @@ def _fast(block: Any, most: int) -> Iterator[str]:
     for name, entries in block.items():
         known = {frozenset(entry) for entry in entries if isinstance(entry, dict)}
         if name == "reading" and known - {frozenset(("spr", "rt"))}:
-            yield "fast_eval_results: reading: expected spr and rt"
+            yield "fast_eval_results: reading: expected the scores spr and rt"
         if len(known) > 1:
-            yield f"fast_eval_results: {name}: the checkpoints have different names"
+            yield f"fast_eval_results: {name}: the checkpoints have different names of scores"
         for number, entry in enumerate(entries):
             if entry is None:
                 continue

@@ -106,7 +106,7 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
 # Advice to the user for errors of the hub, by HTTP status.
 _REMEDIES = {
     401: "log in with `hf auth login`",
-    403: "log in with a token that may write there, or name another repository in the experiment's `hub`",
+    403: "log in with a token that may write to this repository, or name another repository in the experiment's `hub`",
 }
 
 

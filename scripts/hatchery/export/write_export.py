@@ -76,7 +76,7 @@ def _write_branch(
     `end` is appended to the model's name, for example the name of a checkpoint.
     """
     if is_ensemble(pretraining):
-        raise ModelError(f"{pretraining.path}: an ensemble is not exported; export its members")
+        raise ModelError(f"{pretraining.path}: an ensemble cannot be exported; export the members of the ensemble")
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
     generation = generation_settings(pretraining, tokenizer) if isinstance(model, TranslationModel) else None

@@ -111,8 +111,8 @@ class PairTexts(PaddedExamples):
         texts = len(bounds) - 1
         if texts not in (TEXTS_OF_A_PAIR, TEXTS_OF_A_PAIR + 1):
             raise TrainingError(
-                f"document {number + 1} of the split has {texts} sentences, expected two or three, an optional prompt, "
-                "a chosen and a rejected text: task preference needs a corpus whose sources have the reader "
+                f"document {number + 1} of the split has {texts} sentences, expected two or three: an optional prompt, "
+                "a chosen text and a rejected text; task preference needs a corpus whose sources have the reader "
                 "preference_pairs"
             )
         lengths = [end - start for start, end in pairwise(bounds)]

@@ -245,8 +245,8 @@ def _side_lengths(documents: DocumentCollection) -> np.ndarray:
         starts = document.sentence_starts
         if len(starts) != LINES_OF_A_PAIR:
             raise TrainingError(
-                f"document {number + 1} of the split has {len(starts)} sentences, expected two, a sentence and its "
-                "translation: translation needs a corpus whose sources have the reader parallel_text"
+                f"document {number + 1} of the split has {len(starts)} sentences, expected two: a sentence and its "
+                "translation; the task translation needs a corpus whose sources have the reader parallel_text"
             )
         lengths[number] = starts[1], len(document.ids) - starts[1]
     return lengths

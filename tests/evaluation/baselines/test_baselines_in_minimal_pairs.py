@@ -151,7 +151,7 @@ def test_the_stage_scores_a_baseline_with_its_own_blank_and_says_what_it_was(
         good, bad = naive(name, [f" {row['sentence_good']}", f" {row['sentence_bad']}"])
         assert (scored["score_good"], scored["score_bad"]) == pytest.approx((sum(good), sum(bad)), abs=2e-4)
     wrong = {**SETTINGS, "scoring": "left_to_right" if name == "bert" else "pll"}
-    with pytest.raises(ConfigError, match="language model, this one is"):
+    with pytest.raises(ConfigError, match="language model, but this model is"):
         run_stage(score_minimal_pairs, wrong, output, **given)
     assert not output.exists()
 

@@ -80,7 +80,9 @@ def test_a_causal_model_reads_a_sentence_from_left_to_right(make_model: ModelMak
     for sentence, scores in zip(sentences, token_scores(model, sentences), strict=True):
         expected = next_token_losses(network, [tokenizer.cls_id, *sentence.ids])
         assert scores.tolist() == pytest.approx([-loss for loss in expected], rel=1e-5)
-    with pytest.raises(ConfigError, match="'pll' needs a masked language model, this one is causal; use left_to_right"):
+    with pytest.raises(
+        ConfigError, match="'pll' needs a masked language model, but this model is causal; use left_to_right"
+    ):
         token_scores(model, sentences, "pll")
 
 

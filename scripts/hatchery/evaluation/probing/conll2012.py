@@ -88,7 +88,7 @@ def _fields(text: str, where: str, rows: list[list[str]]) -> list[str]:
     fields = text.split()
     if len(fields) <= FIRST_PREDICATE or (rows and len(fields) != len(rows[0])):
         expected = str(len(rows[0])) if rows else f"{FIRST_PREDICATE + 1} or more"
-        raise EvaluationError(f"{where}: {len(fields)} columns, expected {expected} of CoNLL-2012")
+        raise EvaluationError(f"{where}: got {len(fields)} columns, expected {expected} columns of CoNLL-2012")
     if fields[WORD_NUMBER] != str(len(rows)):
         raise EvaluationError(f"{where}: the word number is {shorten(fields[WORD_NUMBER])}, expected {len(rows)}")
     if fields[WORD] == MASKED_WORD:

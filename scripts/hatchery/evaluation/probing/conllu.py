@@ -100,13 +100,15 @@ def _word(text: str, where: str, expected: int) -> ConlluWord | None:
     fields = text.split("\t")
     if len(fields) != len(COLUMNS):
         raise EvaluationError(
-            f"{where}: {len(fields)} columns, expected the {len(COLUMNS)} of CoNLL-U, separated by tabs"
+            f"{where}: got {len(fields)} columns, expected the {len(COLUMNS)} columns of CoNLL-U, separated by tabs"
         )
     columns = dict(zip(COLUMNS, fields, strict=True))
     if _RANGE_OR_EMPTY_NODE.fullmatch(columns["ID"]):
         return None
     if columns["ID"] != str(expected):
-        raise EvaluationError(f"{where}: ID is {shorten(columns['ID'])}, expected {expected}, a range or an empty node")
+        raise EvaluationError(
+            f"{where}: ID is {shorten(columns['ID'])}, expected {expected}, or the ID of a range or an empty node"
+        )
     word = ConlluWord(columns, where)
     if not word.form:
         raise EvaluationError(f"{where}: FORM is empty")

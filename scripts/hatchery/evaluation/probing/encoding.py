@@ -54,7 +54,7 @@ def place_words(words: Sequence[str], normalisation: Normalisation) -> PlacedWor
 def _found_again(words: Sequence[str], text: str) -> tuple[tuple[int, int], ...]:
     visible = [index for index, character in enumerate(text) if not character.isspace()]
     counts = [sum(not character.isspace() for character in word) for word in words]
-    assert sum(counts) == len(visible), "a rule changed another character than the space"
+    assert sum(counts) == len(visible), "a rule for spaces changed a character that is not a space"
     visible.append(len(text))
     places, first = [], 0
     for count in counts:

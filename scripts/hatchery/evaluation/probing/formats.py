@@ -152,7 +152,7 @@ def _task_data(source: RawSource, task: TaskSettings, examples_of: Callable[[str
     }
     for key, examples in sets.items():
         if not any(example.targets for example in examples):
-            raise EvaluationError(f"{source.root}: the {key!r} files of {task.name!r} hold no target")
+            raise EvaluationError(f"{source.root}: the {key!r} files of {task.name!r} contain no target")
     train = sets.pop("train", [])
     if not sets:
         random = generator(task.split_seed, "validation")

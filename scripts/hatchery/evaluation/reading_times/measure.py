@@ -175,9 +175,9 @@ def _terms(response: str, kind: str, names: list[str], fitted: Fit) -> list[list
 def _notes(table: ReadTable, facts: Mapping[str, Any]) -> list[str]:
     found = []
     if others := table.counts.get("other_word"):
-        found.append(f"{others:,} rows are omitted: the text has another word at their position")
+        found.append(f"{others:,} rows are omitted, because the text has another word at the position of the row")
     if missing := table.counts.get("without_word"):
-        found.append(f"{missing:,} rows are omitted: they have no word or no position")
+        found.append(f"{missing:,} rows are omitted, because they have no word or no position")
     if constant := facts["constant_predictors"]:
-        found.append(f"predictors with one value only are omitted: {', '.join(constant)}")
+        found.append(f"predictors that are equal in all rows are omitted: {', '.join(constant)}")
     return found

@@ -98,8 +98,8 @@ def _response(frame: pl.DataFrame, name: str, settings: ReadingTableSettings) ->
     least = frame.select(value.min()).item()
     if least is not None and least <= 0:
         raise EvaluationError(
-            f"log_response: {name}: the smallest response is {least:g}, expected positive numbers; `lowest` leaves out "
-            "smaller ones"
+            f"log_response: {name}: the smallest response is {least:g}, expected positive numbers; `lowest` excludes "
+            "smaller responses"
         )
     return value.log().alias(name)
 

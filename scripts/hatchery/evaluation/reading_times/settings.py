@@ -117,7 +117,7 @@ class ReadingTableSettings(Settings):
             raise refused("drop_sentence_ends", True, expected)
         require(bool(self.of_model), "of_model", self.of_model, "at least one of surprisal, entropy")
         if self.word_boundaries == "corrected" and self.joined_by != " ":
-            expected = f"another value with joined_by {self.joined_by!r}, because corrected needs words between blanks"
+            expected = f"as_tokens with joined_by {self.joined_by!r}, because corrected needs spaces between words"
             raise refused("word_boundaries", self.word_boundaries, expected)
         for name in (*self.predictors, *self.responses):
             own = {"item": self.item, "position": self.position, "participant": self.participant}

@@ -259,5 +259,5 @@ def zipf(words: Iterable[str], counts: Mapping[str, int]) -> list[float]:
 
 
 def _of_these(settings: ReadingTableSettings) -> str:
-    chosen = ", ".join(f"{column} {value}" for column, value in settings.only.items())
+    chosen = ", ".join(f"{column} = {value}" for column, value in settings.only.items())
     return f" and {chosen}" if chosen else ""

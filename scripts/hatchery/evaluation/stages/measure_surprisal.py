@@ -68,7 +68,8 @@ def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
     evaluation=Evaluation(
         place=35,
         title="Surprisal of words",
-        note="Bits per word, the mean over all words of the texts. surprisal.parquet of the texts contains every word.",
+        note="Mean surprisal in bits over all words of the texts. surprisal.parquet contains the surprisal of every "
+        "word.",
         asked=lambda experiment, run: experiment.surprisal,
         rows=rows_of_words,
         data=DataCheck(settings=SurprisalSettings, reads=texts_read, check=check_texts),

@@ -102,7 +102,7 @@ def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_bat
     for context, (ids, position) in contexts.items():
         if position < 0:
             raise EvaluationError(
-                f"reading: the context {_text(context)!r} has no token, and the model has no token before a text"
+                f"reading: the context {_text(context)!r} contains no token, and the model adds no token before a text"
             )
         if model.longest_input is not None and len(ids) > model.longest_input:
             raise EvaluationError(

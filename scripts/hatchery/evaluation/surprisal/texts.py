@@ -91,7 +91,7 @@ class Survey:
         if looks_like_words and settings.column is not None and not settings.text_columns:
             yield (
                 f"{self.one_word:,} of {self.texts:,} texts in the column {settings.column!r} are one word, and each "
-                "is scored without the words before it; if rows are the words of longer texts, set `text` to the "
+                "is scored without the words before it; if each row is one word of a longer text, set `text` to the "
                 "column that identifies the texts, such as `text: item`"
             )
 
@@ -112,7 +112,9 @@ def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
     for name in names:
         ending = _ending(name)
         if ending in SPREADSHEETS:
-            raise EvaluationError(f"{name}: a spreadsheet of this kind is not read; save it as .csv (UTF-8)")
+            raise EvaluationError(
+                f"{name}: spreadsheets of this format are not read; save the spreadsheet as .csv (UTF-8)"
+            )
         if ending not in (*LINES, *ROWS):
             raise EvaluationError(f"{name}: the ending {ending!r} is unknown, expected {', '.join((*LINES, *ROWS))}")
         if (settings.column is None) != (ending in LINES):
@@ -210,7 +212,7 @@ def _joined(
             named = ", ".join(f"{column} {value}" for column, value in zip(settings.text_columns, key, strict=True))
             raise EvaluationError(
                 f"{second.where}: {settings.order} {place:g} occurs twice in the text of {named}, also in "
-                f"{first.where}; does `text` lack a column, such as that of participants?"
+                f"{first.where}; does `text` lack a column, such as the column of participants?"
             )
     records = [record for _, _, record in words]
     joined = joined_words([word for _, word, _ in words], settings.joined_by)

@@ -87,7 +87,7 @@ def missing_field(record: Record, name: str, task_name: str) -> EvaluationError:
     belongs.
     """
     suite = guess_suite(record.names)
-    guess = f"; it looks like a file of {suite}" if suite else ""
+    guess = f"; the record looks like a record of {suite}" if suite else ""
     return EvaluationError(
         f"{record.where}: the field {name!r} of the task {task_name!r} is missing; "
         f"the record has: {', '.join(record.names)}{guess}"
@@ -170,7 +170,7 @@ def _unknown(record: Record, value: object, task: TaskSettings, expected: str) -
     if value is None:
         why = f"the label field {field!r} is null: either this file does not use the field, or the label is hidden"
     elif value in (-1, "-1"):
-        why = f"the label -1 in {field!r} is that of a hidden label: this is a test split without labels"
+        why = f"the label -1 in {field!r} represents a hidden label: this file is a test split without labels"
     else:
         why = f"the label {shorten(value)} in {field!r} is unknown"
     return EvaluationError(f"{record.where}: {why}; {expected}")

@@ -317,7 +317,7 @@ def _check(data: TaskData, task: TaskSettings, report: ReadReport, where: str) -
     for name, counts in report.sets.items():
         called = "training" if name == "train" else name
         if not counts.used:
-            lost = f"; the vocabulary filter kept none of {counts.read}" if counts.read and not counts.kept else ""
+            lost = f"; the vocabulary filter kept none of {counts.read} rows" if counts.read and not counts.kept else ""
             raise EvaluationError(f"{where}: the task {task.name!r} has no {called} rows{lost}")
         if name != "train" and counts.scored == 0:
             wanted = ", ".join(f"{key} == {label_text(value)}" for key, value in task.scored_rows.items())
