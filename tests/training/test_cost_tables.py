@@ -48,7 +48,7 @@ def test_the_page_names_device_mfu_total_and_the_published_yardstick(pretrain_sl
     assert "Planned for 4 x a100 at an MFU of 30 %." in page
     assert "| all, one after another |" in page
     assert "312 TFLOP/s in bf16" in page
-    assert "took 8 h 13 min on 128 dies of MI250X, an MFU of 10.7 %" in page
+    assert "took 8 h 13 min on 128 dies of MI250X, at an MFU of 10.7 %" in page
     assert "Evaluations are not included" in page
     assert cost_markdown(settings, estimate(settings)) == page
 
@@ -68,10 +68,10 @@ def test_the_page_says_what_memory_each_zero_stage_asks_for(pretrain_slice):
 
 def test_the_page_adds_up_device_hours_by_set_of_a_grid(pretrain_slice):
     settings = settings_of([pretrain_slice(steps=steps) for steps in (8, 0, 16)])
-    assert "## By set" not in cost_markdown(settings, estimate(settings))
+    assert "## By grid set" not in cost_markdown(settings, estimate(settings))
     runs = [dataclasses.replace(run, set=name) for run, name in zip(settings.runs, "aab", strict=True)]
     page = cost_markdown(dataclasses.replace(settings, runs=runs), estimate(settings))
-    table = page.partition("## By set of the grid")[2].partition("## Disk")[0]
+    table = page.partition("## By grid set")[2].partition("## Disk")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
     assert [row[:3] for row in rows[2:]] == [["a", "2", "1"], ["b", "1", "1"], ["all", "3", "2"]]
 

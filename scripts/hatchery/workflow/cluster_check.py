@@ -1,11 +1,11 @@
-"""Checks whether Slurm accepts the jobs of a plan: every distinct `sbatch` command is tested with `--test-only`.
+"""Check of a plan's jobs on a Slurm cluster: every distinct `sbatch` command is tested with `--test-only`.
 
 Snakemake plans with the current profile and configuration, and functions of the Slurm plugin build the commands, so the
 shown commands equal the commands that Snakemake would submit. All jobs of the target are planned, including finished
 jobs. `sbatch --test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a
-job. Because it accepts some jobs that would wait forever, the output of `sinfo` is also checked: for partitions that
-are down, and for run times above the partition's limit, which Slurm only refuses if EnforcePartLimits is set (tried
-with Slurm 22.05).
+job, but accepts some jobs that would wait forever. Therefore the output of `sinfo` is also checked: a job is reported
+if its partition is down, or if its run time exceeds the limit of the partition. Slurm itself refuses too long run times
+only if EnforcePartLimits is set (tried with Slurm 22.05).
 """
 
 import shlex
@@ -26,29 +26,29 @@ from hatchery.units import seconds_of
 from hatchery.workflow.planned_jobs import dag_of, opened, wildcards_of
 
 RUN_NAME = "RUN"
-"""Placeholder for the random job name of each run of Snakemake."""
+"""Placeholder in commands for the run's id, which Snakemake draws at random and uses as job name."""
 
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """One job and its requested resources."""
+    """One job and its `sbatch` command, which requests the job's resources."""
 
     rule: str
     wildcards: dict[str, str]
-    # The `sbatch` command up to `--wrap`; empty for a job on the submitting machine.
+    # The `sbatch` command up to `--wrap`; empty if the job runs on the submitting machine.
     sbatch: str
 
     @property
     def name(self) -> str:
-        """Return rule and wildcards as in the comment that Snakemake gives the Slurm job."""
+        """Return the job's rule and wildcards, as in the comment that Snakemake adds to the Slurm job."""
         return "_".join([f"rule_{self.rule}", *(["wildcards", *self.wildcards.values()] if self.wildcards else [])])
 
 
 def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list[ClusterJob]:
     """Return all jobs of `target` with a profile of the Slurm executor, sorted by name.
 
-    Planning uses the current folder. `extra` are further arguments of Snakemake. Raises PlanError, which names a rule
-    if the plugin refuses its resources.
+    Planning uses the current folder. `extra` are further arguments of Snakemake. Raises PlanError if Snakemake cannot
+    plan `target`, or if the Slurm plugin refuses the resources of a rule.
     """
     arguments = ["--profile", profile, "--dry-run", *extra, "--", target]
     with opened(arguments) as (parsed, api):
@@ -74,8 +74,9 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
 
 
 def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
-    """Return the command that the plugin's `Executor.run_job` submits, up to `--wrap`; without a query for the default
-    account.
+    """Return the `sbatch` command, up to `--wrap`, that the plugin's method `Executor.run_job` would submit.
+
+    Unlike the plugin, this function does not query Slurm for the default account.
     """
     folder = Path(settings.logdir or ".snakemake/slurm_logs")
     wildcards = get_job_wildcards(job)
@@ -116,8 +117,10 @@ _BLOCK = "the block `cluster` of config/config.yaml"
 
 
 def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
-    """Return the `sbatch` commands as text; of jobs whose commands differ only in the job's name, only the first
-    command is shown.
+    """Return the `sbatch` commands as text.
+
+    If commands of a rule's jobs differ only in the job's name, only the first command is written, with the number of
+    jobs.
     """
     kinds: dict[tuple[str, str], list[ClusterJob]] = {}
     for job in jobs:
@@ -132,7 +135,7 @@ def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
 
 
 def problems(jobs: Sequence[ClusterJob]) -> list[str]:
-    """Return a line with the affected rules for each reason why Slurm would not run a job."""
+    """For each reason why Slurm would not run a job, return one line with the affected rules and the reason."""
     shapes: dict[str, tuple[ClusterJob, set[str]]] = {}
     for job in jobs:
         if job.sbatch:
@@ -141,7 +144,7 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
         return []
     listed = _ask(["sinfo", "--noheader", "--format=%P|%a|%l"])
     if listed.returncode != 0:
-        # If `sinfo` fails, the other commands would fail too.
+        # If `sinfo` fails, the `sbatch` commands would fail too, so these commands are not tested.
         return [f"sinfo: {_last_words(listed)}; ask the administrators of the cluster"]
     partitions = {name: (state, limit) for name, state, limit in (line.split("|") for line in listed.stdout.split())}
     found: dict[str, set[str]] = {}
@@ -152,7 +155,9 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
 
 
 def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str:
-    """Test an `sbatch` command with Slurm, and return the reason why Slurm would not run its job; empty if it would."""
+    """Test an `sbatch` command with Slurm, and return the reason why Slurm would not run the job; empty if Slurm
+    would.
+    """
     tested = _ask([*line, "--test-only", "--wrap=true"])
     if tested.returncode != 0:
         return f"Slurm refuses the job: {_last_words(tested)}; change {_BLOCK} (docs/cluster.md says which key)"
@@ -160,7 +165,9 @@ def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str
     name = line[line.index("-p") + 1] if "-p" in line else default
     state, limit = partitions.get(name) or partitions.get(f"{name}*") or ("up", "")
     if state != "up":
-        return f"jobs in partition {name} would wait, because the partition is {state}; name another one in {_BLOCK}"
+        return (
+            f"jobs in partition {name} would wait, because the partition is {state}; name another partition in {_BLOCK}"
+        )
     asked, allowed = int(line[line.index("-t") + 1]) if "-t" in line else 0, seconds_of(limit)
     if allowed is not None and 60 * asked > allowed:
         return (
@@ -171,7 +178,9 @@ def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str
 
 
 def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a Slurm command and return the result; a timeout counts as failure, because the controller is unreachable."""
+    """Run a Slurm command, and return its result. A timeout counts as a failed command: Slurm's controller does not
+    answer.
+    """
     try:
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False

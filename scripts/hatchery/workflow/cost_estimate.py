@@ -1,11 +1,11 @@
 """The estimated cost of an experiment, computed only from its settings, without data or runs.
 
 FLOPs are counted by `modeling.flops`, and reported next to the counts by the papers' formulas (docs/papers/ltg-bert.md,
-"Cost of a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). Padding counts as text and no step is skipped, so the
-numbers are upper bounds. The accuracy of the run time depends on the assumed share of the device's peak (MFU). Equal
-settings give equal estimates.
+"Cost of a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). The FLOPs are upper bounds, because padding counts as
+text and no step is skipped. The run time is FLOPs divided by the assumed speed, so its accuracy depends on the assumed
+share of the device's peak (MFU). Equal settings give equal estimates.
 
-Evaluation is excluded, because its numbers of pairs and rows depend on the data.
+The cost of evaluation is excluded, because it depends on the number of sentence pairs and task rows in the data.
 """
 
 from collections.abc import Mapping
@@ -30,55 +30,60 @@ from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build, stage_body
 from hatchery.workflow.cost_settings import CostSettings, PlannedRun
 
-# Upper limit of the speed, because small models reach only a small share of the peak of a large device.
+# Upper limit of the speed, for small models: they use only a small share of the peak of a large device.
 MOST_STEPS_PER_MINUTE = 6_000
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
 OPTIMIZER_MOMENTS = 2
-"""Number of moments per parameter: LAMB and AdamW store the mean and the mean square of each gradient, in fp32."""
+"""Number of values that the optimiser stores per parameter: LAMB and AdamW store the mean and the mean square of each
+gradient, in fp32.
+"""
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """The cost of one pretraining; FLOPs do not include the optimiser."""
+    """The cost of one pretraining; the FLOPs of the optimiser are not included."""
 
     run: str
     parameters: int
     steps: int
     sequences: int
-    # Number of positions of all sequences, including padding. In translation, source and target both count.
+    # Number of positions of all sequences, including padding. In translation, the number of source and target
+    # positions.
     tokens: int
-    # FLOPs of forward and backward passes, at the shorter and the longer sequence length, and of forward passes of
-    # teachers.
+    # FLOPs of all forward and backward passes, first at the shorter and then at the longer sequence length, including
+    # the forward passes of teachers.
     training_flops: float
     # FLOPs of forward passes over the development sequences.
     development_flops: float
-    # FLOPs by the formula in the paper of the model's family, and the name of this formula.
+    # FLOPs by the formula in the paper that introduced the model's architecture, and the name of this formula.
     paper_flops: float
     paper_formula: str
     precision: str
-    # Peak FLOPs per second of all devices together.
+    # Sum of the peak FLOPs per second of all devices.
     peak_flops_per_second: float
     wall_seconds: float
     device_hours: float
     checkpoint_bytes: int
-    # Maximum size of the run folder during the run; the folder is removed when the run has finished.
+    # Maximum size of the run folder (checkpoints and intermediate models), which is removed after the run.
     run_folder_bytes: int
-    # Sizes of the pretrained model, and of its export in the format of `transformers`.
+    # Size of the pretrained model, and size of its export in the format of `transformers`.
     model_bytes: int
     export_bytes: int
 
 
 @dataclass(frozen=True)
 class ShardsOnDisk:
-    """Size of token shards that already exist."""
+    """Size in bytes of token shards that already exist, and their number of training tokens."""
 
     bytes: int
     training_tokens: int
 
 
 def cost_settings(settings: Mapping[str, Any]) -> CostSettings:
-    """Return the settings as an object. Raises ConfigError for an unknown key, or a missing or invalid value."""
+    """Return the mapping `settings` as an object. Raises ConfigError for an unknown key, or a missing or invalid
+    value.
+    """
     return build(CostSettings, stage_body(settings), "cost")
 
 
@@ -103,11 +108,11 @@ def parameters_of(config: ModelConfig) -> int:
 
 
 def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
-    """Return the number of bytes on each device for parameters, gradients and optimiser.
+    """Return the number of bytes that parameters, gradients and optimiser need on each device.
 
-    Activations and DeepSpeed's buffers are not included. ZeRO stage 1 divides the moments among the devices, stage 2
-    also the gradients, stage 3 also the parameters. From stage 1 on, each device also has a copy of the parameters that
-    it updates.
+    Activations and DeepSpeed's buffers are not included. ZeRO stage 1 divides the optimiser's moments among the
+    devices, stage 2 divides also the gradients, and stage 3 divides also the parameters. From stage 1 on, each device
+    also stores a copy of the parameters that it updates.
     """
     whole = parameters * BYTES_PER_VALUE
     share = -(-whole // devices)
@@ -118,7 +123,7 @@ def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
 
 
 def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
-    """Return the size of the token shards with this manifest; None if the manifest does not exist.
+    """Return the size of the token shards that `manifest` lists; None if the manifest does not exist.
 
     Raises ManifestError if the manifest is damaged.
     """
@@ -130,7 +135,11 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
 
 
 def planned_at(run: PretrainSettings, per_sequence: FlopsPerSequence, pace: float) -> PretrainSettings:
-    """Return the settings; a budget in minutes is replaced by the steps it allows at `pace` (FLOPs per second)."""
+    """Return the settings of a run, in which a budget in minutes is replaced by the number of steps that the budget
+    allows.
+
+    `pace` is the speed in FLOPs per second. Settings without a budget in minutes are returned unchanged.
+    """
     if run.budget is None or run.budget.words is not None or run.steps is not ABSENT:
         return run
     some = run.planned()
@@ -160,10 +169,11 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     family, work = family_of(config), [(round(part.sequences), part.sequence_length) for part in plan.work(first)]
     model_bytes = parameters * BYTES_PER_VALUE
     weights = model_bytes * (1 if run.weight_average is None else 2)
-    # Models that are not trained have no checkpoints.
+    # A model without training steps has no checkpoints.
     checkpoint = weights + model_bytes * OPTIMIZER_MOMENTS if plan.steps else 0
-    # There is one checkpoint more than `keep_checkpoints`, because the oldest is only removed when the new one is
-    # complete. Milestones contain no moments.
+    # At its maximum, the folder contains `keep_checkpoints` + 1 checkpoints, because the oldest checkpoint is only
+    # removed when the new one is complete. Milestones and marks (intermediate models) contain weights, but no optimiser
+    # moments.
     whole, kept = machine.keep_checkpoints + 1, len(machine.milestones) + len(run.marks)
     return RunCost(
         run=planned.name,
@@ -187,7 +197,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
 
 
 def _members(planned: PlannedRun, settings: CostSettings) -> list[ModelConfig]:
-    """Return the configurations of the members of an ensemble; empty for other runs."""
+    """Return the configurations of the member models if the run is an ensemble; empty for other runs."""
     where = f"cost.runs.{planned.name}.members"
     return [model_config({**model, "vocab_size": settings.vocabulary_size}, where) for model in planned.members]
 
@@ -204,8 +214,7 @@ def development_flops(plan: StepPlan, first_step: int, per_sequence: FlopsPerSeq
 def evaluations(run: TrainingSettings, first_step: int = 0) -> int:
     """Return the number of evaluations on development text after `first_step`.
 
-    There is one evaluation after each interval and one after the last step, in addition to the early evaluations of the
-    objective.
+    A run is evaluated after each interval, after the last step, and at the early steps that the objective requests.
     """
     interval = run.evaluation_interval_steps
     early = [

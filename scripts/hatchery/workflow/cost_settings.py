@@ -13,15 +13,15 @@ class PlannedRun(Settings):
 
     name: str
     pretraining: dict[str, Any]
-    # Number of steps that another run, which this run continues, has already done.
+    # Step at which this run starts: if this run continues another run, the number of steps of that run.
     first_step: int = 0
-    # Name of the set of a grid to which the model belongs; empty without a grid.
+    # Name of the grid set to which the model belongs; empty if the experiment has no grid.
     set: str = ""
     # Configurations of the models from which the run learns (teachers).
     teachers: tuple[dict[str, Any], ...] = ()
-    # Configurations of the members of an ensemble.
+    # Configurations of the member models, if the run is an ensemble.
     members: tuple[dict[str, Any], ...] = ()
-    # Label in tables, if a sweep or a grid defines the run; otherwise, tables show the name.
+    # Label of the run in tables, if a sweep or a grid defines the run; if empty, tables show the name.
     label: str = ""
 
 
@@ -30,7 +30,7 @@ class CostSettings(Settings):
     """All settings on which the cost of an experiment depends."""
 
     experiment: str
-    # Requested vocabulary size of the tokenizer; the trained tokenizer may have fewer entries.
+    # Vocabulary size that the tokenizer's settings request; the trained tokenizer may have fewer entries.
     vocabulary_size: int
     plan: PlanSettings
     runs: list[PlannedRun]

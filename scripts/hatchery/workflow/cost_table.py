@@ -1,7 +1,8 @@
-"""The estimated cost of an experiment as CSV for programs, and as aligned Markdown and an HTML page for readers.
+"""The estimated cost of an experiment in three formats: CSV for programs, aligned Markdown, and an HTML page.
 
 The CSV contains numbers in base units (seconds, bytes, FLOPs). Markdown and HTML show the numbers in readable units,
-with the assumptions of the estimate. All three depend only on the estimate.
+with the assumptions of the estimate. CSV and HTML depend only on the estimate; Markdown may also show the size of token
+shards that exist on the disk.
 """
 
 import dataclasses
@@ -41,7 +42,10 @@ def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None = None) -> str:
-    """Return the cost in Markdown: tables of pretraining, disk and memory, and notes on the numbers."""
+    """Return the cost as Markdown: tables of pretraining, disk and memory, and notes on the assumptions.
+
+    If `shards` is given, the size of these token shards is added.
+    """
     costs = _labelled(settings, costs)
     blocks = [f"# {_title(settings)}", f"Planned for {_plan(settings.plan)}."]
     for title, shown in _tables(settings, costs, shards).items():
@@ -51,7 +55,7 @@ def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: Shar
 
 
 def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
-    """Return the cost as an HTML page with the content of `cost_markdown`."""
+    """Return the cost as an HTML page, with the content that `cost_markdown` returns without `shards`."""
     costs = _labelled(settings, costs)
     sections = [Section(title, tables=[shown]) for title, shown in _tables(settings, costs, None).items()]
     notes = Section("Notes", _notes(settings, costs, None))
@@ -59,7 +63,7 @@ def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def _labelled(settings: CostSettings, costs: Sequence[RunCost]) -> list[RunCost]:
-    """Return the costs with the names of runs replaced by their labels."""
+    """Return the costs, each with the label of its run, if there is one, instead of the run's name."""
     labels = {run.name: run.label for run in settings.runs}
     return [dataclasses.replace(cost, run=labels[cost.run] or cost.run) for cost in costs]
 
@@ -71,7 +75,7 @@ def _title(settings: CostSettings) -> str:
 def _tables(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> dict[str, Table]:
     tables = {
         "Pretraining": _pretraining(costs),
-        **({"By set of the grid": _sets(settings, costs)} if any(run.set for run in settings.runs) else {}),
+        **({"By grid set": _sets(settings, costs)} if any(run.set for run in settings.runs) else {}),
         "Disk": _disk(costs, shards),
     }
     if settings.plan.devices > 1:
@@ -111,7 +115,7 @@ def _pretraining(costs: Sequence[RunCost]) -> Table:
 
 
 def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """Return a table with the device hours of each set of a grid, and of all models together."""
+    """Return a table with the FLOPs and device hours of each grid set, and of all models together."""
     sets: dict[str, list[RunCost]] = {}
     for run, cost in zip(settings.runs, costs, strict=True):
         sets.setdefault(run.set or NONE, []).append(cost)
@@ -140,7 +144,7 @@ def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> Table:
 
 
 def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """Return a table of the memory for training at each ZeRO stage; only AdamW supports stages above 1."""
+    """Return a table of the memory that each training needs at each ZeRO stage; only AdamW supports stages above 0."""
     rows = []
     for run, cost in zip(settings.runs, costs, strict=True):
         can_share = run.pretraining["optimizer"]["name"] == "adamw"
@@ -156,43 +160,48 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         "Tokens are positions, including padding. FLOPs count the model's matrix products, forward and backward, over "
         "both sequence lengths; the output layer is only computed at positions with a label. Development FLOPs count "
         "the forward passes of evaluations on development text.",
-        "Paper's count: `6 N D` is six times parameters times tokens, without attention scores (LTG-BERT); `study` is "
-        "the formula of the reduced-vocabulary study, with the output layer at all positions.",
+        "Paper's count: `6 N D` is six times the number of parameters times the number of tokens, without attention "
+        "scores (LTG-BERT); `study` is the formula of the reduced-vocabulary study, with the output layer at all "
+        "positions.",
         f"Time is FLOPs / (devices x peak x MFU); the peak is {_peak(costs, plan)}. The column `mfu` of a run's log "
         "contains the measured MFU; set `cluster.planned_mfu` to this value.",
         "For comparison: LTG-BERT base ("
         f"{published.parameters:,} parameters, {scaled(published.tokens)} tokens, {power(published.flops)} FLOPs by 6 "
-        f"N D) took {rough_duration(published.seconds)} on {published.devices} dies of MI250X, an MFU of "
+        f"N D) took {rough_duration(published.seconds)} on {published.devices} dies of MI250X, at an MFU of "
         f"{percent(published.mfu)}.",
         "A checkpoint contains parameters, their average if there is one, and two moments of the optimiser in fp32. "
         f"During the run, the run folder contains {_kept(settings)}, and the checkpoint that is being written.",
     ]
     if translating := [run for run in settings.runs if run.pretraining["objective"].get("task") == "translation"]:
         notes.append(
-            f"{_names(translating)} learn to translate: batch_size is in target tokens, and sources are assumed to "
-            "be as long as targets. Tokens are source and target tokens, FLOPs are those of encoder and decoder, and "
-            "6 N D counts only the tokens of one side. Beam search on development pairs and test sets is not included."
+            f"{_names(translating)} learn to translate: batch_size is the number of target tokens, and source "
+            "sentences are assumed to be as long as target sentences. Tokens are source and target tokens, FLOPs are those of "
+            "encoder and decoder, and 6 N D counts only the tokens of one language. Beam search on development pairs "
+            "and test sets is not included."
         )
     if continued := [run for run in settings.runs if run.pretraining.get("initialise_from")]:
         notes.append(f"{_names(continued)} start from a trained model, whose steps, tokens and FLOPs are not included.")
     if taught := [run for run in settings.runs if run.teachers]:
         notes.append(f"{_names(taught)} learn from teachers; FLOPs and time include the teachers' forward passes.")
     if stopping := [run for run in settings.runs if run.pretraining.get("early_stopping")]:
-        notes.append(f"{_names(stopping)} may stop early; their numbers are upper bounds, for all steps.")
-    notes.append("Evaluations are not included, because their numbers of pairs and rows depend on the data.")
+        notes.append(f"{_names(stopping)} may stop early; the table states the cost of all steps, an upper bound.")
+    notes.append(
+        "Evaluations are not included, because their cost depends on the number of sentence pairs and task rows in the "
+        "data."
+    )
     if shards is not None and shards.training_tokens:
         passes = max((cost.tokens for cost in costs), default=0) / shards.training_tokens
         notes.append(
-            f"The token shards contain {scaled(shards.training_tokens)} training subwords, so there are at most "
-            f"{passes:,.1f} passes over the text."
+            f"The token shards contain {scaled(shards.training_tokens)} training subwords, so the longest run "
+            f"makes at most {passes:,.1f} passes over the text."
         )
     return notes
 
 
 def _kept(settings: CostSettings) -> str:
-    """Return a text with the number of checkpoints and of intermediate models in a run folder.
+    """Return a text with the number of checkpoints and the number of intermediate models in a run folder.
 
-    Intermediate models are milestones at fractions of the steps, and marks at numbers of words.
+    Intermediate models are saved at fractions of the steps (milestones), and after numbers of words (marks).
     """
     milestones = len(settings.plan.milestones)
     marks = max((len(pretrain_settings(run.pretraining).marks) for run in settings.runs), default=0)
@@ -202,7 +211,7 @@ def _kept(settings: CostSettings) -> str:
 
 
 def _names(runs: Sequence[PlannedRun]) -> str:
-    # Of many models, only the first is named, because the names of all models of a study would fill a page.
+    # If there are many models, only the first is named, because the names of all models of a study would fill a page.
     names = [run.label or run.name for run in runs]
     return (
         ("; " if any(run.label for run in runs) else ", ").join(names)

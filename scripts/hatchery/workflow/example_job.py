@@ -1,6 +1,7 @@
-"""A rule as text, as the Snakefile generates it from the record of its stage, with one of its jobs as an example.
+"""The text that `make rule` prints: a rule as the Snakefile builds it from the record of its stage, and one of its
+jobs.
 
-No job is run.
+The text is only printed; no job is run.
 """
 
 import json
@@ -80,7 +81,7 @@ def _literal(value: Any) -> str:
 def _text(job: Any, number: int, rules: "Rules") -> str:
     stage = job.rule.name
     inputs = rules.inputs_by_argument(stage, job.wildcards) if stage in STAGES else {"the result": str(job.input)}
-    # Outputs without a name are identified by their index.
+    # If the outputs of a rule have no names, their indices are the keys.
     outputs = dict(job.output.items()) or dict(enumerate(job.output))
     resources = {key: value for key, value in job.resources.items() if not key.startswith("_") and key != "tmpdir"}
     settings = flatten(json.loads(job.params.get("settings") or "{}"))

@@ -1,8 +1,8 @@
-"""The output of `make why` for a plan: the reasons why jobs would run, and the costs of the jobs.
+"""The output of `make why` for a plan: the reasons why jobs would run, and the costs of the planned pretrainings.
 
-A job runs because of a changed setting, a changed or missing file, or because a job runs that makes its inputs. In the
-last case, Snakemake does not report whether the settings of the job have also changed. Therefore the settings in the
-manifest of each planned job are compared with the settings in the current configuration.
+A job runs because a setting has changed, because a file has changed or is missing, or because another job that makes
+its inputs runs. In the last case, Snakemake does not report whether the settings of the job have also changed.
+Therefore the settings in the manifest of each planned job are compared with the settings in the current configuration.
 """
 
 import ast
@@ -26,7 +26,7 @@ from hatchery.workflow.raw_files import RawFiles
 from hatchery.workflow.registry import STAGES
 
 _REASON_ORDER = ("settings", "input", "missing", "after")
-# Wildcards of rules whose results are stored by digest.
+# Names of the wildcards in the paths of results that are stored by digest.
 MODEL, ADDRESS = "model", "address"
 _MOST_SETTINGS = 8
 _MOST_FILES = 3
@@ -34,7 +34,7 @@ _MOST_FILES = 3
 
 @dataclass(frozen=True)
 class Cause:
-    """A reason why a job would run; equal reasons of several jobs of a rule are counted together."""
+    """A reason why a job would run. Jobs of a rule that have an equal reason are counted."""
 
     kind: str
     text: str
@@ -42,7 +42,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class RuleReasons:
-    """The number of jobs of a rule that would run, and each reason with the number of jobs that have this reason."""
+    """The number of jobs of a rule that would run, and each reason with the number of jobs that run for this reason."""
 
     rule: str
     jobs: int
@@ -50,7 +50,7 @@ class RuleReasons:
 
 
 def by_rule(planned: Sequence[PlannedJob], jobs: Jobs, project: str | Path = ".") -> list[RuleReasons]:
-    """Return the reasons of planned jobs by rule, in the order of each rule's first job.
+    """Return for each rule the reasons why its planned jobs would run, in the order of each rule's first job.
 
     Raises ConfigError if the current configuration is invalid.
     """
@@ -67,7 +67,7 @@ def _counted(causes: Iterable[Iterable[Cause]]) -> list[tuple[Cause, int]]:
 
 
 def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: Path) -> list[Cause]:
-    """Return the reasons why a job would run; `makers` maps files to the planned rules that make these files."""
+    """Return the reasons why a job would run; `makers` maps output files to the planned rules that make these files."""
     changed, reason = setting_changes(job, jobs, project), job.reason
     causes = [Cause("settings", str(difference)) for difference in changed]
     if reason.params_changed and not changed:
@@ -79,8 +79,8 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
         causes.append(Cause("settings", "its rule's command in workflow/ changed"))
     if reason.software_stack_changed:
         causes.append(Cause("settings", "its conda environment changed"))
-    # A missing output needs no further reason. But if a setting has changed, a result stored by digest has another path
-    # and is always missing, so only the changed settings are reported.
+    # If the output is missing, further reasons are left out. A result stored by digest has another path, and thus a
+    # missing output, whenever a setting has changed; in this case, only the changed settings are reported.
     if reason.missing_output:
         return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "its output is missing")]
     updated = sorted(reason.updated_input - reason.updated_input_run)
@@ -97,10 +97,11 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
 
 
 def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Difference]:
-    """Return the differences between the settings with which the job's output was made and the current settings.
+    """Return the differences between the settings with which the job's existing output was made and the current
+    settings.
 
-    The settings of the output are read from its manifest or, without a manifest, from Snakemake's metadata. Empty if
-    there is no output.
+    The settings of the existing output are read from its manifest or, if there is no manifest, from Snakemake's
+    metadata. Return an empty list if there is no output.
     """
     manifest = next((project / place for place in _manifests(job, jobs) if (project / place).is_file()), None)
     if manifest is not None:
@@ -117,14 +118,19 @@ def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Differen
 
 
 def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
-    """Return the settings among `params`, the parameters (as `repr` texts) that Snakemake recorded for an output."""
+    """Return the settings of a job; `params` are the job's parameters, as the `repr` texts that Snakemake records.
+
+    None if no parameter, or more than one, contains settings.
+    """
     found = [text for text in params if '"stage":' in text]
     return json.loads(ast.literal_eval(found[0])) if len(found) == 1 else None
 
 
 def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
-    """Return possible paths of the manifest of a job's output: the output's own manifest, and links to an earlier
-    result.
+    """Return the paths at which the manifest of a job's output may be.
+
+    These are the output's own manifest and, for a result stored by digest, the readable paths of the result, which may
+    still be links to an earlier result.
     """
     own = [output for output in job.outputs if Path(output).name == MANIFEST]
     places = jobs.results_at(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
@@ -132,7 +138,10 @@ def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
 
 
 def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str | None:
-    """Return the canonical settings of a rule's job in the current configuration; None for a rule without a stage."""
+    """Return the settings of a rule's job in the current configuration, as canonical JSON.
+
+    None if the rule has no stage, or if no requested result has the job's address.
+    """
     if MODEL in wildcards:
         address = wildcards.get(ADDRESS, wildcards[MODEL])
         return jobs.call_at(address).settings if jobs.is_requested(address) else None
@@ -140,8 +149,9 @@ def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str
 
 
 def _general(path: str, job: PlannedJob) -> str:
-    """Return a path with the job's wildcard values replaced by placeholders, so that jobs of a rule have equal
-    texts.
+    """Return a path with the values of the job's wildcards replaced by placeholders, such as `<model>`.
+
+    Thus all jobs of a rule have the same text, and can be counted.
     """
     names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
     return "/".join(names.get(part, part) for part in path.split("/"))
@@ -153,8 +163,9 @@ def _some(names: Sequence[str]) -> list[str]:
 
 
 def reasons_text(rules: Sequence[RuleReasons], full: bool = False) -> str:
-    """Return one line per rule with its number of jobs and the reasons; if a reason concerns only some jobs, their
-    number is stated.
+    """Return one line per rule: its number of jobs, and the reasons why the jobs would run.
+
+    If a reason concerns only some jobs of the rule, the number of these jobs follows the reason.
     """
     rows = [
         (entry.rule, f"{entry.jobs:,} job{'s' if entry.jobs != 1 else ''}", _causes(entry, full)) for entry in rules
@@ -189,12 +200,12 @@ class RemainingCost:
 
 
 def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCost]:
-    """Return the costs of the runs that would be pretrained, in the order of their experiments.
+    """Return the costs of the pretrainings that the planned jobs would run, in the order of their experiments.
 
     Raises ConfigError or ModelError for an invalid model or run.
     """
     names = [jobs.names(job.wildcards[MODEL]) for job in planned if job.rule == "pretrain"]
-    # `of` is empty for a model that is no longer in any experiment.
+    # The names `of` are empty if the model no longer belongs to any requested experiment.
     wanted = {(of["experiment"], of["run"]) for of in names if of}
     costs = []
     for experiment in dict.fromkeys(of["experiment"] for of in names if of):

@@ -1,9 +1,10 @@
 """Forwards SIGINT from Snakemake's process to its jobs, so that `kill -INT` stops the jobs as Ctrl-C does.
 
 Ctrl-C sends SIGINT to all processes of the terminal's foreground group, and a pretraining then saves a checkpoint.
-`kill -INT PID` only reaches Snakemake, which then waits until its jobs end. Therefore the signal is forwarded, but only
-if the jobs have not received it, because a second signal ends a pretraining immediately. An idle child process shows
-whether the jobs have received the signal: a signal to the group ends this process.
+`kill -INT PID` only reaches Snakemake, which then waits until its jobs end. Therefore this module forwards the signal
+to the jobs, but only if the jobs have not received the signal: a second signal would end a pretraining immediately. An
+idle child process shows whether the jobs have received the signal, because a signal to the group ends this child
+process.
 """
 
 import signal
@@ -14,16 +15,17 @@ from types import FrameType
 import psutil
 
 INTERRUPTED = threading.Event()
-"""Set if the user has stopped Snakemake; jobs that end afterwards were stopped and did not fail."""
-# Maximum number of seconds until a signal to the process group has ended the idle child process.
+"""Event that is set when the user stops Snakemake. A job that ends afterwards was stopped, and has not failed."""
+# Number of seconds to wait for the end of the idle child process, which a signal to the process group would end.
 PATIENCE_SECONDS = 0.5
 
 
 def hand_on_interrupts() -> None:
-    """Forward SIGINT to the descendants of this process from now on; KeyboardInterrupt is still raised.
+    """Forward SIGINT to the descendants of this process from now on; this process then still raises KeyboardInterrupt.
 
     Call this function in the main thread before Snakemake starts jobs. SIGINT is handled even if this process was
-    started with SIGINT ignored, as in background processes of scripts, because the signal is sent to stop the jobs.
+    started with SIGINT ignored, as background processes of scripts are, because a user who sends SIGINT to this process
+    wants to stop the jobs.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -37,7 +39,7 @@ def hand_on_interrupts() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, handle)
-    # The idle child reads from this process, so it ends when this process ends for any reason.
+    # The idle child process reads from a pipe of this process, so the child ends when this process ends for any reason.
     witness = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

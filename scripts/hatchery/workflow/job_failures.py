@@ -1,7 +1,7 @@
-"""Finds the reason why a job failed: in the last error of its log, the exit status of its command, or Slurm's report.
+"""Finds the reason why a job failed: the last error in its log, the exit status of its command, or Slurm's report.
 
-Commands report a mistake of the user as `error: ...` (`hatchery.command`). Other errors end with Python's traceback,
-whose last line names the exception.
+Commands of Hatchery report a mistake of the user as `error: ...` (`hatchery.command`). Other errors end with Python's
+traceback, whose last line names the exception.
 """
 
 import os
@@ -13,16 +13,17 @@ from pathlib import Path
 from hatchery.errors import full_disk, memory_refused
 
 ERROR = "error: "
-# Only the end of a log is read, because it contains the error, and logs of long runs are large.
+# Number of bytes to read at the end of a log. The error is at the end, and logs of long runs are large.
 READ_BYTES = 64 * 1024
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?$")
 _STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
-# Pattern of the job's state in the text that the Slurm executor adds to `LogEvent.JOB_ERROR`.
+# Pattern of the state of a Slurm job, in the text that the Slurm executor adds to `LogEvent.JOB_ERROR`.
 _SLURM_STATE = re.compile(r"SLURM status is: '(\w+)'")
-# Exit statuses above 128 are 128 plus the number of the signal that ended a shell's command.
+# If a signal ends a command, the shell's exit status is 128 plus the number of the signal.
 _OF_A_SIGNAL = 128
-# Description of a stopped command that has logged the reason and continues in the next call (exit status EX_TEMPFAIL).
+# Description of the end of a command that was stopped and has saved a checkpoint (exit status EX_TEMPFAIL). The command
+# has logged why it was stopped, and the next call continues it.
 _TO_CONTINUE = f"ended with status {os.EX_TEMPFAIL}"
 
 
@@ -46,7 +47,9 @@ def last_line(log: Path) -> str | None:
 
 
 def _end_of(log: Path) -> list[str]:
-    """Return the last non-empty lines of a log; of a line that was overwritten (progress bar), only the final text."""
+    """Return the last non-empty lines of a log. If a line was overwritten (progress bar), only its final text is
+    returned.
+    """
     try:
         with log.open("rb") as file:
             size = file.seek(0, 2)
@@ -64,25 +67,25 @@ class FailedJob:
 
     name: str
     logs: tuple[Path, ...]
-    # Description of the end of the command, such as "ended with status 3" or "TIMEOUT in Slurm"; "" if the job failed
-    # for another reason.
+    # How the command ended, such as "ended with status 3" or "TIMEOUT in Slurm"; "" if this is unknown.
     ending: str = ""
-    # Reason that Snakemake states, such as missing output; "" if the reason is in the job's log.
+    # Reason of the failure in Snakemake's own message, such as a missing output; "" if only the job's log has the
+    # reason.
     message: str = ""
     # True if the user stopped Snakemake.
     stopped: bool = False
 
     @property
     def is_reported(self) -> bool:
-        """True if the final report mentions the job. Of jobs that the user stopped, only those that saved a checkpoint
-        are reported.
+        """True if the final report mentions the job. A job that the user stopped is only mentioned if it saved a
+        checkpoint.
         """
         return not self.stopped or self.ending == _TO_CONTINUE
 
     def line(self) -> str:
         """Return one line: the job, the reason of the failure, and the log with details."""
         there = [log for log in self.logs if log.exists()]
-        # If the job's log is empty, Slurm's log is named.
+        # The first log that is not empty is named: the job's own log or, if it is empty, Slurm's log.
         log = next((log for log in there if last_line(log) is not None), next(iter(there), None))
         reason = self.message
         if not reason and (failing := next((path for path in there if last_error(path) is not None), None)):
@@ -100,12 +103,14 @@ class FailedJob:
 
 
 def _short(path: Path) -> Path:
-    """Return a path relative to the current folder; paths outside of it, such as Slurm's logs, stay absolute."""
+    """Return a path relative to the current folder. Paths outside of this folder, such as Slurm's logs, stay
+    absolute.
+    """
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def how_it_ended(exception: str, report: str) -> tuple[str, str]:
-    """Return (how the command ended, Snakemake's error message); each is "" if unknown.
+    """Return (how the job's command ended, Snakemake's error message); each text is "" if unknown.
 
     `exception` is the message of Snakemake's exception, `report` the executor's report on the job.
     """
@@ -115,7 +120,9 @@ def how_it_ended(exception: str, report: str) -> tuple[str, str]:
 
 
 def _ending(found: re.Match[str] | None) -> str:
-    """Return a description of the end of a command; `found` is the match of _STATUS in the exception's text."""
+    """Return a description of the end of a command; "" if `found`, the match of `_STATUS` in an error message, is
+    None.
+    """
     if found is None:
         return ""
     name, status = found[2], int(found[1] or 0)

@@ -1,7 +1,8 @@
 """Snakemake's log on the terminal: one line per job, and at the end the reasons why jobs failed.
 
 Snakemake's original messages, about ten lines per job, are still written to `.snakemake/log/`. The options `--verbose`
-and `--printshellcmds` show these messages on the terminal; `--quiet` shows less. Warnings and errors are always shown.
+and `--printshellcmds` show these messages on the terminal; `--quiet` hides some of them. Warnings and errors are always
+shown.
 """
 
 import logging
@@ -23,29 +24,32 @@ from hatchery.workflow.job_failures import ERROR, FailedJob, how_it_ended
 from hatchery.workflow.other_workflow import locked_by_another
 
 GO_ON = "Stopped. The same command continues where this one ended."
-# The end of a job is also shown if the job took at least this number of seconds.
+# A job that took at least this number of seconds has a second line, when the job ends.
 LONG_SECONDS = 30.0
-# Part of the last message that Snakemake logs if jobs failed, after `onerror`. The reasons are printed after this
-# message, at the end of the output.
+# Part of the message that Snakemake logs last if jobs failed, after `onerror`. The reasons of the failures replace this
+# message, so that they are at the end of the output.
 _END = "At least one job did not complete successfully"
-# Messages of the Slurm executor: one per submitted job, and one at the beginning.
+# Messages of the Slurm executor: `_SUBMITTED` is logged for each submitted job, `_SLURM_RUN` once at the beginning.
 _SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
 _SLURM_RUN = "SLURM run ID:"
 _PASSED_ON = (NOTHING_TO_BE_DONE_MSG, "Complete log(s):", _SLURM_RUN)
-# Part of a warning that is not shown: Snakemake warns that `show_result` writes nothing if the link already exists.
+# Part of a warning that is hidden: if a link already exists, Snakemake warns that the rule `show_result` writes
+# nothing.
 _LINK_WARNING = "of rule show_result were not present"
 TERMINAL = "DefaultStreamHandler"
 """Name of Snakemake's logging handler for the terminal."""
 
 NamesOf = Callable[[Mapping[str, Any]], Iterable[str]]
-"""Type of a function that returns readable names for the wildcards of a job, such as a model for its address."""
+"""Type of a function that maps the wildcards of a job to readable names, for example the address of a model to its
+name.
+"""
 
 
 class JobLines(logging.Handler):
     """Logging handler that writes one line per job to the terminal, and at the end the errors of failed jobs.
 
-    If `own`, Snakemake's handler for the terminal, is given, `own` writes Snakemake's log records, and this handler
-    only adds the errors.
+    `own` is Snakemake's handler for the terminal. If `own` is set, Snakemake's original messages are written by `own`,
+    and this handler only adds the errors.
     """
 
     def __init__(self, stream: TextIO, names_of: NamesOf, own: logging.Handler | None = None) -> None:
@@ -53,11 +57,11 @@ class JobLines(logging.Handler):
         self.name = TERMINAL
         self.failed: list[FailedJob] = []
         self._stream, self._names_of, self._own = stream, names_of, own
-        # Names of started jobs by number, in the order of their start.
+        # Names of started jobs by Snakemake's job number, in the order in which the jobs started.
         self._names: dict[int, str] = {}
         self._began: dict[int, float] = {}
-        # Last exception by thread, because an executor logs a job's exception first and then, from the same thread, the
-        # job's number.
+        # Last exception of each thread. An executor logs a job's exception first and then, from the same thread, the
+        # number of the failed job; so the thread shows which job raised the exception.
         self._exceptions: dict[int | None, str] = {}
         self._total = 0
         self._sends_to_slurm = False
@@ -80,7 +84,7 @@ class JobLines(logging.Handler):
     def errors(self) -> list[str]:
         """Return one line for the last attempt of each failed job.
 
-        After Ctrl-C, the lines name saved checkpoints and the command that continues.
+        After Ctrl-C, the lines name saved checkpoints, and the last line says that the same command continues the run.
         """
         lines = {
             job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.failed if job.is_reported
@@ -88,7 +92,7 @@ class JobLines(logging.Handler):
         return [*lines.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
 
     def line_of(self, record: logging.LogRecord) -> str:
-        """Return the line for a log record, empty if the record is not shown; update the state of jobs."""
+        """Return the line of text for a log record, and update the state of jobs; empty if the record is not shown."""
         fields, text = record.__dict__, str(record.msg or "")
         match fields.get("event"):
             case LogEvent.RUN_INFO:
@@ -110,8 +114,10 @@ class JobLines(logging.Handler):
         return ""
 
     def _without_event(self, record: logging.LogRecord, text: str) -> str:
-        """Return the text of a log record without a job event, if the record is shown: warnings, errors, or an empty
-        plan.
+        """Return the text of a log record that has no job event; empty if the record is not shown.
+
+        Shown are warnings, errors, messages on conda, the log's path, and the message that no job needs to run. If the
+        record reports a job's submission to Slurm, return the line of this job.
         """
         self._sends_to_slurm |= text.startswith(_SLURM_RUN)
         if (submitted := _SUBMITTED.match(text)) is not None:
@@ -136,13 +142,13 @@ class JobLines(logging.Handler):
         return "" if self._sends_to_slurm and not fields["local"] else _dated(self._numbered(jobid))
 
     def _numbered(self, jobid: int) -> str:
-        """Return the position of a job among all jobs and its name, as `[3/10] name`."""
+        """Return a job's index in the order of starts, the number of all jobs, and the job's name, as `[3/10] name`."""
         number = list(self._names).index(jobid) + 1
         return f"[{number:{len(str(self._total))}}/{self._total}] {self._names[jobid]}"
 
     def _finished(self, jobid: int) -> str:
         name, seconds = self._name_of(jobid), time.monotonic() - self._began.get(jobid, time.monotonic())
-        # The job has succeeded, so earlier failed attempts are not reported.
+        # Forget failed attempts of this job, because a later attempt has succeeded.
         self.failed = [job for job in self.failed if job.name != name]
         return _dated(f"{name}: done in {seconds:,.0f} s") if seconds >= LONG_SECONDS else ""
 
@@ -154,23 +160,24 @@ class JobLines(logging.Handler):
             return locked_by_another() or text
         if _END in text:
             return "\n".join(self.errors()) or GO_ON
-        # The message with the long command of a failed job is hidden, because the reason is shown at the end.
+        # Hide the message with the long command of a failed job, because the reason of the failure is shown at the end.
         return "" if "CalledProcessError" in text and exception == "RuleException" else text
 
     def _failure(self, fields: Mapping[str, Any], exception: str) -> FailedJob:
         ending, message = how_it_ended(exception, str(fields.get("rule_msg")))
-        # Flags are removed: Snakemake writes files with flags as "<path> (<flags>)".
+        # Remove flags from the paths of logs: Snakemake writes a file that has flags as "<path> (<flags>)".
         logs = tuple(Path(str(log).split(" (", 1)[0]) for log in fields.get("log") or ())
         return FailedJob(self._name_of(fields["jobid"]), logs, ending, message, INTERRUPTED.is_set())
 
     def _name_of(self, jobid: int) -> str:
-        """Return the name of a started job by its number."""
+        """Return the name of a started job, or `job <number>` if the job is unknown."""
         return self._names.get(jobid, f"job {jobid}")
 
 
 def report_jobs(logger: logging.Logger, details: bool, names_of: NamesOf) -> None:
-    """Make Snakemake's logger show one line per job on the terminal or, with `details`, Snakemake's original
-    messages.
+    """Make Snakemake's logger show one line per job on the terminal.
+
+    If `details` is true, the logger shows Snakemake's original messages, and at the end the errors of failed jobs.
     """
     for position, handler in enumerate(logger.handlers):
         if handler.name == TERMINAL:

@@ -1,18 +1,19 @@
 """The specifications of jobs (`Call`: settings and inputs), and the storage paths of results that several experiments
-use.
+may share.
 
 Pretrained models and their evaluations are stored by digest, not by experiment. The address of a result contains the
-digest of its settings and of the addresses of its inputs. So a copied or renamed experiment, or two runs with equal
-settings, share a model. Users, pages and tables use readable paths such as `results/<experiment>/pretraining/<model>/`,
-which are links to the storage paths and are created when the workflow starts.
+digest of its settings and of the addresses of its inputs. So if an experiment is copied or renamed, or if two runs have
+equal settings, the model is trained once and shared. Users, pages and tables use readable paths such as
+`results/<experiment>/pretraining/<model>/`, which are links to the storage paths. The links are created when the
+workflow starts.
 
     results/models/<corpus>-<digest>/                      pretraining
     results/models/imported-<baseline>-<digest>/           baselines
     results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
                                                            finetuning, finetuning_jobs, filled_sentences
 
-The digest is the digest of the file with the job's specification (`hatchery.job_spec`), from which a cluster job reads
-its settings.
+The digest is the beginning of the SHA-256 of the file with the job's specification (`hatchery.job_spec`), from which a
+cluster job reads its settings.
 """
 
 import os
@@ -40,19 +41,19 @@ from hatchery.workflow.result_paths import ResultPaths
 class SharedResult:
     """A result of an experiment that is stored by digest.
 
-    `names` are the names of the suite, task or batch, if any.
+    `names` contain the name of the suite, task or batch that the result belongs to, if there is one.
     """
 
     experiment: str
     kind: str
     run: str
     names: Mapping[str, str]
-    # Addresses of the model and, for an evaluation, of the evaluation.
+    # Address of the model; if the result is an evaluation, followed by the address of the evaluation.
     addresses: tuple[str, ...]
 
     @property
     def readable(self) -> str:
-        """Readable path of the result, a link to `folder`."""
+        """Readable path of the result, which is a link to `folder`."""
         return "/".join(["results", self.experiment, self.kind, self.run, *self.names.values()])
 
     @property
@@ -62,8 +63,9 @@ class SharedResult:
 
 
 class Jobs:
-    """The specifications (`Call`) of a project's jobs, and the storage paths of their results; each specification is
-    built once.
+    """The specifications (`Call`) of a project's jobs, and the storage paths of the jobs' results.
+
+    Each specification is built once.
     """
 
     def __init__(self, project: Project) -> None:
@@ -80,8 +82,9 @@ class Jobs:
     # Specifications --------------------------------------------------------------------------------------------------
 
     def settings(self, stage: str, **wildcards: str) -> str:
-        """Return the canonical settings of a job, computed once; wildcards on which settings do not depend are
-        ignored.
+        """Return the settings of a job as canonical JSON, which is computed once.
+
+        Wildcards on which the settings do not depend are ignored.
         """
         record = stage_of(stage)
         chosen = arguments_for(record.settings, wildcards)
@@ -93,14 +96,16 @@ class Jobs:
     def call(self, stage: str, **wildcards: str) -> Call:
         """Return the specification of a stage's job; wildcards that the stage does not need are ignored.
 
-        Raises ConfigError for an impossible job, such as converting a corpus that is a sample.
+        Raises ConfigError for an impossible job, for example a conversion of a corpus that is a sample of another
+        corpus.
         """
         record = stage_of(stage)
         taken = {**arguments_for(record.settings, wildcards), **arguments_for(record.inputs, wildcards)}
         key = (stage, *taken.values())
         if key not in self._calls:
             known = {**self.known(taken), **taken}
-            # Inputs are computed first, because they check the names, which settings assume to be valid.
+            # Inputs are computed before settings, because the function for inputs reports unknown names, and the
+            # function for settings assumes that all names are valid.
             inputs = record.inputs(**arguments_for(record.inputs, known))
             self._calls[key] = call = Call(self.settings(stage, **taken), inputs)
             if call.digest not in self._by_digest:
@@ -110,7 +115,9 @@ class Jobs:
         return self._calls[key]
 
     def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
-        """Return the arguments that functions in a stage's record may request, for a job with these wildcards."""
+        """Return the arguments, by name, that functions in a stage's record may have, for a job with these
+        wildcards.
+        """
         of = Outputs(self.project, **wildcards)
         return {"of": of, "jobs": self, "results": self.results, "project": self.project}
 
@@ -131,12 +138,13 @@ class Jobs:
         return self._by_digest[digest]
 
     def is_requested(self, address: str) -> bool:
-        """Return True if a result requested in this Snakemake call has this address."""
+        """Return True if a result that this Snakemake call has requested has this address."""
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
-        """Write the specifications and links of all jobs, including jobs that are planned later; not called in a dry
-        run.
+        """Write the specifications and links of all known jobs now, and those of all later jobs when they are planned.
+
+        Dry runs do not call this method.
         """
         self._writes = True
         for call in self._by_digest.values():
@@ -147,25 +155,28 @@ class Jobs:
     # Paths -----------------------------------------------------------------------------------------------------------
 
     def storage_path(self, path: str) -> str:
-        """Return the storage path of a file: its path by digest if experiments share it, else `path`.
+        """Return the storage path of a file: the path by digest if experiments can share the file, otherwise `path`.
 
-        Raises ConfigError with the nearest match for an unknown experiment, model, suite or task.
+        Raises ConfigError with the most similar name for an unknown experiment, model, suite or task.
         """
         return f"{self._result(path).folder}/manifest.json" if isinstance(path, ReadablePath) else path
 
     def is_outdated_link(self, path: ReadablePath) -> bool:
-        """Return True if a readable path is a link to a result with other settings than the current settings."""
+        """Return True if a readable path is a link to a result that was made with other settings than the current
+        settings.
+        """
         return Path(path).exists() and os.path.realpath(path) != os.path.realpath(self.storage_path(path))
 
     def targets_for(self, paths: Iterable[str]) -> list[str]:
-        """Return the storage paths that Snakemake must build for these files, without duplicates, in their order.
+        """Return the storage paths that Snakemake must build for the files `paths`, in the same order, without
+        duplicates.
 
-        If one job makes several results (tasks, suites), the path is the job's manifest.
+        If one job makes the results of several tasks or suites, the target is the manifest of this job.
         """
         return list(dict.fromkeys(self._target_for(path) for path in paths))
 
     def _target_for(self, path: str) -> str:
-        # Readable paths exist for each task and suite, even if one job makes several of them.
+        # Each task and each suite has a readable path, even if one job makes the results of several tasks or suites.
         stored = self.storage_path(path)
         if isinstance(path, ReadablePath) and path.kind == "minimal_pairs":
             return self._target_of_suites(path) or stored
@@ -179,8 +190,8 @@ class Jobs:
         return self.storage_path(ReadablePath(path.experiment, "finetuning_jobs", path.run, batch))
 
     def _target_of_suites(self, path: ReadablePath) -> str | None:
-        """Return the manifest of the job that scores a suite together with other suites; None if the suite has a
-        separate job.
+        """Return the manifest of the job that scores a suite together with other suites; None if the suite has its own
+        job.
         """
         block = self.project.experiment(path.experiment)
         if block.suites_per_job == 1:
@@ -190,9 +201,10 @@ class Jobs:
         return batch and self.storage_path(ReadablePath(path.experiment, "minimal_pairs_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
-        """Return the folder name of the result that `names` identify (run, and suite, task or batch if any).
+        """Return the folder name of a result, which `names` identify by run and, if needed, suite, task or batch.
 
-        The folder name begins with the suite, task or batch, or with the corpus for a model, and ends with the digest.
+        The folder name of an evaluation begins with the suite, task or batch, and the folder name of a model with the
+        corpus. Both folder names end with the digest.
         """
         stage, shared = SHARED[kind]
         call = self.call(stage.name, experiment=experiment, **names)
@@ -217,8 +229,9 @@ class Jobs:
         return self._shared[path]
 
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
-        """Return the manifests, by name, of the milestones (in words or tokens) that a run and its initial runs
-        save.
+        """Return the manifests of a run's milestones by name (number of words or tokens).
+
+        If the run continues other runs, the milestones of those runs are included.
         """
         return {
             kept.milestone: MODEL.format(model=self._milestone_address(where, kept))
@@ -230,7 +243,7 @@ class Jobs:
         return f"{trained}/{milestone_place(milestone.milestone)}"
 
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
-        """Return the address of the model (trained or external) to which a result of this kind belongs."""
+        """Return the address of the model, trained or external, to which a result of the kind `kind` belongs."""
         known = self.project.experiment(experiment).baselines
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
             return self._milestone_address(experiment, milestone)
@@ -243,7 +256,9 @@ class Jobs:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def learn_names(self, experiments: Iterable[str]) -> None:
-        """Record the names of all results of these experiments by address."""
+        """Record the addresses and names of all results of these experiments, so that `names` finds a name by its
+        address.
+        """
         for experiment in experiments:
             made = self.results.models(experiment), self.results.evaluations(experiment)
             self.targets_for(
@@ -251,27 +266,33 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """Return the results with these addresses that this Snakemake call has requested, in the order of the
-        requests.
+        """Return the results at an address that this Snakemake call has requested, in the order of the requests.
+
+        `model` is the address of the model, `address` that of an evaluation; without `address`, the result is the
+        model.
         """
         return self._at.get((model, address) if address else (model,), [])
 
     def names(self, model: str, address: str = "") -> dict[str, str]:
-        """Return the names of the result with this address: `experiment`, `run`, and `suite`, `task` or `batch`.
+        """Return the names of the result at an address: `experiment`, `run`, and `suite`, `task` or `batch`.
 
-        If several experiments share the result, the names of the first requested result are returned. Empty if the
-        result was not requested.
+        If several experiments share the result, the names in the experiment that was requested first are returned.
+        Empty if the result was not requested.
         """
         found = self.results_at(model, address)
         return {"experiment": found[0].experiment, "run": found[0].run, **found[0].names} if found else {}
 
     def names_of_wildcards(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return readable names for the wildcards of a job: experiment, model and so on instead of an address."""
+        """Return readable names for a job: the values of its wildcards, but experiment, model and so on instead of an
+        address.
+        """
         named = self.names(wildcards.get("model", ""), wildcards.get("address", ""))
         return list((named or wildcards).values())
 
     def title(self, model: str, address: str = "") -> str:
-        """Return a readable name of a result, for terminals and reports; the address if its names are unknown."""
+        """Return a readable name of a result, for terminals and reports; the result's address if its names are
+        unknown.
+        """
         names = self.names(model, address)
         if names:
             return " ".join(value for key, value in names.items() if key != "experiment")

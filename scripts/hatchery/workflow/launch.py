@@ -1,15 +1,15 @@
-"""The command that starts the processes of a training: Slurm's `srun`, torchrun, or `python`.
+"""The command that starts the processes of a training, with Slurm's `srun`, with torchrun, or with `python`.
 
-A rule's resources are a request to a cluster. Without Slurm, the GPUs of this machine are used instead, so that a
-configuration for a cluster also runs on a laptop.
+The resources of a rule describe a request to a cluster. Without Slurm, the GPUs of this machine are used instead, so
+that a configuration for a cluster also runs on a laptop.
 """
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 PLAIN = "python"
-# Number of seconds after which torchrun kills its processes; higher than the default, so that they can save a
-# checkpoint.
+# Number of seconds that torchrun waits before it kills its processes. The number is higher than torchrun's default, so
+# that the processes have time to save a checkpoint.
 SHUTDOWN_SECONDS = 180
 
 
@@ -23,10 +23,10 @@ class RequestedResources(Protocol):
 def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_job: bool, gpus_here: int) -> str:
     """Return the beginning of a training's command: the launcher, followed by the Python interpreter.
 
-    In a Slurm job in MPI mode, the numbers of nodes and tasks are explicit, because the variables of the job step are
-    not set when the rule's command runs, and without these numbers `srun` starts too few tasks or distributes tasks
-    unevenly. Elsewhere, the processes use the `gpus_here` GPUs of this machine, but at most the number of GPUs per node
-    that the rule requests.
+    In a Slurm job with several processes, the command states the number of nodes and the number of tasks. Slurm's
+    variables of the job step are not set when the rule's command runs, and without these numbers `srun` would start too
+    few tasks or distribute the tasks unevenly. Outside of Slurm, the number of processes is the number of GPUs per node
+    that the rule requests, but at most `gpus_here`, the number of GPUs of this machine.
     """
     nodes, per_node = shape_of(resources)
     if nodes * per_node == 1:
@@ -46,7 +46,9 @@ def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_j
 
 
 def shape_of(resources: RequestedResources) -> tuple[int, int]:
-    """Return (number of nodes, number of tasks per node) that a rule requests; 1 and 1 without the resource `mpi`."""
+    """Return (number of nodes, number of tasks per node) that a rule requests; (1, 1) if the rule has no resource
+    `mpi`.
+    """
     if not resources.get("mpi"):
         return 1, 1
     nodes = int(resources.get("nodes") or 1)
@@ -57,7 +59,7 @@ def shape_of(resources: RequestedResources) -> tuple[int, int]:
 def is_slurm_job(is_main_process: bool, environment: Mapping[str, str]) -> bool:
     """Return True if the Slurm executor started this Snakemake process for one job.
 
-    A Slurm job id in the environment does not suffice: Snakemake's main process may run in an allocation with the local
-    executor, and the nodes of this allocation need not match the rule's request.
+    It does not suffice that the environment contains a Slurm job id: Snakemake's main process, with the local executor,
+    may also run in a Slurm allocation, whose nodes need not match the rule's request.
     """
     return not is_main_process and "SLURM_JOB_ID" in environment

@@ -1,4 +1,4 @@
-"""The beginning and the end of a Snakemake call: read and check configuration and targets, and print the summaries."""
+"""The beginning and the end of a Snakemake call: check the configuration and the targets, and print the summaries."""
 
 import atexit
 import contextlib
@@ -37,7 +37,7 @@ DEFAULT_RULE = "all"
 """Name of the rule that Snakemake builds if no target is given."""
 
 
-# Options of Snakemake that only inspect the workflow or repair its metadata.
+# Options with which Snakemake makes no results, but inspects the workflow or repairs its metadata.
 _LOOKING = (
     "lint",
     "unlock",
@@ -50,7 +50,7 @@ _LOOKING = (
 
 @dataclass(frozen=True)
 class Request:
-    """The request on Snakemake's command line: targets, executor, dry run, number of retries, forced reruns."""
+    """The request on Snakemake's command line: targets, executor, dry run, number of retries, and forced reruns."""
 
     targets: tuple[str, ...]
     executor: str
@@ -60,17 +60,17 @@ class Request:
 
 
 def read_request(argv: Sequence[str]) -> Request | None:
-    """Return the targets and options in `argv`, Snakemake's command line beginning with the program.
+    """Return the targets and options in `argv`, the command line of Snakemake, which begins with the program.
 
-    The line is parsed here because Snakemake passes targets to the workflow only after it has read the Snakefile.
-    Return None for a command line of another program, or one that requests no output.
+    The command line is parsed here because Snakemake passes the targets to the workflow only after it has read the
+    Snakefile. Return None if the command line belongs to another program, or requests no output.
     """
     program = Path(argv[0]) if argv else Path()
     if program.name != "snakemake" and (program.name, program.parent.name) != ("__main__.py", "snakemake"):
         return None
     from snakemake.cli import parse_args
 
-    # Errors and warnings are suppressed, because Snakemake has parsed the same line and reported them.
+    # Suppress errors and warnings, because Snakemake has already parsed this command line and reported them.
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stderr(io.StringIO()),
@@ -90,17 +90,17 @@ def read_request(argv: Sequence[str]) -> Request | None:
 
 VARIABLE = "HATCHERY_CONFIGURATION"
 COPIES = Path(".snakemake/configurations")
-# Suffixes of the files of a configuration: settings and published values.
+# Suffixes of the files in a configuration folder: `.yaml` for settings, and `.csv` for published values.
 _ENDINGS = (".yaml", ".csv")
 
 
 def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: bool = True) -> Path:
-    """Return the folder of the configuration: `folder` itself in the main process, a copy in a job.
+    """Return the folder of the configuration: `folder` in the main process, a copy of `folder` in the process of a job.
 
-    A cluster job may start hours after it was submitted, and must use the configuration at the time of submission.
-    Therefore the main process writes a copy, named by the digest of its content, and passes the path to jobs in an
-    environment variable, which all cluster executors forward. A job without this variable reads `folder`. A dry run has
-    no jobs, so it writes no copy. Raises ConfigError in a job if the copy was altered.
+    A cluster job may start hours after its submission, but must use the configuration at the time of the submission.
+    Therefore the main process writes a copy, named by the digest of its content, and passes the copy's path to jobs in
+    an environment variable, which all cluster executors forward. In a job without this variable, `folder` is returned.
+    A dry run starts no jobs, so no copy is written. Raises ConfigError in a job if the copy was altered.
     """
     if not is_main_process:
         handed_on = os.environ.get(VARIABLE, "")
@@ -133,7 +133,9 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
 
 
 def _files(folder: str | Path) -> dict[Path, bytes]:
-    """Return the contents of the files of a configuration by path, including shipped files that it uses."""
+    """Return the contents of a configuration's files by path, including the files of the shipped configuration that it
+    uses.
+    """
     found = _files_in(Path(folder))
     shipped = shipped_for(Path(folder))
     if shipped is not None and shipped.name != COPY:
@@ -147,7 +149,7 @@ def _files_in(folder: Path) -> dict[Path, bytes]:
 
 
 def _digest(files: Mapping[Path, bytes]) -> str:
-    """Return the digest of the files of a configuration, by which a copy is named."""
+    """Return the digest of a configuration's files; the copy of the configuration has this digest as its name."""
     content = b"".join(f"{path} {len(text)}\n".encode() + text for path, text in sorted(files.items()))
     return sha256(content).hexdigest()[:16]
 
@@ -157,9 +159,8 @@ def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = 
     """Return the rules of the project that is configured in `folder`.
 
     `call` contains settings from Snakemake's command line (`ConfigSettings`). The main configuration is checked
-    immediately, and each experiment when it is first used. Unless `may_write`, no files are written, except for links
-    to shipped tables. In the process of a single cluster job, specifications of jobs are written when they are
-    requested.
+    immediately, and each experiment when it is first used. If `may_write` is false, no files are written, except for
+    links to shipped tables, and except for specifications of jobs in the process of a single cluster job.
     """
     if is_main_process:
         link_tables(Path(folder))
@@ -176,7 +177,7 @@ def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = 
 
 @with_plain_errors
 def check_request(rules: Rules, workflow: Any) -> None:
-    """Check the targets before planning; for a dry run, arrange that missing raw data is listed at its end.
+    """Check the targets before planning. In a dry run, also register a function that lists missing raw data at the end.
 
     Raises ConfigError with one line per problem.
     """
@@ -192,7 +193,8 @@ def check_request(rules: Rules, workflow: Any) -> None:
     patterns = [output.replace("{kind}", kind) for output in outputs for kind in kinds[output]]
     made = {target: _is_made(target, workflow) for target in targets}
     if is_module(workflow):
-        # Unknown targets may belong to rules that the outer workflow defines later in its Snakefile.
+        # Check only targets that Hatchery can build, because the outer workflow may define rules for the other targets
+        # later.
         targets = [target for target in targets if made[target]]
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
@@ -217,10 +219,11 @@ def is_module(workflow: Any) -> bool:
 
 @with_plain_errors
 def begin_in_module(rules: Rules, workflow: Any) -> None:
-    """Run the steps of `onstart` for a module, because Snakemake does not call a module's `onstart`.
+    """Do the work of `onstart` if Hatchery is a module, because Snakemake does not call a module's `onstart`.
 
     Specifications of jobs, and links, are written while jobs are planned. Raises ConfigError if the module has a
-    `prefix`, because Snakemake would use other paths than the specifications.
+    `prefix`, because Snakemake would add the prefix to its paths, but the specifications contain paths without the
+    prefix.
     """
     if workflow.modifier.modify_path("results/demo", "output") != "results/demo":
         raise ConfigError("module: got `prefix` or `replace_prefix`, expected neither; use --directory instead")
@@ -231,7 +234,9 @@ def begin_in_module(rules: Rules, workflow: Any) -> None:
 
 @with_plain_errors
 def require_raw_data(project: Project, dag: Any) -> None:
-    """Raise ConfigError, with one line for each raw input that is needed by planned jobs but unavailable."""
+    """Raise ConfigError if planned jobs need raw inputs that are not available; the error has one line for each raw
+    input.
+    """
     if lines := missing_sources(project, planned_sources(dag)):
         raise ConfigError("\n".join(lines))
 
@@ -251,7 +256,7 @@ def show_results(project: Project) -> None:
 
 
 def list_missing_data(project: Project, workflow: Any) -> None:
-    """Print, at the end of a dry run, the raw data that the planned jobs would lack."""
+    """Print, at the end of a dry run, the raw data that planned jobs need but that is not available."""
     try:
         lines = missing_sources(project, planned_sources(workflow.dag))
     except Exception:  # Snakemake has already reported why there is no job graph.
@@ -261,11 +266,11 @@ def list_missing_data(project: Project, workflow: Any) -> None:
 
 
 COMMANDS = ("sbatch", "squeue")
-"""Slurm commands by which the executor submits and monitors jobs."""
+"""Commands of Slurm with which the executor submits and monitors jobs."""
 
 
 def require_slurm(executor: str, dry_run: bool) -> None:
-    """Raise ConfigError if jobs would be submitted to Slurm, but this machine lacks its commands."""
+    """Raise ConfigError if jobs would be submitted to Slurm, but Slurm's commands are not installed on this machine."""
     missing = missing_commands()
     if executor == "slurm" and missing and not dry_run:
         raise ConfigError(
@@ -275,12 +280,15 @@ def require_slurm(executor: str, dry_run: bool) -> None:
 
 
 def missing_commands(commands: Sequence[str] = COMMANDS) -> str:
-    """Return the Slurm commands that this machine lacks, such as `no sbatch and no squeue`; empty if it has all."""
+    """Return a text with the Slurm commands that this machine lacks, such as `no sbatch and no squeue`.
+
+    Empty if this machine has all commands.
+    """
     return " and ".join(f"no {command}" for command in commands if shutil.which(command) is None)
 
 
 def _is_made(target: str, workflow: Any) -> bool:
-    """Return True if Snakemake can build a target: it is a rule, an output of a rule, or an existing file."""
+    """Return True if a target is a rule, the output of a rule, or an existing file."""
     return (
         workflow.is_rule(target) or Path(target).is_file() or any(rule.is_producer(target) for rule in workflow.rules)
     )
@@ -289,8 +297,9 @@ def _is_made(target: str, workflow: Any) -> bool:
 def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
     """Write the text of each `summary.txt` in `paths` to `stream`.
 
-    A file that cannot be read, or whose checksum differs, is reported in one line. No error is raised, because all jobs
-    have finished. Characters that the stream cannot encode become question marks; control characters become U+FFFD.
+    If a file cannot be read or its checksum differs, one line of text reports this problem. No error is raised, because
+    all jobs have already finished. Characters that the stream cannot encode are replaced by question marks, and control
+    characters by U+FFFD.
     """
     for path in paths:
         try:

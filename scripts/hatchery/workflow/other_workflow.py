@@ -1,4 +1,4 @@
-"""Detection of another Snakemake in the same folder, whose lock must not be removed."""
+"""Detection of another Snakemake process that works in the same folder, and whose lock must not be removed."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,9 @@ import psutil
 
 
 def locked_by_another() -> str:
-    """Return an error message if another workflow runs in this folder; empty if not, because then the folder's lock is
-    stale.
+    """Return an error message if another workflow runs in this folder.
+
+    Empty if no other workflow runs in this folder, so that the folder's lock is a remainder of an earlier workflow.
     """
     if (process := other_workflow()) is None:
         return ""
@@ -19,10 +20,10 @@ def locked_by_another() -> str:
 
 
 def other_workflow() -> int | None:
-    """Return the process id of another Snakemake in this folder, on this machine; None if there is none.
+    """Return the process id of another Snakemake that runs on this machine, in this folder; None if there is none.
 
-    A Snakemake process of a single job, whose command line contains `--mode`, is ignored, because it may still run
-    after its workflow was killed.
+    Snakemake processes of single jobs, whose command lines contain `--mode`, are ignored, because such a process may
+    still run after its workflow was killed.
     """
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter(["cmdline", "cwd"]):

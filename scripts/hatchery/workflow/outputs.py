@@ -1,4 +1,4 @@
-"""Paths of the outputs of stages, from the path patterns in the stages' records."""
+"""Paths of the stages' outputs, built from the path patterns in the stages' records."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,14 +8,16 @@ from hatchery.experiment.project import Project
 from hatchery.workflow.registry import SHARED, stage_of
 
 CORPORA = {"sources": "convert_corpus", "sample": "sample_corpus", "sequences": "group_sequences"}
-"""Stage that makes a corpus, by the key of the corpus's configuration that names its source."""
+"""The stage that makes a corpus, by the key (`sources`, `sample` or `sequences`) in the corpus's configuration file
+that states from what the corpus is made.
+"""
 
 
 class ReadablePath(str):
-    """Path `results/<experiment>/<kind>/<run>/.../manifest.json` of a link to a shared result; the attributes are its
-    components.
+    """Path `results/<experiment>/<kind>/<run>/.../manifest.json`, a link to a result that experiments can share.
 
-    `names` contain the suite or task, if any. `jobs.py` computes the target of the link.
+    The attributes are the components of the path. `names` contain the suite or task, if there is one. `jobs.py`
+    computes the target of the link.
     """
 
     experiment: str
@@ -31,7 +33,8 @@ class ReadablePath(str):
 
 
 def readable_path(experiment: str, kind: str, place: str) -> ReadablePath:
-    """Return the readable path of a result; `place` is `<run>`, `<run>/<suite>` and so on, depending on the kind.
+    """Return the readable path of a result. Depending on the kind, `place` is `<run>`, `<run>/<suite>` or
+    `<run>/<task>`.
 
     Raises ConfigError if `place` has too few or too many components.
     """
@@ -46,11 +49,11 @@ def readable_path(experiment: str, kind: str, place: str) -> ReadablePath:
 
 
 class Outputs:
-    """Paths of outputs of stages, for one job; functions in a stage's record receive these paths as the argument `of`.
+    """Paths of outputs of stages, for one job; functions in a stage's record receive this object as the argument `of`.
 
-    `of("summarise", "parquet")` is the path of the output `parquet`, and `of("encode_corpus")` the path of the stage's
-    first output. Wildcards have the values of the job, unless keyword arguments replace them. For results that
-    experiments share, the readable path is returned.
+    `of("summarise", "parquet")` returns the path of the stage's output `parquet`, and `of("encode_corpus")` returns the
+    path of the stage's first output. Wildcards have the values of the job, unless keyword arguments replace these
+    values. If experiments can share the result, the readable path is returned.
     """
 
     def __init__(self, project: Project, **wildcards: str) -> None:
@@ -58,7 +61,7 @@ class Outputs:
         self._wildcards = wildcards
 
     def __call__(self, stage: str, output: str = "", **wildcards: str) -> str:
-        """Return the path of an output. Raises ConfigError for an unknown stage."""
+        """Return the path of a stage's output. Raises ConfigError for an unknown stage."""
         record, values = stage_of(stage), self._wildcards | wildcards
         if record.shared is not None and "run" in values:
             names = (values[name] for name in record.shared.names)
@@ -67,7 +70,10 @@ class Outputs:
         return str(pattern).format(**values)
 
     def each(self, stage: str, output: str = "", **values: str | Iterable[str]) -> dict[str, str]:
-        """Return paths of an output; one wildcard has a list of values, and the paths are returned by value."""
+        """Return the paths of a stage's output for several values of one wildcard, by value.
+
+        The value of exactly one keyword argument is a list.
+        """
         fixed = {name: value for name, value in values.items() if isinstance(value, str)}
         [(wildcard, names)] = ((name, value) for name, value in values.items() if not isinstance(value, str))
         return {name: self(stage, output, **fixed, **{wildcard: name}) for name in names}
@@ -81,9 +87,9 @@ class Outputs:
         return self(CORPORA[self.project.corpus(corpus).made_from], corpus=corpus)
 
     def part(self, corpus: str, made_from: str) -> Any:
-        """Return the value of a corpus's key `made_from`, which names the source of the corpus.
+        """Return the value of the key `made_from` in a corpus's configuration file.
 
-        Raises ConfigError if the corpus is made from another type of source.
+        The keys are `sources`, `sample` and `sequences`. Raises ConfigError if the corpus is made from another key.
         """
         block = self.project.corpus(corpus)
         if block.made_from != made_from:
@@ -94,5 +100,5 @@ class Outputs:
         return getattr(block, made_from)
 
     def source(self, name: str | None) -> list[str]:
-        """Return a list with the source manifest of a raw input of config.yaml; empty if `name` is None."""
+        """Return a list with the manifest of the registered raw input `name`; empty if `name` is None."""
         return [] if name is None else [self("register_source", source=name)]

@@ -1,8 +1,8 @@
 """Checks whether trainings that exceed a job's time limit can finish within the number of attempts.
 
 An attempt that is stopped at its time limit counts as failed. The next attempt continues the training, with a higher
-limit, up to the limit of the partition. After the number of attempts that Snakemake's `retries` allow, the training
-remains unfinished.
+time limit, up to the limit of the partition. If the last attempt that Snakemake's `retries` allow does not suffice, the
+training remains unfinished.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,8 +19,8 @@ PROFILE = "slurm"
 
 
 def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
-    """Return the number of retries of a failed job, from Snakemake's command line and the profile that it names."""
-    # The import is inside the function, because it also imports NumPy.
+    """Return the number of retries of a failed job that a command line of Snakemake, or its profile, requests."""
+    # Import this function only here, because the import also loads NumPy.
     from snakemake.cli import parse_args
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit, Exception):
@@ -29,10 +29,10 @@ def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
 
 
 def endless_trainings(experiments: Iterable[str], resources: Resources, retries: int) -> Iterator[str]:
-    """Yield a line for each experiment with an unfinished training that needs more attempts than `retries` allow.
+    """Yield a note for each experiment in which an unfinished training needs more attempts than `retries` allow.
 
-    The first attempt lasts `pretraining_minutes`, or the estimated time; all attempts are limited by
-    `cluster.max_minutes` (or `gpu_max_minutes`).
+    The limit of the first attempt is `pretraining_minutes` or, if not set, the estimated run time. Later attempts have
+    higher limits. No limit exceeds `cluster.max_minutes` (or `gpu_max_minutes`).
     """
     jobs = resources.jobs
     cluster = jobs.project.config.cluster
@@ -60,7 +60,7 @@ def endless_trainings(experiments: Iterable[str], resources: Resources, retries:
 
 
 def _pieces(minutes: float, first: float, limit: int | None) -> int:
-    """Return the number of attempts that a training of `minutes` needs.
+    """Return the number of attempts that a training of `minutes` minutes needs.
 
     Attempt n lasts n times as long as the first attempt, but at most `limit` minutes.
     """

@@ -2,8 +2,8 @@
 
 An unknown target is reported with the most similar known target, instead of Snakemake's "No rule to produce". Then all
 configuration files (experiment, corpus, suite, ...) on which the targets depend are checked, and the files of suites
-and tasks whose data is on this machine. The check continues after an invalid configuration file. In this module, a
-block is a configuration file or an inline definition, identified by kind and name.
+and tasks whose data is on this machine. After an invalid configuration file, the check continues with the other files.
+In this module, a block is a configuration file or an inline definition; kind and name identify the block.
 """
 
 import fnmatch
@@ -33,10 +33,11 @@ Asked = tuple[str, str]
 def collect_problems(
     project: Project, asked: Iterable[Asked], problems: Problems, is_own_environment: bool = True
 ) -> list[str]:
-    """Add mistakes in the configuration blocks `asked`, and in all blocks that these refer to, to `problems`.
+    """Add the mistakes in the configuration blocks `asked`, and in all blocks to which these blocks refer, to
+    `problems`.
 
     Return notes on surprising properties of evaluation data. `is_own_environment` is True if jobs run in the software
-    environment of this process, so that the check can find missing packages.
+    environment of this process. Only in this case can the check find out which packages are missing.
     """
     waiting, seen, experiments = list(asked), set(asked), list[str]()
     while waiting:
@@ -65,20 +66,20 @@ def collect_problems(
             if named.kind == DATA or named.inherited or other in seen:
                 continue
             seen.add(other)
-            # A missing file has already been reported as a mistake of the block that names it.
+            # If a file is missing, the check of the block that refers to this file has already reported it.
             if project.has(named.kind, named.name):
                 waiting.append(other)
     return _check_data(project, experiments, problems)
 
 
 def _check_data(project: Project, experiments: Iterable[str], problems: Problems) -> list[str]:
-    """Check the evaluation data of the experiments that is on this machine, and return notes on it."""
+    """Check the experiments' evaluation data, as far as it is on this machine, and return notes on this data."""
     notes: dict[str, tuple[str, ...]] = {}
     for kind, read in (each for experiment in experiments for each in data_read(project, experiment)):
         root = None if read.source is ABSENT else usable_path(project, read.source)
         if root is None or read.where in notes:
             continue
-        # The import takes long, and is not needed if no evaluation data is on this machine.
+        # Import this function only here, because the import takes long and is unnecessary without evaluation data.
         from hatchery.evaluation.first_rows import check_first_rows
 
         notes[read.where] = ()
@@ -92,17 +93,19 @@ _MODEL_FILES = {
     "weights (*.safetensors or *.bin)": ("*.safetensors", "*.bin"),
     "a tokenizer (tokenizer.json, vocab.* or *.model)": ("tokenizer.json", "vocab.*", "*.model"),
 }
-"""Patterns of the files that a model's folder must contain, by part; each part needs one matching file."""
+"""File name patterns by component of a model. For each component, a model's folder must contain a file that matches one
+of the patterns.
+"""
 
 
 def _no_model(project: Project, data: str) -> str | None:
-    """Return the reason why a raw input's path cannot be the folder of a `transformers` model, else None."""
+    """Return the reason why the path of a raw input cannot be the folder of a `transformers` model; otherwise None."""
     root = usable_path(project, data)
     if root is None or not listing_of(root, most=1):
         return None  # Missing paths are reported with the missing raw data.
     if Path(root).is_file():
         return f"data.{data}.path: {root} is a file, expected the folder of a model"
-    # The import takes long, and only experiments with external models need it.
+    # Import this function only here, because the import takes long and only experiments with external models need it.
     from hatchery.evaluation.baselines.loading import check_files
 
     try:
@@ -117,20 +120,20 @@ def _no_model(project: Project, data: str) -> str | None:
 
 
 _KINDS = {"sweep": "tokenizer_sweep"}
-"""Kinds of the blocks that wildcards name, for wildcards whose name is not the kind."""
+"""Kind of the blocks that a wildcard names, by wildcard; other wildcards have the same name as the kind."""
 
 _WILDCARD = re.compile(r"\{(\w+)\}")
 
 
 def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> list[tuple[str, str]]:
-    """Return (kind, name) of each block named in the path `target`; empty if no rule makes this path.
+    """Return (kind, name) of each configuration block that the path `target` names; empty if no rule makes this path.
 
-    `patterns` are the output patterns of all rules, with `{wildcards}`. Raises ConfigError, which suggests the most
-    similar name, for an unknown name.
+    `patterns` are the output patterns of all rules, with `{wildcards}`. If the path contains an unknown name, raises
+    ConfigError, which suggests the most similar name.
     """
     error: ConfigError | None = None
     for values in _matches(target, patterns):
-        # Values that cannot be names, such as addresses with digests, do not name a block.
+        # Wildcards whose values cannot be names, such as addresses with digests, do not name a block.
         kinds = [(_kind(wildcard, name, project), name) for wildcard, name in values.items() if is_name(name)]
         named = [(kind, name) for kind, name in kinds if kind is not None]
         try:
@@ -146,9 +149,9 @@ def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> 
 
 
 def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], project: Project) -> str:
-    """Return the message for a target that is neither a rule nor a file that a rule makes.
+    """Return the error message for a target that is neither a rule nor a file that a rule makes.
 
-    The message suggests the most similar name.
+    The message suggests the most similar name, if there is one.
     """
     if "/" not in target and (near := nearest(target, rules)):
         return f"{target}: unknown rule{near}"
@@ -172,9 +175,9 @@ def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], p
 
 
 def _kind(wildcard: str, name: str, project: Project) -> str | None:
-    """Return the kind of the block that a wildcard names, None if it names no block.
+    """Return the kind of the block that a wildcard's value `name` refers to; None if the wildcard does not name blocks.
 
-    The wildcard `experiment` may name an experiment or a study.
+    The value of the wildcard `experiment` may be an experiment or a study.
     """
     kind = _KINDS.get(wildcard, wildcard)
     if kind == "experiment" and project.is_study(name):
@@ -183,9 +186,10 @@ def _kind(wildcard: str, name: str, project: Project) -> str | None:
 
 
 def _matches(target: str, patterns: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """Yield the values of the wildcards for each pattern that `target` matches; patterns with fewer wildcards first.
+    """For each pattern that `target` matches, yield the values of its wildcards; patterns with fewer wildcards come
+    first.
 
-    Values may contain any characters except slashes.
+    The values may contain any characters except slashes.
     """
     for pattern in sorted(set(patterns), key=lambda pattern: (len(_WILDCARD.findall(pattern)), pattern)):
         if found := _loose(pattern).fullmatch(target):
@@ -206,9 +210,10 @@ def _loose(pattern: str) -> re.Pattern[str]:
 def check_targets(
     targets: Iterable[str], patterns: Iterable[str], rules: Iterable[str], made: Mapping[str, bool], project: Project
 ) -> tuple[list[tuple[str, str]], Problems]:
-    """Return the blocks that the targets name, and the problems of the targets themselves.
+    """Return the configuration blocks that the targets name, and the problems of the targets themselves.
 
-    `made` is True for each target that is a rule, an output of a rule, or an existing file.
+    `made` maps each target to True if the target is a rule, an output of a rule, or an existing file, otherwise to
+    False.
     """
     patterns, rules, problems = list(patterns), list(rules), Problems()
     asked: list[tuple[str, str]] = []

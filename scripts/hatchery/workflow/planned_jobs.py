@@ -1,7 +1,8 @@
-"""Snakemake's plan as objects, read through its API, for `make why`, cost estimates and the cluster check.
+"""Snakemake's plan as Python objects, read through Snakemake's API, for `make why`, cost estimates and the cluster
+check.
 
-Only Snakemake decides which files are out of date and why. No job is run, and files are only written in Snakemake's own
-folder.
+Snakemake alone decides which files are out of date and why. No job is run, and files are only written in Snakemake's
+own folder.
 """
 
 import atexit
@@ -40,7 +41,7 @@ SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefil
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """One job that would run, with Snakemake's reason."""
+    """One job that would run, with the reason that Snakemake states."""
 
     rule: str
     outputs: tuple[str, ...]
@@ -50,10 +51,10 @@ class PlannedJob:
 
 @contextmanager
 def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
-    """Yield the parsed command line and the API of the workflow of the current folder, opened with `arguments`.
+    """Yield the parsed command line and the API of the workflow in the current folder, opened with `arguments`.
 
-    In a folder without a Snakefile, the Snakefile of the checkout is used. Snakemake's output is suppressed. Raises
-    PlanError for a wrong command line, profile or rule, and SystemExit with the messages of `workflow.open_workflow`
+    If the folder has no Snakefile, the Snakefile of the checkout is used. Snakemake's output is suppressed. Raises
+    PlanError for a wrong command line, profile or rule. Raises SystemExit with the messages of `workflow.open_workflow`
     for an invalid configuration or target.
     """
     printed = StringIO()
@@ -75,10 +76,10 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
         redirect_stderr(printed),
         SnakemakeApi(output) as api,
     ):
-        # Ignore this warning, because Snakemake creates coroutines for the sizes of missing inputs without awaiting
-        # them.
+        # Ignore this warning, which is harmless: Snakemake creates coroutines that would read the sizes of missing
+        # inputs, but does not await them.
         filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-        # Snakemake's logging handlers are removed, because a dry run prints even with the option `--quiet`.
+        # Remove Snakemake's logging handlers, because a dry run prints text even with the option `--quiet`.
         api.logger_manager.logger.handlers.clear()
         api.logger_manager.logger.addHandler(NullHandler())
         try:
@@ -100,7 +101,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
                 ),
                 storage_settings=StorageSettings(shared_fs_usage=parsed.shared_fs_usage),
                 workflow_settings=WorkflowSettings(),
-                # No deployment method is set, so that planning does not need conda.
+                # Set no deployment method, so that planning works without conda.
                 deployment_settings=DeploymentSettings(deployment_method=set()),
                 snakefile=parsed.snakefile,
             )
@@ -111,13 +112,16 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
             raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
         finally:
             sys.argv = own
-            # The caller reports missing files and stale results, so these reports at exit are switched off.
+            # Unregister the functions that report missing data and stale results when the process ends, because the
+            # caller of `opened` reports them.
             for function in (list_missing_data, report_stale_results):
                 atexit.unregister(function)
 
 
 def dag_of(parsed: Any, everything: bool = False) -> DAGSettings:
-    """Return the planning options from command line and profile; with `everything`, the plan includes finished jobs."""
+    """Return the planning options from command line and profile; if `everything` is true, the plan includes finished
+    jobs.
+    """
     return DAGSettings(
         targets=parsed.targets,
         forceall=everything,
@@ -128,9 +132,10 @@ def dag_of(parsed: Any, everything: bool = False) -> DAGSettings:
 
 
 def planned_jobs(targets: Sequence[str], project: str | Path = ".") -> list[PlannedJob]:
-    """Return the jobs that Snakemake would run for `targets` in `project`, in the order of their dependencies.
+    """Return the jobs that Snakemake would run for `targets` in the folder `project`, sorted so that inputs are made
+    first.
 
-    Raises the errors of `opened`.
+    Raises PlanError or SystemExit, as `opened` does.
     """
     with chdir(project), opened(["--dry-run", "--", *targets]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed)).execute_workflow(executor="dryrun")

@@ -1,8 +1,9 @@
-"""Estimated run times of an experiment's pretrainings, from the FLOPs of their steps and the planned device.
+"""Estimated run times of an experiment's pretrainings, from the FLOPs of their steps and the speed of the planned
+device.
 
 FLOPs are counted as in the cost estimate (`cost_estimate.py`); the speed is the device's peak times
-`cluster.planned_mfu`. The estimate is only used for the run time that a job requests from a cluster; a pretraining that
-is stopped at its limit continues in the next attempt. The factors below are assumptions with a margin, not
+`cluster.planned_mfu`. The estimate is only used for the run time that a job requests from a cluster. If a pretraining
+is stopped at this limit, the next attempt continues it. The constants below are assumptions with a margin, not
 measurements; `results/benchmarks/` contains measured times of jobs.
 """
 
@@ -22,15 +23,18 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 RESERVE = 1.5
-"""Ratio of the requested to the estimated run time."""
+"""Factor by which the estimated run time is multiplied in the request."""
 
 START_MINUTES = 15
-"""Minutes added for waiting, two starts of Python and Snakemake, loading, checkpoints, and the final evaluation."""
+"""Minutes that are added to a request for the time outside of training steps: waiting, two starts of Python and
+Snakemake, loading, checkpoints, and the final evaluation.
+"""
 
 
 class PretrainingTimes:
-    """Estimated run times of an experiment's pretrainings; `settings` is the JSON text of the settings of the stage
-    `write_cost`.
+    """Estimated run times of an experiment's pretrainings.
+
+    `settings` are the settings of the experiment's stage `write_cost`, as JSON text.
     """
 
     def __init__(self, project: "Project", settings: str) -> None:
@@ -43,8 +47,9 @@ class PretrainingTimes:
         self._seconds: dict[str, float] = {}
 
     def minutes(self, run: str) -> float | None:
-        """Return the minutes to request for a complete pretraining; None if the device does not support its
-        precision.
+        """Return the number of minutes that a job requests for a complete pretraining.
+
+        None if the device does not support the precision of the run.
         """
         try:
             return START_MINUTES + RESERVE * self.seconds(run) / 60
@@ -52,9 +57,9 @@ class PretrainingTimes:
             return None
 
     def seconds(self, run: str) -> float:
-        """Return the estimated seconds of a complete pretraining, without margin.
+        """Return the estimated seconds of a complete pretraining, without a margin.
 
-        Raises ConfigError if the device does not support the run's precision.
+        Raises ConfigError if the device does not support the precision of the run.
         """
         if run not in self._seconds:
             pretraining, first = self._runs[run].pretraining, self._runs[run].first_step
@@ -74,7 +79,8 @@ class PretrainingTimes:
 def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_share: float) -> float:
     """Return the training FLOPs of one sequence of `length` tokens.
 
-    The result is cached by the JSON of the model, because seeds and training variants have equal models.
+    `model` is JSON text, so that results can be cached: runs with different seeds or training variants have equal
+    models.
     """
     return training_flops_per_sequence(json.loads(model), vocabulary_size, length, labelled_share)
 
@@ -83,6 +89,6 @@ def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_
 def _flops_per_taught_sequence(
     model: str, teachers: str, vocabulary_size: int, length: int, labelled_share: float
 ) -> float:
-    """Return the training FLOPs of one sequence, including forward passes of the teachers; results are cached."""
+    """Return the training FLOPs of one sequence, including the forward passes of the teachers. Results are cached."""
     taught = teaching_flops_per_sequence(json.loads(teachers), vocabulary_size, length, labelled_share)
     return _flops_per_sequence(model, vocabulary_size, length, labelled_share) + taught

@@ -1,4 +1,4 @@
-"""The user's current raw files, compared with their registration."""
+"""The user's current raw files, compared with the files at the time of their registration."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ from hatchery.raw.listings import REGISTERED, Listing, identity, listing_of, loc
 
 
 class RawFiles:
-    """The user's current raw files and their registrations.
+    """The user's current raw files, and their registrations (source manifest and file list).
 
-    The files of a folder are listed at most once, and only if `is_planning`, because cluster jobs do not need to list a
-    hundred thousand files when they start.
+    The files of a folder are listed at most once per process. Changes are only searched for if `is_planning`, because
+    cluster jobs need not list a hundred thousand files when they start.
     """
 
     def __init__(self, project: "Project", is_planning: bool = True) -> None:
@@ -28,10 +28,10 @@ class RawFiles:
         self._now: dict[str, tuple[Path, Listing, int, bool] | None] = {}
 
     def source_listing(self, source: str) -> str | None:
-        """Return a digest of a source's file list; if it changes, the registration runs again.
+        """Return a digest of a source's file list; if the digest changes, the registration runs again.
 
-        If the files do not exist, return the digest of the registered list, so that results remain usable without raw
-        files. None if there is neither a file nor a registration.
+        If the files do not exist, return the digest of the registered file list, so that results remain usable without
+        raw files. None if the source has neither files nor a registration.
         """
         given = self._given(source)
         if given is None:
@@ -39,7 +39,9 @@ class RawFiles:
         return identity(self._listing(*given) or read_listing(source_manifest(source))) or None
 
     def edited_files(self, source: str) -> list[str]:
-        """Return the changes of a source's files since its registration, such as `added letters/a.txt`, by name."""
+        """Return the changes of a source's files since its registration, such as `added letters/a.txt`, sorted by file
+        name.
+        """
         given = self._given(source)
         if given is None:
             return []
@@ -54,9 +56,9 @@ class RawFiles:
         return changes
 
     def are_the_same(self, manifest: str) -> bool:
-        """Return True if a source's files were only moved or touched, so that their contents match the source manifest.
+        """Return True if a source's files were only moved or touched: their contents still match the source manifest.
 
-        If so, the files are registered again, but jobs that read the files do not run again.
+        In this case, the files are registered again, but jobs that read the files do not run again.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/")):
             return False
@@ -68,10 +70,10 @@ class RawFiles:
         return self._same[manifest]
 
     def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
-        """Return (path, file list) of a source that has changed since its registration, or since the file `made` was
-        written.
+        """Return (path, file list) of a source if its files have changed since its registration, or if it was
+        registered after the file `made` was written.
 
-        None if nothing has changed, or if there are no files.
+        None if neither is the case, or if the source has no files.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/") and made.is_file()):
             return None
@@ -83,9 +85,10 @@ class RawFiles:
         return None if is_registered and registered_ns <= made.stat().st_mtime_ns else (root, found)
 
     def _looked_at(self, manifest: str) -> tuple[Path, Listing, int, bool] | None:
-        """Return (path, current file list, time of registration, True if the list is unchanged) of a registered source.
+        """Return (path, current file list, time of registration, True if the file list is unchanged) of a registered
+        source.
 
-        None if its files or its manifest do not exist.
+        None if the source's files or its manifest do not exist.
         """
         given = self._given(Path(manifest).stem)
         if given is None or not (found := self._listing(*given)) or not Path(manifest).is_file():
@@ -94,7 +97,7 @@ class RawFiles:
         return given[0], found, Path(manifest).stat().st_mtime_ns, is_registered
 
     def _given(self, source: str) -> tuple[Path, bool] | None:
-        """Return (path, True if links are followed) of a source; None if the configuration gives no path."""
+        """Return (path, True if symbolic links are followed) of a source; None if the configuration states no path."""
         given = self._project.raw_input(source)
         return None if given is None or given.path is None else (Path(given.path), given.follow_links)
 
@@ -105,10 +108,10 @@ class RawFiles:
 
 
 def _was_only_moved_or_touched(root: Path, found: Listing, manifest: str) -> bool:
-    """Return True if files with another path or modification time still have the registered content.
+    """Return True if the path or modification times of registered files have changed, but not the content of the files.
 
-    Files with another modification time are read and compared; files with equal size and time are assumed to be
-    unchanged. Always False for archives, which are not opened.
+    Files with another modification time are read and compared. Files with equal size and time are assumed to be
+    unchanged. For archives, always return False if a modification time has changed, because archives are not opened.
     """
     if not found:
         return False

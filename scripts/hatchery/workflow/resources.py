@@ -1,10 +1,10 @@
 """Resources of jobs: processors, memory, run time, GPUs, and the partition of a cluster.
 
-`job_resources` is a pure function of the stage's record, the section `cluster` of the configuration, threads and
-estimated run time of the job, and the attempt. Resources have the names of Snakemake's Slurm executor; resources that a
-job must not request are absent. The combinations that the executor accepts for pretraining were found by running it
-(`tests/workflow/planning/test_sbatch_lines.py`). `Resources` computes the resources of a project's jobs. No result
-depends on resources, so Snakemake does not record them.
+`job_resources` is a pure function of the stage's record, the section `cluster` of the configuration, the job's threads
+and estimated run time, and the attempt. Resources have the names of Snakemake's Slurm executor; a resource that a job
+must not request is absent. The combinations of resources that the executor accepts for pretraining were found by
+running it (`tests/workflow/planning/test_sbatch_lines.py`). `Resources` computes the resources of a project's jobs. No
+result depends on resources, so Snakemake does not record them.
 """
 
 import math
@@ -31,24 +31,25 @@ Resource = int | str
 LEAST_MINUTES = 5
 SLOTS = "gpu_slots"
 TOKENIZATION_THREADS = 2
-"""Number of threads for tokenizers; more do not help, because a library trains and applies tokenizers in one call per
-shard."""
+"""Number of threads for tokenizers. More threads would not help, because the tokenizer library trains a tokenizer, or
+tokenizes a shard, in one call.
+"""
 
 
 @dataclass(frozen=True)
 class JobFacts:
-    """Number of processor threads of each process of a job, and estimated run time in minutes, if known."""
+    """Number of processor threads of each process of a job, and the job's estimated run time in minutes, if known."""
 
     threads: int
     minutes: float | None = None
 
 
 def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
-    """Return the resources of a stage's job by the executor's names.
+    """Return the resources of a stage's job, with the names of the executor as keys.
 
-    `mem_mb` is per node, and `runtime` is in minutes. `mem_mb` and `runtime` grow with each attempt up to the limits of
-    the partition, because the cause of a failure (memory or time) is unknown. If the partition has no known memory
-    limit, the memory of a pretraining does not grow, because several attempts continue one run and would request more
+    `mem_mb` is the memory per node, `runtime` the run time in minutes. Because the cause of a failure (memory or time)
+    is unknown, both values grow with each attempt up to the limits of the partition. If the partition's memory limit is
+    unknown, the memory of a pretraining does not grow, because several attempts continue one run and would request more
     memory than any node has. `gpu_slots` is the number of GPU slots that the job needs on this machine; a GPU has
     `jobs_per_gpu` slots. The Slurm executor ignores `gpu_slots` and uses `gres`. Raises ConfigError for an invalid
     number of threads, minutes or attempts.
@@ -84,7 +85,7 @@ def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attemp
 
 
 def gres(cluster: ClusterSettings, gpus: int) -> str | None:
-    """Return Slurm's generic resources (GRES) for this number of GPUs per node; None for 0 GPUs."""
+    """Return Slurm's generic resource (GRES) that requests `gpus` GPUs per node; None for 0 GPUs."""
     if not gpus:
         return None
     return f"gpu:{gpus}" if cluster.gpu_type is None else f"gpu:{cluster.gpu_type}:{gpus}"
@@ -102,9 +103,9 @@ def _one_gpu(cluster: ClusterSettings) -> dict[str, Resource]:
 def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, Resource]:
     """Return the resources of a pretraining with one process per GPU.
 
-    The executor needs different keys in three cases; with other keys, Slurm refuses the job or never starts it. A
-    single process needs neither tasks nor `mpi`. Several processes per node need the number of tasks per node. One
-    process on each of several nodes needs the total number of tasks, and `tasks_per_gpu=0` to prevent a contradictory
+    There are three cases, and with the keys of another case, Slurm refuses the job or never starts it. A single process
+    needs neither tasks nor `mpi`. Several processes per node need the number of tasks per node. One process on each of
+    several nodes needs the total number of tasks, and `tasks_per_gpu=0`, which prevents a contradictory
     `--ntasks-per-gpu`.
     """
     nodes, per_node = cluster.nodes, cluster.processes_per_node
@@ -124,7 +125,10 @@ def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, R
 
 
 def program(name: str) -> str:
-    """Return the path of a program in `scripts/` for a command line: relative inside the checkout, else absolute."""
+    """Return the path of a program in `scripts/`, for use in a command.
+
+    The path is relative if the current folder is the checkout, otherwise absolute.
+    """
     is_here = Path("scripts").resolve() == SCRIPTS.resolve()
     return f"scripts/{name}" if is_here else quote(str((SCRIPTS / name).absolute()))
 
@@ -134,7 +138,7 @@ def _bounded(value: int, bound: int | None) -> int:
 
 
 class Resources:
-    """Resources of the jobs of a project; the run time of a pretraining is estimated from its steps."""
+    """Resources of the jobs of a project. The run time of a pretraining is estimated from the number of its steps."""
 
     def __init__(self, jobs: Jobs, is_main_process: bool = True) -> None:
         self.jobs = jobs
@@ -144,7 +148,7 @@ class Resources:
         self._times: dict[str, PretrainingTimes] = {}
 
     def threads(self, kind: Threads | None) -> int:
-        """Return the number of processor threads of a job of this kind; 1 if `kind` is None."""
+        """Return the number of processor threads of a job whose stage has this kind of threads; 1 if `kind` is None."""
         if kind is None:
             return 1
         return TOKENIZATION_THREADS if kind == "tokenization" else int(getattr(self._config.compute, f"{kind}_threads"))
@@ -152,7 +156,7 @@ class Resources:
     def of_rule(self, name: str) -> Mapping[str, Resource | Callable[..., Resource]]:
         """Return the `resources` of a stage's rule: constants, or functions of wildcards and attempt.
 
-        Resources that the job must not request are left out. Values that do not grow with the attempt are constants, so
+        A resource that the job must not request is absent. Only resources that grow with the attempt are functions, so
         that dry runs of many jobs are fast.
         """
         record = stage_of(name)
@@ -162,14 +166,17 @@ class Resources:
         return first | {key: self._growing(record, key) for key in ("mem_mb", "runtime")}
 
     def gpu_slots_here(self) -> int | None:
-        """Return the number of `gpu_slots` of this machine; None if jobs use the CPU."""
+        """Return the total number of `gpu_slots` on this machine; None if jobs use the CPU or the machine has no
+        GPUs.
+        """
         return None if self._config.compute.device == "cpu" else self._gpus_here * self._cluster.jobs_per_gpu or None
 
     def gpu_claim(self, resources: Any, shared: bool = False) -> str:
-        """Return the first part of a command that uses GPUs, which reserves the job's GPUs on this machine.
+        """Return the first part of a command, which reserves the job's GPUs on this machine; empty if the job uses the
+        CPU.
 
-        If jobs share GPUs, a `shared` job reserves one slot of a GPU. Empty if jobs use the CPU. The text does not
-        depend on free GPUs, so that Snakemake sees no changed command.
+        If `shared` is true and GPUs have several slots, the command reserves slots instead of whole GPUs. The text does
+        not depend on which GPUs are free, so that Snakemake does not find a changed command.
         """
         slots, each = resources.get(SLOTS), self._cluster.jobs_per_gpu
         if not slots or self._config.compute.device == "cpu":
@@ -180,8 +187,8 @@ class Resources:
     def command(self, record: Stage, resources: Any) -> str:
         """Return the beginning of the command of a stage's job with these resources.
 
-        A command that uses a model first reserves GPUs, except in a Slurm job, to which Slurm has assigned its GPUs.
-        The command of a pretraining starts one process per GPU.
+        The command of a job that uses a model first reserves GPUs. A pretraining in a Slurm job reserves none, because
+        Slurm has assigned GPUs to it. The command of a pretraining starts one process per GPU.
         """
         script = f"{program('run.py')} {record.name}"
         if record.runs_on == "gpus":
@@ -193,7 +200,7 @@ class Resources:
         return f"{claim}{PLAIN} {script}"
 
     def runtime(self, name: str) -> dict[str, object]:
-        """Return the runtime settings (`compute` in the configuration) of the jobs of a stage."""
+        """Return the runtime settings (section `compute` of the configuration) for the jobs of a stage."""
         record, compute = stage_of(name), self._config.compute
         return {**{key: getattr(compute, key) for key in record.runtime}, "threads": self.threads(record.threads)}
 
@@ -209,13 +216,14 @@ class Resources:
         if record.runs_on != "gpus":
             return None
         names = self.jobs.names(wildcards.model)
-        # The Snakemake process inside a Slurm job does not know the name of the run. This process requests no run time,
-        # so None is enough.
+        # In the Snakemake process inside a Slurm job, the name of the run is unknown. This process requests no run
+        # time, so None is sufficient.
         return self.pretraining_times(names["experiment"]).minutes(names["run"]) if names else None
 
     def pretraining_times(self, experiment: str) -> "PretrainingTimes":
         """Return the estimated run times of the pretrainings of an experiment."""
-        # The import is inside the function, so that Snakemake, which each job starts twice, starts fast.
+        # Import this class only here, because each job starts Snakemake twice, and without the import Snakemake starts
+        # faster.
         from hatchery.workflow.pretraining_time import PretrainingTimes
 
         if experiment not in self._times:

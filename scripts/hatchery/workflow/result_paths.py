@@ -14,10 +14,10 @@ from hatchery.workflow.outputs import Outputs, ReadablePath
 
 
 class ResultPaths:
-    """Paths of models and evaluations of experiments.
+    """Paths of the models and evaluations of experiments.
 
-    Functions in a stage's record receive this object as the argument `results`. Models are identified by the name of
-    their run, which includes the seed.
+    Functions in a stage's record receive this object as the argument `results`. A model is identified by the name of
+    its run, which includes the seed.
     """
 
     def __init__(self, project: Project) -> None:
@@ -25,16 +25,18 @@ class ResultPaths:
         self.of = Outputs(project)
 
     def corpus(self, experiment: str) -> str:
-        """Return the manifest of the corpus (documents) on which an experiment pretrains."""
+        """Return the manifest of the corpus (documents) on which an experiment pretrains its models."""
         return self.of.corpus(self.project.experiment(experiment).corpus)
 
     def tokens(self, experiment: str) -> str:
-        """Return the manifest of the token shards on which an experiment pretrains."""
+        """Return the manifest of the token shards on which an experiment pretrains its models."""
         block = self.project.experiment(experiment)
         return self.of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer)
 
     def models(self, experiment: str) -> dict[str, str]:
-        """Return the manifests of all models that an experiment evaluates, by run or name of the external model."""
+        """Return the manifests of all models that an experiment evaluates; keys are names of runs and of external
+        models.
+        """
         baselines = self.project.experiment(experiment).baselines
         others = {name: ReadablePath(experiment, "baselines", name) for name in baselines}
         milestones = self.project.milestones(experiment)
@@ -49,16 +51,19 @@ class ResultPaths:
         return {name: ReadablePath(experiment, kind, name) for name in names}
 
     def pretrained(self, experiment: str) -> dict[str, str]:
-        """Return the manifests of the pretrained models of an experiment or a study, by run."""
+        """Return the manifests of the pretrained models of an experiment or a study, by name of the run."""
         return self.project.for_members(experiment, self._own_models)
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
-        """Return the manifests of the stage `fill_sentences` for all models of an experiment or a study, by run."""
+        """Return the manifests of the stage `fill_sentences` for all models of an experiment or a study, by name of the
+        run.
+        """
         return self.project.for_members(experiment, partial(self._own_models, kind="filled_sentences"))
 
     def shown_sentences(self, experiment: str) -> dict[str, str]:
-        """Return the manifests of filled sentences that the page shows: the manifests of each model's first pretraining
-        seed.
+        """Return the manifests of the filled sentences that the page shows, by name of the run.
+
+        If a model has several pretraining seeds, only the sentences of the run with the first seed are shown.
         """
         return self.project.for_members(experiment, self._sentences_of_first_seeds)
 
@@ -69,8 +74,8 @@ class ResultPaths:
         return {name: ReadablePath(experiment, "filled_sentences", name) for name in first.values()}
 
     def evaluations(self, experiment: str) -> dict[Result, str]:
-        """Return the manifests of all evaluations of an experiment, sorted by kind in the order of tables, then by
-        model.
+        """Return the manifests of all evaluations of an experiment, sorted by kind of evaluation in the order of
+        tables, and within a kind by model.
         """
         block, runs = self.project.experiment(experiment), self.project.evaluated_runs(experiment)
         milestones = self.project.milestones(experiment).values()
@@ -87,17 +92,18 @@ class ResultPaths:
         return {result: ReadablePath(experiment, *filter(None, result)) for result in found}
 
     def of_kind(self, experiment: str, kind: str) -> dict[str, str]:
-        """Return the manifests of one kind of evaluation by `RUN:NAME`, or by `RUN` if the kind has no suites or tasks.
+        """Return the manifests of the evaluations of one kind.
 
-        Milestones are not included.
+        The key is `<run>:<name of the suite or task>`, or `<run>` if the kind has no suites or tasks. Evaluations of
+        milestones are not included.
         """
         found, milestones = self.evaluations(experiment), self.project.milestones(experiment)
         chosen = {one: path for one, path in found.items() if one.kind == kind and one.run not in milestones}
         return {result.name_within_kind: path for result, path in chosen.items()}
 
     def initial_model(self, experiment: str, run: str) -> list[str]:
-        """Return a list with the manifest of the model from which a run's pretraining starts; empty if it starts
-        anew.
+        """Return a list with the manifest of the model from which a run's pretraining starts; empty for random initial
+        weights.
         """
         chosen = self.project.seeded_run(experiment, run)
         given = path_of(self.project, self.project.experiment(experiment).runs[chosen.model].pretraining)
@@ -107,21 +113,22 @@ class ResultPaths:
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
     def teachers(self, experiment: str, run: str) -> list[str]:
-        """Return the manifests of the models from which a run learns (teachers), in the order of its settings."""
+        """Return the manifests of the models from which a run learns (teachers), in the order of the run's settings."""
         chosen = self.project.seeded_run(experiment, run)
         found = teachers_of(self.project, experiment, chosen.model, chosen.seed)
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
 
     def order_model(self, experiment: str, run: str) -> list[str]:
-        """Return a list with the manifest of the model whose loss orders the text of a pretraining; empty if no model
-        orders the text.
+        """Return a list with the manifest of the model whose loss determines the order of a pretraining's text.
+
+        Empty if the order of the text does not depend on a model.
         """
         chosen = self.project.seeded_run(experiment, run)
         found = order_model_of(self.project, experiment, chosen.model, chosen.seed)
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
 
     def about_source(self, source: str) -> dict[str, object]:
-        """Return information on a raw input: origin, licence and terms as `about`, and its use by suites and tasks as
-        `readings`.
+        """Return information on a raw input: `about` contains its origin, licence and terms, `readings` its use by
+        suites and tasks.
         """
         return {"about": about(self.project, source), "readings": plain(readings(self.project, source))}

@@ -1,4 +1,4 @@
-"""The functions from which the Snakefile builds its rules: inputs, outputs and parameters from the stages' records."""
+"""The functions with which the Snakefile builds the rules: inputs, outputs and parameters, from the stages' records."""
 
 import inspect
 import os
@@ -29,10 +29,11 @@ Result = TypeVar("Result")
 
 
 def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function whose errors, including the machine's errors, end Snakemake with one line per problem.
+    """Return `function` wrapped so that an error of Hatchery or of the operating system ends Snakemake with one line
+    per problem.
 
     Snakemake wraps each exception of an input function, even its own WorkflowError, in a message with a traceback. Only
-    SystemExit is not wrapped, so errors are converted to it.
+    SystemExit is not wrapped, so the other errors are converted to SystemExit.
     """
 
     @wraps(function)
@@ -46,19 +47,23 @@ def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
                 raise
             raise SystemExit(f"error: {visible(line)}") from None
 
-    # The signature is stored, because Snakemake reads it about thirty times per job.
+    # Store the signature, because Snakemake reads the signature about thirty times per job.
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return call
 
 
 def error_lines(error: HatcheryError) -> str:
-    """Return the lines of an error for the terminal. Control characters, which quoted files may contain, are
-    replaced."""
+    """Return an error's message as lines for the terminal.
+
+    Control characters, which may come from a file that the message quotes, are replaced.
+    """
     return "\n".join(f"error: {visible(line)}" for line in str(error).splitlines())
 
 
 class Rules:
-    """The rules of a project; the process of a single cluster job (not `is_main_process`) plans nothing."""
+    """The rules of a project. In the process of a single cluster job, `is_main_process` is false and nothing is
+    planned.
+    """
 
     def __init__(self, project: Project, is_main_process: bool = True) -> None:
         self.project = project
@@ -66,14 +71,15 @@ class Rules:
         self.raw_files = RawFiles(project, is_main_process)
         self.resources = Resources(self.jobs, is_main_process)
         self._is_planning = is_main_process
-        # Registered sources with their current files, by path of the source manifest.
+        # Registered sources together with their current files; the key is the path of the source manifest.
         self._present: dict[str, RawSource] = {}
 
     # Inputs and parameters -------------------------------------------------------------------------------------------
 
     def outputs(self, record: Stage) -> dict[str, Any]:
-        """Return the output patterns of a stage's rule by name; outputs that `snakemake --report` shows are wrapped in
-        `report`.
+        """Return the output patterns of a stage's rule by name.
+
+        Outputs that `snakemake --report` shows are wrapped in Snakemake's `report`.
         """
         found: dict[str, Any] = dict(record.outputs)
         for name, (category, subcategory) in record.reported.items():
@@ -94,17 +100,20 @@ class Rules:
         return with_plain_errors(found)
 
     def inputs_by_argument(self, name: str, wildcards: Any) -> dict[str, Paths]:
-        """Return all files that a stage's job reads, by argument of the stage's function."""
+        """Return all files that a stage's job reads, by name of the argument with which the stage's function receives
+        them.
+        """
         record, arguments = STAGES[name], arguments_of(function_of(name))
         models = {} if record.shared is None else record.shared.models(wildcards.model)
         given = self._call(record, wildcards).arguments
         return {**models, **{key: given[key] for key, each in arguments.items() if each.is_input and key in given}}
 
     def shown_manifest(self, workflow: Any) -> Callable[[Any], str]:
-        """Return an input function for the rule of readable paths, which returns the manifest to which a path must
-        link.
+        """Return the input function of the rule that makes the links at readable paths: it returns the manifest that a
+        link must have as its target.
 
-        A link to another manifest is corrected, because Snakemake only checks that a link exists, not its target.
+        If an existing link has another target, the rule is forced to run, because Snakemake only checks that a link
+        exists.
         """
 
         def manifest(wildcards: Any) -> str:
@@ -116,14 +125,16 @@ class Rules:
         return with_plain_errors(manifest)
 
     def kept(self, wildcards: Any) -> str:
-        """Return the path of the manifest to which a readable path must link; this path is a parameter of the rule."""
+        """Return the manifest that the link at a readable path must have as its target. This path is a parameter of the
+        rule.
+        """
         return self.jobs.storage_path(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
 
     def _as_input(self, path: str, made: Path) -> str:
         return ancient(path) if self.raw_files.are_the_same(path) or self._reads_the_same(path, made) else path
 
     def _reads_the_same(self, path: str, made: Path) -> bool:
-        """Return True if a raw input has changed, but not in the files from which `made` was computed."""
+        """Return True if a raw input has changed, but the files that were read to compute `made` have not."""
         if (changed := self.raw_files.changed(path, made)) is None:
             return False
         try:
@@ -134,7 +145,7 @@ class Rules:
             return False
 
     def _known(self, wildcards: Any) -> dict[str, Any]:
-        """Return the arguments that functions in a stage's record may request, by name."""
+        """Return the arguments, by name, that functions in a stage's record may have."""
         return {**self.jobs.known(dict(wildcards.items())), "raw_files": self.raw_files, **wildcards}
 
     def _call(self, record: Stage, wildcards: Any) -> Call:
@@ -150,10 +161,11 @@ class Rules:
     def params(self, record: Stage) -> dict[str, Callable[..., str]]:
         """Return the `params` of a stage's rule.
 
-        Snakemake records the settings, the file with the job's specification, and the texts of `Stage.recorded`, and
-        runs a job again if one of these changes. Snakemake does not record parameters that depend on `resources`, so
-        changes of `given` and `run`, on which no result depends, cause no rerun. The command is a parameter, because
-        Snakemake formats `shell` after the Snakefile's loop over stages, when the loop variable names the last stage.
+        Snakemake records the settings, the path of the job's specification, and the texts of `Stage.recorded`, and runs
+        a job again if one of them changes. Snakemake does not record parameters that depend on `resources`. Such
+        parameters are `given` and `run`, on which no result depends, so changes of these parameters cause no rerun. The
+        command is a parameter because Snakemake formats `shell` after the Snakefile's loop over stages, when the loop
+        variable names the last stage.
         """
         params: dict[str, Callable[..., str]] = {
             "settings": lambda wildcards: self._call(record, wildcards).settings,
@@ -165,17 +177,17 @@ class Rules:
         return {name: with_plain_errors(function) for name, function in (params | recorded).items()}
 
     def _recorded(self, record: Stage, text: Callable[..., str]) -> Callable[..., str]:
-        # Snakemake compares a job's parameters as an unordered set. The settings are already a parameter, so a
-        # parameter with the value of the settings adds nothing to this set. Therefore the settings replace an empty
-        # text.
+        # If the text is empty, return the settings instead, so that the text does not count as a change of the job.
+        # Snakemake compares a job's parameters as an unordered set, and the settings are already an element of this
+        # set.
         def value(wildcards: Any) -> str:
             return text(**arguments_for(text, self._known(wildcards))) or self._call(record, wildcards).settings
 
         return value
 
     def _given(self, record: Stage) -> Callable[..., str]:
-        """Return a function that returns further arguments of a job as JSON: paths of outputs and model, and runtime
-        settings.
+        """Return a function that returns, as JSON, the arguments of a job on which no result depends: paths of outputs
+        and model, and runtime settings.
         """
         function = function_of(record.name)
         places = [name for name, each in arguments_of(function).items() if each.is_place]
@@ -198,20 +210,23 @@ class Rules:
     # A call of Snakemake ---------------------------------------------------------------------------------------------
 
     def count_gpus(self, workflow: Any) -> None:
-        """Tell Snakemake the number of GPU slots of this machine, so that jobs that wait for a GPU occupy no
+        """Register the number of GPU slots of this machine in Snakemake.
+
+        Thus Snakemake does not start a job before its GPU slots are free, and a job that waits for a GPU occupies no
         processors.
         """
-        # On a cluster (`nodes` is set), the GPUs are on other machines, and the number of jobs is limited instead.
+        # On a cluster, Snakemake's setting `nodes` is set. The GPUs are then on other machines, and the number of jobs
+        # is limited instead.
         is_here = self._is_planning and workflow.resource_settings.nodes is None
         if is_here and SLOTS not in workflow.global_resources and (slots := self.resources.gpu_slots_here()):
             workflow.register_resource(SLOTS, slots)
 
     def default_pages(self) -> list[str]:
-        """Return the pages of the experiments that config.yaml names."""
+        """Return the paths of the pages of the experiments that config.yaml lists."""
         return [f"results/{experiment}/index.html" for experiment in self.project.config.experiments]
 
     def start(self, is_forced: bool) -> None:
-        """Prepare the first job of a run (not of a dry run): write specifications of jobs, and links.
+        """Write the specifications and links of jobs before the first job of a run starts; not called in a dry run.
 
         An environment variable tells the jobs whether the user forces them to run.
         """

@@ -1,4 +1,4 @@
-"""Steps of the Snakefile before the configuration is read, and before the first job starts."""
+"""Steps of the Snakefile before it reads the configuration, and before the first job starts."""
 
 import sys
 from contextlib import suppress
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def is_real_run(workflow: Any) -> bool:
-    """Return True if this Snakemake process may write files: the user started this process, and it is not a dry run."""
+    """Return True if this Snakemake process may write files: a user has started it, and it is not a dry run."""
     return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
 
 
 def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
-    """Choose the software environment of all jobs, on this and on other machines, and the output on the terminal.
+    """Set up the software environment of all jobs, on this and on other machines, and the output on the terminal.
 
-    `names_of` returns readable names for the wildcards of a job, which the terminal shows.
+    `names_of` maps the wildcards of a job to the readable names that the terminal shows.
     """
     if not workflow.is_main_process:
         return
@@ -31,21 +31,24 @@ def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
     put_own_environment_first(workflow.deployment_settings)
     output = workflow.output_settings
     if is_real_run(workflow):
-        # The import is inside the function, because it also imports Snakemake's scheduler and NumPy.
+        # Import this function only here, because the import also loads Snakemake's scheduler and NumPy.
         from hatchery.workflow.job_lines import report_jobs
 
-        # If the user requests more or less output, Snakemake's original messages are shown instead of one line per job.
+        # If an option requests more or less output, show Snakemake's original messages instead of one line per job.
         report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), names_of)
 
 
 def begin_jobs(dag: Any) -> None:
-    """Prepare the first job of a run; `dag` is the complete plan."""
+    """Prepare Snakemake for the jobs of a run: forward interrupts to jobs, and avoid an error of the final cleanup.
+
+    `dag` is the complete plan.
+    """
     hand_on_interrupts()
     remove_empty_folders = dag.cleanup_workdir
 
     def cleanup_workdir() -> None:
-        # At the end, Snakemake removes empty folders, and fails for a link to an empty folder. Such a link remains if
-        # the job of a shared result was stopped.
+        # At the end, Snakemake removes empty folders, and raises an error if a path is a link to an empty folder. There
+        # is such a link if the job of a shared result was stopped.
         with suppress(NotADirectoryError):
             remove_empty_folders()
 

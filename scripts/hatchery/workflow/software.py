@@ -1,8 +1,8 @@
-"""The software environment of the jobs: the rules' conda environments if conda is installed, else the environment of
-this shell.
+"""The software environment of jobs: if conda is installed, the conda environments of the rules; otherwise, the
+environment of this shell.
 
-The Slurm profile requests conda. Without conda, jobs use the environment of `make env`, which has equal pinned
-versions. The main process decides, and passes its decision to the jobs that it submits.
+The Slurm profile requests conda. Without conda, jobs use the environment that `make env` creates, with the same pinned
+versions. The main process chooses the environment, and passes its choice to the jobs that it submits.
 """
 
 import os
@@ -15,19 +15,21 @@ from typing import Any
 
 from snakemake.settings.types import DeploymentMethod
 
-# Environment variable of an exported shell function `conda`, which conda's set-up may define.
+# Environment variable that contains the shell function `conda`, if conda's set-up has defined and exported this
+# function.
 _SHELL_FUNCTION = "BASH_FUNC_conda%%"
 
 
 def has_conda(which: Callable[[str], str | None] = shutil.which, surroundings: Mapping[str, str] = os.environ) -> bool:
-    """Return True if commands of this shell can call `conda`, which is sufficient for Snakemake."""
+    """Return True if commands of this shell can call `conda`; Snakemake needs no more than this."""
     return which("conda") is not None or _SHELL_FUNCTION in surroundings
 
 
 def choose_software(settings: Any, has_conda_here: Callable[[], bool] = has_conda) -> str | None:
-    """Remove conda from Snakemake's deployment settings if it is not installed; then return a message for the user.
+    """Remove conda from Snakemake's deployment settings if conda is not installed, and return a message for the user.
 
-    With containers, the settings are unchanged, because containers contain conda.
+    None if the settings are unchanged. If the settings request containers, they are unchanged, because containers
+    contain conda.
     """
     asked = set(settings.deployment_method)
     if DeploymentMethod.CONDA not in asked or DeploymentMethod.APPTAINER in asked or has_conda_here():
@@ -45,9 +47,10 @@ def is_own_environment(settings: Any) -> bool:
 
 
 def put_own_environment_first(settings: Any) -> None:
-    """Put this interpreter's folder first on PATH for jobs without conda and containers.
+    """Put the folder of this Python interpreter first on PATH, if jobs use neither conda nor containers.
 
-    PATH is unchanged if this interpreter cannot run jobs, because Snakemake may be installed in a separate environment.
+    PATH is unchanged if jobs cannot run with this interpreter, because Snakemake may be installed in a separate
+    environment.
     """
     if not is_own_environment(settings):
         return

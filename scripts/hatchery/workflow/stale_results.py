@@ -1,9 +1,9 @@
 """Finds results that Snakemake considers up to date by modification times, although their inputs have changed.
 
-Modification times are wrong if a clock was set back. At the end of a Snakemake call, the inputs of all finished results
-are compared with the checksums in the results' manifests. A result whose inputs have changed or are missing is reported
-with the rules to run again. Final results, such as submissions, are not read by later stages, so a final result that
-was altered or belongs to another experiment is also reported here.
+Modification times are wrong if a clock was set back. Therefore, at the end of a Snakemake call, the inputs of all
+finished results are compared with the checksums in the results' manifests. If inputs of a result have changed or are
+missing, the result is reported, with the rules to run again. Final results, such as submissions, are not read by later
+stages, so this module also reports a final result that was altered or belongs to another experiment.
 """
 
 import atexit
@@ -30,8 +30,8 @@ OTHER_CONTENT = "was made from other content"
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
     """Report stale results at the end of this Snakemake call.
 
-    If the content of inputs has changed since results were made from them, the call ends with status 1, unless it is a
-    dry run.
+    If inputs of finished results have other content than when the results were made, the call ends with status 1,
+    unless it is a dry run.
     """
     if dry_run:
         atexit.register(report_stale_results, workflow)
@@ -50,10 +50,10 @@ def watch_stale_results(workflow: Any, dry_run: bool) -> None:
 
 
 def report_stale_results(workflow: Any) -> bool:
-    """Print warnings on results that are outdated despite their modification times, and on modification times in the
-    future.
+    """Print warnings on results that are outdated although their modification times are recent, and on modification
+    times in the future.
 
-    Return True if a result was altered, or if the content of its inputs has changed since.
+    Return True if a result was altered, or if an input of a result has other content than when the result was made.
     """
     try:
         dag = workflow.dag
@@ -67,21 +67,21 @@ def report_stale_results(workflow: Any) -> bool:
 
 
 class StaleLine(NamedTuple):
-    """A warning; `is_wrong` is False for missing inputs, because users may remove inputs on purpose."""
+    """A warning. `is_wrong` is False if an input is missing, because users may remove inputs on purpose."""
 
     text: str
     is_wrong: bool
 
 
 def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
-    """Yield warnings on the outputs of finished jobs, which Snakemake did not run again."""
+    """Yield warnings on the outputs of `finished`, the jobs that Snakemake considers up to date."""
     stale: dict[str, str] = {}
     has_other_content = False
     altered: list[str] = []
     ahead: dict[str, tuple[float, str]] = {}
     digest_of, now = cache(sha256_file), time.time()
     for job in finished:
-        # Outputs of other rules are links to results of stages, so only stages are checked.
+        # Check only stages, because the outputs of other rules are links to results of stages.
         for output in map(Path, job.output if stage_called(job.rule.name) in STAGES else ()):
             if not output.is_file():
                 continue
@@ -101,8 +101,11 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     if stale:
         first, *others = stale.values()
         more = f" (and results of {len(others)} more rules)" if others else ""
-        text = f"wrongly considered up to date: {first}{more}; to make it again, give the same command with --forcerun"
-        yield StaleLine(f"{text} {' '.join(stale)}", has_other_content)
+        yield StaleLine(
+            f"wrongly considered up to date: {first}{more}; to make this result again, give the same command with "
+            f"--forcerun {' '.join(stale)}",
+            has_other_content,
+        )
     elif ahead:
         seconds, path = next(iter(ahead.values()))
         yield StaleLine(
@@ -114,7 +117,7 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
 
 
 def _verified_difference(output: Path, digest_of: Callable[[Path], str]) -> str:
-    """Return the difference between a result's recorded and current inputs (`_difference`); empty without manifest.
+    """Return the difference between the inputs recorded with a result and the current inputs; empty without a manifest.
 
     Raises ManifestError for an altered output, and for an output of another experiment.
     """
@@ -126,12 +129,13 @@ def _verified_difference(output: Path, digest_of: Callable[[Path], str]) -> str:
 
 
 def _difference(made: Manifest, digest_of: Callable[[Path], str]) -> str:
-    """Return a description of the first recorded input that differs from the current file; empty if all are equal or
-    unknown.
+    """Return a description of the first recorded input that differs from the current file.
+
+    Empty if all inputs are equal to the current files, or if the inputs are unknown.
     """
     try:
-        # The paths recorded by the stage are compared, because Snakemake's inputs may be other files, such as the
-        # manifest of a job instead of the manifests of its tasks.
+        # Compare the paths that the stage has recorded. Snakemake's inputs may be other files: the manifest of a job
+        # instead of the manifests of the job's tasks.
         for name, path in volatile_facts(made.path)["inputs"].items():
             if not Path(path).is_file():
                 return f"was made from {path}, which no longer exists"

@@ -57,7 +57,8 @@ def test_after_a_clock_was_set_back_what_is_older_than_its_input_is_named_and_th
     assert "Nothing to be done" in result.stderr and result.returncode == 1
     assert [line for line in result.stderr.splitlines() if line.startswith("warning: ")] == [
         f"warning: wrongly considered up to date: {TOKENS} was made from other content of its input "
-        "'tokenizer' than the current file; to make it again, give the same command with --forcerun encode_corpus"
+        "'tokenizer' than the current file; to make this result again, give the same command with --forcerun "
+        "encode_corpus"
     ]
     forced = run(tmp_path, "--forcerun", "encode_corpus")
     assert forced.returncode == 0 and "warning: " not in forced.stderr
@@ -82,7 +83,8 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
     assert line.endswith("--forcerun encode_corpus")
     Path(TOKENIZER).unlink()
     ((line, is_wrong),) = stale_lines([job])
-    assert not is_wrong and f"{TOKENS} was made from {TOKENIZER}, which no longer exists; to make it again" in line
+    assert not is_wrong
+    assert f"{TOKENS} was made from {TOKENIZER}, which no longer exists; to make this result again" in line
     # A second result of the same rule has an input with other content.
     other, others_tokenizer = (Path(name.replace("/t/", "/u/")) for name in (TOKENS, TOKENIZER))
     made(others_tokenizer, seed=1)

@@ -1,1 +1,1 @@
-"""The stages whose code is in this package, one file each."""
+"""Stages of the package `workflow`, one file each."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the cost estimate: all pretrainings of an experiment, and the device on which they will
-    run.
+    """Return the settings of the cost estimate: all pretrainings of an experiment, and the device that will run
+    them.
     """
     block, config = project.experiment(experiment), project.config
     names = [run.name for run in project.seeded_runs(experiment)]
@@ -28,7 +28,7 @@ def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
         "vocabulary_size": project.tokenizer(block.tokenizer).vocabulary_size,
         "plan": {
             "device": planned_device(config.cluster, config.compute.device),
-            # The number of devices is 1 if the configuration has no GPUs.
+            # If the configuration has no GPUs, `processes` is 1.
             "devices": config.cluster.processes,
             "threads": config.compute.pretraining_threads,
             "mfu": config.cluster.planned_mfu,
@@ -43,7 +43,7 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     chosen = project.seeded_run(experiment, run)
     done = continuation.first_step(project, experiment, chosen.model, chosen.seed)
     entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
-    # Add these keys only if set, so that other estimates do not change.
+    # Add these keys only if their values are not empty, so that the settings of other cost estimates do not change.
     more: dict[str, object] = {"first_step": done, "set": project.expansion(experiment).sets().get(chosen.model, "")}
     is_ensemble = bool(project.experiment(experiment).runs[chosen.model].pretraining.ensemble)
     name = "members" if is_ensemble else "teachers"
@@ -67,8 +67,8 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     minutes=10,
 )
 def write_cost(settings: CostSettings, output: Path, markdown: OutputPath, page: OutputPath) -> None:
-    """Write an experiment's estimated cost as a CSV table, as Markdown and as an HTML page, with checksums of CSV and
-    Markdown.
+    """Write an experiment's estimated cost as a CSV table, as Markdown and as an HTML page, and the checksums of these
+    files.
 
     Raises ConfigError or ModelError for an invalid run or model.
     """
