@@ -255,7 +255,7 @@ def test_a_file_holds_what_a_stage_is_given() -> None:
     [
         ("{", "the command line: not JSON: "),
         ("nowhere.json", "nowhere.json: the file cannot be read: No such file"),
-        ("bytes.json", "bytes.json: the file cannot be read: it is no UTF-8"),
+        ("bytes.json", "bytes.json: the file cannot be read: not UTF-8 text"),
     ],
 )
 def test_what_is_no_object_is_one_line(word: str, message: str) -> None:

@@ -1,5 +1,5 @@
-"""Makes packages callable, so that a package of the library and a user's function such as `hatchery.export` can share a
-name.
+"""Makes packages callable, so that a package of the library and a function for users can have the same name, such as
+`hatchery.export`.
 """
 
 import sys
@@ -15,7 +15,7 @@ class _CallablePackage(ModuleType):
 
 
 def make_callable(package: str) -> None:
-    """Make a package callable, such as `hatchery.export`: calling it calls the function with its name in
+    """Make a package such as `hatchery.export` callable: a call of the package calls the function with the same name in
     `hatchery.public`.
     """
     sys.modules[package].__class__ = _CallablePackage

@@ -1,4 +1,4 @@
-"""Common code of the programs in `scripts/`: parse the arguments, call `main`, exit with a status."""
+"""Common code of the programs in `scripts/`: parse the arguments, call `main`, and exit with a status."""
 
 import argparse
 import json
@@ -15,18 +15,18 @@ from hatchery.sanitize import visible
 
 
 def read_given(word: str) -> dict[str, Any]:
-    """Return the arguments of a stage from `word`: a JSON object, or the path of a JSON file.
+    """Return the arguments of a stage from `word`, which is a JSON object or the path of a JSON file.
 
-    If the file is a job's specification (`job_spec`), inputs are under the key `arguments`, and the digest in the
-    file's name must match the content. Raises ConfigError if the file is missing, was altered, or contains no JSON
-    object.
+    If the file is a job's specification (`job_spec`), the inputs in its key `arguments` are merged with the other
+    arguments, and the digest in the file's name must match the content. Raises ConfigError if the file is missing, was
+    altered, or contains no JSON object.
     """
     inline = word.lstrip().startswith("{")
     where = "the command line" if inline else word
     try:
         text = word if inline else Path(word).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no UTF-8"
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigError(f"{where}: the file cannot be read: {reason}") from error
     if not inline and is_call(Path(word)):
         read_call(word)
@@ -42,7 +42,7 @@ def read_given(word: str) -> dict[str, Any]:
 
 
 def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
-    """Parse the arguments, call `main`, and exit as `leave_after` does."""
+    """Parse the arguments of the command line, call `main` with them, and exit as `leave_after` does."""
     leave_after(lambda: main(parser.parse_args()))
 
 
@@ -50,8 +50,8 @@ def leave_after(main: Callable[[], None]) -> NoReturn:
     """Call `main`, and exit with status 0, or with status 1 after one line on standard error.
 
     The line reports a mistake of the user, or an error of the machine: no memory, no disk space, no write permission.
-    If the reader of standard output has exited, as in `| head`, the program exits without a line and with 141, the
-    shell's status for this case. Other exceptions are bugs of Hatchery and are shown with a traceback.
+    If the program that reads standard output has exited, as in `| head`, no line is written and the status is 141, as
+    in a shell. After Ctrl-C, the status is 130. Other exceptions are bugs of Hatchery and are shown with a traceback.
     """
     try:
         main()
@@ -77,7 +77,10 @@ def leave_after(main: Callable[[], None]) -> NoReturn:
 
 
 def leave_output_unread() -> None:
-    """Redirect standard output to the null device, because its reader has exited and Python would report an error."""
+    """Redirect standard output to the null device.
+
+    The program that reads standard output has exited, so Python would report an error for each further output.
+    """
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
@@ -86,6 +89,6 @@ def _print_error(message: str) -> None:
     try:
         print(f"error: {visible(message)}", file=sys.stderr, flush=True)
     except OSError:
-        # The error line could not be written, perhaps because the log is on a full disk. Replace standard error,
-        # because Python would otherwise try to write at exit again, fail, and change the exit status.
+        # The error line could not be written, perhaps because the log is on a full disk. Replace standard error:
+        # otherwise, Python would try to write the line again at exit, fail, and change the exit status.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115

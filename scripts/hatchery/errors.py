@@ -72,19 +72,19 @@ class PlanError(HatcheryError):
 
 
 WRITABLE = "results need a writable folder (storage_root in config/config.yaml)"
-_COPY = "mount it for writing, or work in a copy of the project"
+_COPY = "mount the file system for writing, or work in a copy of the project"
 _ROOM = "free disk space and run again; finished results are kept"
 _WRITTEN = ("results", "resources", "logs", ".")
 REMEDIES = {
     errno.ENOSPC: _ROOM,
     errno.EDQUOT: _ROOM,
-    errno.EFBIG: "the limit on the size of files (ulimit -f) or the file system does not allow so large a file",
+    errno.EFBIG: "the file exceeds the limit on the size of files (ulimit -f) or of the file system",
     errno.EROFS: WRITABLE,
-    errno.EACCES: "check its owner and its permissions",
-    errno.EPERM: "check its owner and its permissions",
+    errno.EACCES: "check the owner and the permissions of the file",
+    errno.EPERM: "check the owner and the permissions of the file",
     errno.ENAMETOOLONG: "file names may have at most 255 characters",
     errno.EIO: "the disk or its network connection has failed; look at the machine's log",
-    errno.ESTALE: "the network file system has lost it; run again",
+    errno.ESTALE: "the network file system has lost the file; run again",
     errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
     errno.ENFILE: "too many files are open on this machine",
 }
@@ -174,8 +174,8 @@ def _no_semaphores(number: int) -> str | None:
     if number not in _NO_SEMAPHORES or os.access(_SEMAPHORES, os.W_OK | os.X_OK):
         return None
     return (
-        f"{_SEMAPHORES}: {os.strerror(number)}; several processes need it to synchronise: mount it for writing, or use "
-        "one process (compute.corpus_threads: 1, compute.workers: 0 in config/config.yaml)"
+        f"{_SEMAPHORES}: {os.strerror(number)}; several processes need this folder to synchronise: mount the folder "
+        "for writing, or use one process (compute.corpus_threads: 1, compute.workers: 0 in config/config.yaml)"
     )
 
 

@@ -143,7 +143,7 @@ def test_jobs_that_share_a_gpu_are_spread_and_share_none_with_one_that_wants_it_
 
 @pytest.mark.parametrize("wanted", [0, 3])
 def test_more_gpus_than_there_are_is_an_error_and_no_endless_wait(tmp_path, wanted):
-    with pytest.raises(ConfigError, match=f"the job needs {wanted}, but this process may use 2 \\(0, 1\\)"):
+    with pytest.raises(ConfigError, match=f"the job needs {wanted} GPUs, but this process may use 2 GPUs \\(0, 1\\)"):
         claim(["0", "1"], wanted, tmp_path)
 
 
@@ -172,7 +172,7 @@ def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_or
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda locks: locks.touch(), r"locks: got a file, expected a folder for claims on GPUs; remove it"),
+        (lambda locks: locks.touch(), r"locks: got a file, expected a folder for claims on GPUs; remove "),
         (lambda locks: (locks.mkdir(), locks.chmod(0o777)), "other users may write in this folder for claims on GPUs"),
     ],
 )
@@ -187,6 +187,8 @@ def test_claims_that_others_could_have_made_are_refused(
 def test_a_folder_of_claims_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    with pytest.raises(ConfigError, match=rf"belongs to user {owner}, expected {owner + 1}; remove it, or set TMPDIR"):
+    with pytest.raises(
+        ConfigError, match=rf"belongs to user {owner}, expected {owner + 1}; remove [^ ]+, or set TMPDIR"
+    ):
         claim(["0"], 1, tmp_path)
     assert not any(tmp_path.iterdir())

@@ -107,7 +107,7 @@ def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> N
             look(tmp_path / "disk/hatchery", here)
     # Nor where somebody made the link by hand.
     (here / RECORD).unlink()
-    with pytest.raises(ConfigError, match="which is not a folder; mount that disk"):
+    with pytest.raises(ConfigError, match="which is not a folder; mount the disk"):
         link_roots(None, here)
     for name in ROOTS:
         (here / name).unlink()
@@ -125,7 +125,7 @@ def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Pa
     assert (tmp_path / "scratch/results/a.txt").is_file()
     former = tmp_path / "scratch/results"
     assert told == [
-        f"storage_root: results no longer links to {former}; the files are still there: move them to continue with them"
+        f"storage_root: results no longer links to {former}; to continue with the files in this folder, move them"
     ]
     assert link_roots(None, here) == check_roots(None, here) == []
 

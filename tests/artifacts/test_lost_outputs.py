@@ -83,7 +83,7 @@ def test_a_listed_file_that_is_lost_is_told_with_the_manifest_to_remove(loss: st
     DAMAGE[loss](tmp_path / "shard")
     with pytest.raises(
         ManifestError,
-        match=rf"^{tmp_path}/shard: [^\n]+; remove {manifest} and run the same command again to have it made again$",
+        match=rf"^{tmp_path}/shard: [^\n]+; remove {manifest} and run the same command again to make the result again$",
     ):
         read_manifest(manifest).verify()
     manifest.unlink()

@@ -90,7 +90,7 @@ def test_the_page_shows_token_shards_and_passes_where_they_are_there(pretrain_sl
     settings = settings_of([pretrain_slice(steps=10, batch_size=8, sequence_length=16)])
     page = cost_markdown(settings, estimate(settings), ShardsOnDisk(bytes=2_500_000, training_tokens=640))
     assert "2.50 MB" in page
-    assert "640 training subwords, so there are at most 2.0 passes" in page
+    assert "640 training subwords, so the longest run makes at most 2.0 passes" in page
 
 
 def test_numbers_are_shown_in_units_that_one_can_grasp():

@@ -1,1 +1,3 @@
-"""Files that stages exchange: atomic writes, checksums, manifests, Parquet shards, and links."""
+"""Formats of the files with which stages exchange results: atomic writes, checksums, manifests, Parquet files, and
+links.
+"""

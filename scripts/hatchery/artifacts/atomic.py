@@ -20,16 +20,18 @@ from hatchery.errors import HatcheryError, error_number
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path next to `path`; on success it is synced and renamed to `path`, otherwise removed.
+    """Yield a temporary path next to `path`, to which the caller writes the file.
 
-    If writing fails (disk full, no permission), raises an OSError that names `path`, even if a library raised another
-    exception.
+    After success, the temporary file is synchronised with the disk and renamed to `path`. After an exception, it is
+    removed. If writing fails (disk full, no permission), raises an OSError that names `path`, even if a library raised
+    another exception.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
     try:
-        # The file mode is restored after writing, because some libraries move a file here that only its owner may read.
+        # Record the default file mode and restore it after writing, because some libraries replace the temporary file
+        # by a file that only its owner may read.
         partial.touch()
         mode = stat.S_IMODE(partial.stat().st_mode)
         yield partial
@@ -54,9 +56,9 @@ _LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.partial")
 
 
 def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
-    """Yield (path, process id of the writer) of each temporary file below a folder.
+    """Yield (path, process id of the writing process) of each temporary file in a folder and its subfolders.
 
-    Only files whose final name begins with `beginning` are considered.
+    Only temporary files whose final name begins with `beginning` are yielded.
     """
     for path in sorted(folder.rglob(f".{glob.escape(beginning)}*.partial")):
         if found := _LEFTOVER.fullmatch(path.name):
@@ -64,9 +66,9 @@ def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
 
 
 def remove_leftovers(folder: Path, beginning: str = "") -> None:
-    """Remove the temporary files of processes that have ended.
+    """Remove temporary files that were left by processes that have ended.
 
-    Process ids are looked up on this machine, so no other machine may be writing into the folder.
+    Process ids are looked up on this machine, so no process of another machine may be writing into the folder.
     """
     for path, process in leftovers(folder, beginning):
         try:

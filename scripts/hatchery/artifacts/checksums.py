@@ -19,10 +19,10 @@ from hatchery.errors import HatcheryError, ManifestError
 
 
 def canonical_json(value: Any) -> str:
-    """Return the canonical JSON of `value`: sorted keys, no spaces, no NaN.
+    """Return the canonical JSON of `value`: keys are sorted; spaces and NaN do not occur.
 
-    Settings are passed to Snakemake as one parameter in this form, because Snakemake compares several parameters as an
-    unordered set, in which exchanged values go unnoticed.
+    Settings are passed to Snakemake as one parameter in this form. Snakemake compares several parameters as an
+    unordered set, so an exchange of the values of two parameters would go unnoticed.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -38,17 +38,18 @@ def sha256_file(path: str | Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-# Number of digits of a checksum in messages, so that two distinguishable checksums fit on a line.
+# Number of digits of a checksum in messages, so that the actual and the expected checksum fit on one line.
 SHOWN_DIGITS = 16
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected state of a file: size and SHA-256.
+    """The expected size and SHA-256 of a file.
 
-    `stated_by` is the file that states them, `remedy` is the advice in messages, and `name` is the name of the file in
-    messages. `bytes` is None if only the checksum is known. `modified` is the modification time in nanoseconds for
-    which the checksum was recorded; if it is None, the file is always read.
+    `name` is the name of the file in messages, `stated_by` the file in which size and SHA-256 are recorded, and
+    `remedy` the advice in messages. `bytes` is None if only the checksum is known. `modified` is the file's
+    modification time, in nanoseconds, when the checksum was recorded: a file that still has this time is not read. If
+    `modified` is None, the file is always read.
     """
 
     name: str
@@ -60,17 +61,19 @@ class Expected:
     modified: int | None = None
 
     def differs(self, found: str) -> HatcheryError:
-        """Return the error for a file that differs from its checksum; `found` describes the difference."""
+        """Return the error for a file that differs from its expected state; `found` describes the difference."""
         return self.error(f"{self.name}: {found} ({self.stated_by}); {self.remedy}")
 
     def check_digest(self, found: str) -> None:
-        """Raise the error if `found`, the SHA-256 (hexadecimal) of a file, is not the expected one."""
+        """Raise the error `self.error` if `found`, the SHA-256 (hexadecimal) of a file, differs from the expected
+        SHA-256.
+        """
         if found != self.sha256:
             raise self.differs(f"has the SHA-256 {found[:SHOWN_DIGITS]}, expected {self.sha256[:SHOWN_DIGITS]}")
 
 
 def check_file(path: Path, expected: Expected) -> Path:
-    """Return `path` if the file has the expected state; otherwise, raise the error of `expected`."""
+    """Return `path` if the file has the expected size and SHA-256; otherwise, raise the error `expected.error`."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -88,25 +91,27 @@ def check_file(path: Path, expected: Expected) -> Path:
 
 
 def checksums_of(view: str | Path) -> Path:
-    """Return the path of the file with the checksums of all formats of an output: `summary.sha256` for
-    `summary.csv`.
+    """Return the path of the file with the checksums of an output, such as `summary.sha256` for `summary.csv`.
+
+    One file contains the checksums of all formats of the output.
     """
     return Path(view).with_suffix(".sha256")
 
 
-# Beginning of the line that names the folder; `sha256sum --check` ignores it as a comment.
+# Beginning of the line that names the folder. `sha256sum --check` ignores this line as a comment.
 _PLACE = "# "
 
 
 def _place(path: Path) -> str:
-    """Return the last two components of a file's folder, such as `results/demo`, by which checksums identify the
-    folder.
+    """Return the last two components of a file's folder, such as `results/demo`.
+
+    A file of checksums contains this text, which identifies the folder.
     """
     return "/".join(path.absolute().parts[-3:-1])
 
 
 def write_checksums(paths: Iterable[str | Path]) -> None:
-    """Write the checksums of the finished files of an output, whose names only differ in their suffixes.
+    """Write the checksums of an output's finished files, whose names only differ in their suffixes, to one file.
 
     The file of checksums names the folder, so that outputs of two experiments with equal names cannot be confused.
     """
@@ -116,10 +121,10 @@ def write_checksums(paths: Iterable[str | Path]) -> None:
 
 
 def verified_view(view: str | Path) -> Path:
-    """Return the path `view` (such as `summary.csv`) if the file matches the checksum recorded next to it.
+    """Return `view`, the path of a file such as `summary.csv`, if the file matches the checksum recorded next to it.
 
-    Raises ManifestError, which names the file, if it is missing, altered, written for another folder, or has no
-    checksum.
+    Raises ManifestError, which names the file, if the file is missing, was altered, was written for another folder, or
+    has no checksum.
     """
     path, listing = Path(view), checksums_of(view)
     remedy = f"remove {path} to have it made again"
@@ -128,10 +133,10 @@ def verified_view(view: str | Path) -> Path:
     try:
         lines = listing.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ManifestError(f"{listing}: the checksums of {path.name} cannot be read: {reason}; {remedy}") from error
     made_in = next((line.removeprefix(_PLACE) for line in lines if line.startswith(_PLACE)), None)
-    # Files of checksums from earlier versions do not name the folder.
+    # Files of checksums that earlier versions of Hatchery wrote do not name the folder, and are accepted.
     if made_in not in (None, _place(path)):
         raise ManifestError(
             f"{path}: the file was made in {made_in}/, expected a file made in {_place(path)}/; {remedy}"

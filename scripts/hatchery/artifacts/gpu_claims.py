@@ -1,10 +1,10 @@
 """Reservation of GPUs on a machine without a scheduler: a job claims GPUs that no other job has claimed.
 
-A claim is a lock on a small file of the GPU; jobs that share a GPU lock the file together. The process and its child
-processes hold the lock; when these processes have ended for any reason, the operating system releases the lock. Claims
-are respected by all jobs of one user on one machine, including those of several workflows, but not by jobs of other
-users. Because other users may write in the temporary folder, the folder of the locks must belong to this user, and
-neither the folder nor a lock file may be a link.
+A claim is a lock on a small file that represents the GPU; jobs that share a GPU hold a shared lock on this file. The
+process and its child processes hold the lock; when these processes have ended for any reason, the operating system
+releases the lock. Claims are respected by all jobs of one user on one machine, including jobs of several workflows, but
+not by jobs of other users. The lock files are in the temporary folder, in which other users may write. Therefore the
+folder of the lock files must belong to this user, and neither this folder nor a lock file may be a link.
 """
 
 import fcntl
@@ -27,10 +27,10 @@ HIDDEN = ("", "-1", "NoDevFiles")
 
 
 def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
-    """Return the names of the GPUs that this process may use: those in CUDA_VISIBLE_DEVICES or, if it is not set, the
-    numbers of all GPUs.
+    """Return the names of the GPUs that this process may use.
 
-    GPUs are counted with `nvidia-smi` or, without it, from the device files. For GPUs that are not from NVIDIA,
+    If CUDA_VISIBLE_DEVICES is set, these are the names in this variable; otherwise, the indices of all GPUs. GPUs are
+    counted with `nvidia-smi` or, if this program is missing, by device files. For GPUs that are not from NVIDIA,
     CUDA_VISIBLE_DEVICES must be set.
     """
     if VISIBLE in environment:
@@ -60,17 +60,18 @@ def claim(
     poll_seconds: float = 1.0,
     jobs_per_gpu: int = 1,
 ) -> dict[str, list[int]]:
-    """Claim the first `wanted` free GPUs among `names`; return the descriptors of the lock files by GPU.
+    """Claim the first `wanted` free GPUs among `names`; return the descriptors of the lock files by name of the GPU.
 
-    With `jobs_per_gpu` above 1, a slot of each GPU is claimed, on the GPUs with the fewest claimed slots. If there are
-    too few free GPUs, the function calls `waiting` once, and waits until there are enough. While waiting, it claims no
-    GPUs, so that smaller jobs can use free GPUs. The descriptors stay open after `exec`, so the GPUs stay claimed.
-    Raises ConfigError if there are fewer `names` than `wanted`, and for a folder or lock file that another user may
-    have created.
+    If `jobs_per_gpu` is above 1, one slot is claimed on each of the `wanted` GPUs with the fewest claimed slots. If
+    there are too few free GPUs, the function calls `waiting` once, and then waits. While waiting, the function claims
+    no GPUs, so that smaller jobs can use free GPUs. The descriptors stay open after `exec`, so the GPUs stay claimed.
+    Raises ConfigError if there are fewer `names` than `wanted`, or if another user may have created the folder or a
+    lock file.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(
-            f"gpus: the job needs {wanted}, but this process may use {len(names)} ({', '.join(names) or 'none'}); "
+            f"gpus: the job needs {wanted} GPUs, but this process may use {len(names)} GPUs "
+            f"({', '.join(names) or 'none'}); "
             "set cluster.gpus_per_node in config/config.yaml to the number of GPUs of the machine"
         )
     own = _own_folder(folder)
@@ -94,18 +95,18 @@ def claim(
 
 
 def release(held: Mapping[str, Sequence[int]]) -> None:
-    """Release claimed GPUs."""
+    """Release the claimed GPUs in `held`, the result of `claim`."""
     for descriptor in chain.from_iterable(held.values()):
         with suppress(OSError):
             os.close(descriptor)
 
 
 def _own_folder(folder: Path) -> int:
-    """Return a descriptor of the folder of lock files; create a missing folder.
+    """Return a descriptor of the folder of lock files; a missing folder is created.
 
-    Raises ConfigError unless the folder belongs to this user, and no other user may write in it.
+    Raises ConfigError if the folder does not belong to this user, or if other users may write in the folder.
     """
-    remedy = "remove it, or set TMPDIR to a folder of your own"
+    remedy = f"remove {folder}, or set TMPDIR to a folder of your own"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
     try:
@@ -124,9 +125,10 @@ def _own_folder(folder: Path) -> int:
 
 
 def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
-    """Lock a whole GPU, or the slot `place` of it, and return the descriptors; empty if other jobs hold it.
+    """Lock a GPU and return the descriptors of the lock files; empty if other jobs hold the lock.
 
-    `own` is the descriptor of the folder of lock files.
+    If `place` is None, the whole GPU is locked, otherwise the slot with this index. `own` is the descriptor of the
+    folder of lock files.
     """
     whole = _lock(own, f"{name}.lock", fcntl.LOCK_EX if place is None else fcntl.LOCK_SH)
     if whole is None or place is None:
@@ -139,7 +141,7 @@ def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
 
 
 def _lock(own: int, name: str, kind: int) -> int | None:
-    """Lock a file and return its descriptor; None if another process holds the lock."""
+    """Lock a file and return the file's descriptor; None if another process holds the lock."""
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=own)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

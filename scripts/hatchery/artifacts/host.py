@@ -1,4 +1,4 @@
-"""Facts about a stage's run for `provenance.json`: time, machine, duration and software versions."""
+"""Facts about the run of a stage that `provenance.json` records: time, machine, duration and software versions."""
 
 import os
 import platform
@@ -15,8 +15,9 @@ PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "nu
 
 
 def surroundings(started: float) -> dict[str, object]:
-    """Return time, duration, machine and versions of this process, whose work began at `started` (seconds since
-    1970).
+    """Return time, duration, machine and software versions of this process.
+
+    `started` is the time at which the work of the process began, in seconds since 1970.
     """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
@@ -47,7 +48,9 @@ def _package_versions() -> dict[str, str]:
 
 @cache
 def _code_revision() -> str:
-    """Return the commit of this code, with `-dirty` if tracked files were edited; `unknown` outside a checkout."""
+    """Return the git commit of this code, with `-dirty` if tracked files were edited; `unknown` outside of a
+    checkout.
+    """
     try:
         return subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],

@@ -1,8 +1,8 @@
 """Symbolic links: from readable paths to shared results, and from `results/` and other folders to large storage.
 
-Links to results are relative, so that `results/` can be moved as a whole. Runs create, change and remove links to
-storage; planning does not. Only links that a run created are changed, and the user's links are kept. No file is
-deleted: if a link changes, the files at its former target remain.
+Links to results are relative, so that the whole folder `results/` can be moved. Links to storage are created, changed
+and removed by runs, but not by planning. Runs only change links that a run has created, not the user's links. No file
+is deleted: if the target of a link changes, the files at the former target remain.
 """
 
 import contextlib
@@ -41,14 +41,16 @@ def put_link(place: Path, target: Path) -> None:
 
 
 def links_to(target: str | Path, places: Iterable[Path]) -> list[Path]:
-    """Return the paths among `places` that are links to `target`, sorted; link targets are compared as written."""
+    """Return the paths among `places` that are links to `target`, sorted. Only the paths written in the links are
+    compared.
+    """
     wanted = os.path.normpath(target)
     links = [place for place in sorted(places) if place.is_symlink()]
     return [place for place in links if os.path.normpath(place.parent / place.readlink()) == wanted]
 
 
 ROOTS = ("resources", "results", "logs")
-# File that lists the links that runs created, with their targets, because the user's links must not be removed.
+# File that lists the links that runs have created, and their targets. Other links are the user's and are not removed.
 RECORD = Path(".snakemake/storage_links.json")
 
 
@@ -56,7 +58,7 @@ def expanded(path: str) -> str:
     """Return a path from the configuration with `~` replaced by the home folder; other paths are unchanged."""
     if not path.startswith("~"):
         return path
-    # If there is no user `somebody`, a path such as `~somebody` is used unchanged.
+    # If a path such as `~somebody` names an unknown user, the path is returned unchanged.
     with contextlib.suppress(RuntimeError):
         return str(Path(path).expanduser())
     return path
@@ -64,21 +66,20 @@ def expanded(path: str) -> str:
 
 @dataclass
 class _Changes:
-    """Changes of links that the setting `storage_root` requires: targets by name of the folder.
+    """Changes that the setting `storage_root` requires: links to remove (`stale`) and links to create (`new`).
 
-    `stale` are the links to remove, `new` are the links to create.
+    Keys are the names of the links, values their targets.
     """
 
-    # Links that a run created, and that do not lead into the present `storage_root`.
+    # Links that a run has created and that do not lead into the current `storage_root`.
     stale: dict[str, Path] = field(default_factory=dict)
     new: dict[str, Path] = field(default_factory=dict)
 
 
 def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Return one line for each link that a run would change so that files become visible or invisible. This function
-    changes nothing.
+    """Return one line for each link that a run would change so that existing files become visible or invisible.
 
-    Raises ConfigError like `link_roots`.
+    Nothing is changed. Raises ConfigError for the same reasons as `link_roots`.
     """
     changes = _changes(storage_root, Path(here))
     lines = [
@@ -94,13 +95,17 @@ def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list
 
 
 def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Make `resources`, `results` and `logs` links into `storage_root`; if this is None, remove links that runs
-    created.
+    """Make `resources`, `results` and `logs` links into `storage_root`; if `storage_root` is None, remove links that
+    runs have created.
 
-    Return notes for the user on files that are no longer visible. Paths in the workflow do not change if files are
-    moved, so nothing is computed again. Raises ConfigError if one of the three paths is already a file, a folder or a
-    different link, or links to a missing folder; if `storage_root` is in a missing folder, not a folder, not writable,
-    or inside one of the three folders; and if one of the three folders is not writable.
+    Return notes for the user on files that are no longer visible. If files are moved, their paths in the workflow do
+    not change, so nothing is computed again.
+
+    Raises ConfigError
+    - if one of the three paths is a file, or a link to a missing folder;
+    - if `storage_root` is set and one of the three paths is a folder, or a link to another folder;
+    - if `storage_root` is in a missing folder, is not a folder, is not writable, or is inside one of the three folders;
+    - if one of the three folders is not writable.
     """
     here = Path(here)
     changes = _changes(storage_root, here)
@@ -119,7 +124,7 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
         (here / RECORD).parent.mkdir(exist_ok=True)
         write_json(here / RECORD, made)
     return [
-        f"storage_root: {name} no longer links to {target}; the files are still there: move them to continue with them"
+        f"storage_root: {name} no longer links to {target}; to continue with the files in this folder, move them"
         for name, target in changes.stale.items()
         if target.is_dir() and any(target.iterdir())
     ]
@@ -130,11 +135,11 @@ _held: list[IO[str]] = []
 
 
 def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
-    """Reserve `storage_root` for this checkout until this process ends, because two checkouts would overwrite each
-    other's files.
+    """Reserve `storage_root` for this checkout until this process ends.
 
-    Raises ConfigError if a process of another checkout has reserved `storage_root`. Snakemake itself reports a second
-    run in this checkout. On a file system without locks, nothing is reserved.
+    Without the reservation, two checkouts would overwrite each other's files. Raises ConfigError if a process of
+    another checkout has reserved `storage_root`. A second run in this checkout is not an error here, because Snakemake
+    reports it. On a file system without locks, nothing is reserved.
     """
     if storage_root is None:
         return
@@ -157,7 +162,7 @@ def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
         handle.truncate(0)
         handle.write(f"{checkout}\nprocess {os.getpid()} on {socket.gethostname()}\n")
         handle.flush()
-        # The file is kept open, because closing it would release the lock.
+        # Keep the file open, because closing the file would release the lock.
         _held.append(handle)
 
 
@@ -171,7 +176,7 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
             is_stale = leads_to != target and made.get(name) == str(leads_to)
             if not is_stale and not link.is_dir():
                 raise ConfigError(
-                    f"storage_root: {link} links to {leads_to}, which is not a folder; mount that disk, or remove "
+                    f"storage_root: {link} links to {leads_to}, which is not a folder; mount the disk, or remove "
                     "the link to start without results"
                 )
             if leads_to == target:
@@ -184,7 +189,7 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
                     "no file; remove the link"
                 )
         elif link.exists() and not link.is_dir():
-            raise ConfigError(f"{link}: is a file, expected a folder or no file; move it away")
+            raise ConfigError(f"{link}: is a file, expected a folder or no file; move the file away")
         elif link.exists() and target is not None:
             raise ConfigError(
                 f"storage_root: {link} is a folder, expected a link to {target} or no file; move its content there"
@@ -195,12 +200,12 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
 
 
 def _checked(root: Path, here: Path) -> Path:
-    """Return `root` if it is a valid storage root; otherwise, raise ConfigError."""
+    """Return `root` if this folder can be the storage root; otherwise, raise ConfigError."""
     there = root if root.exists() else root.parent
     if not there.is_dir():
         problem = "is not a folder" if there.exists() else "does not exist"
         raise ConfigError(
-            f"storage_root: got {root}, but {there} {problem}; expected a folder, or a new one in a folder that exists"
+            f"storage_root: got {root}, but {there} {problem}; expected a folder, or a new folder in an existing folder"
         )
     if not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f"storage_root: got {root}, but {there} is not writable")
@@ -208,13 +213,15 @@ def _checked(root: Path, here: Path) -> Path:
     if real == project or any(real.is_relative_to(project / name) for name in ROOTS):
         raise ConfigError(
             f"storage_root: got {root}, expected a folder outside of this project's {', '.join(ROOTS)}; null keeps "
-            "them here"
+            "these folders here"
         )
     return root
 
 
 def _recorded(here: Path) -> dict[str, str]:
-    """Return the targets of the links that runs created, by name; empty if the record is missing or damaged."""
+    """Return the targets of the links that runs have created, by link; empty if the file `RECORD` is missing or
+    damaged.
+    """
     try:
         value = json_value((here / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,10 +1,10 @@
 """Manifests of results: settings, inputs and outputs of a stage.
 
 Two files are next to the outputs of a stage. `manifest.json` identifies the result: settings, digests of inputs and
-outputs, and measures. It contains nothing that changes from run to run, so that equal results have identical manifests,
-Snakemake sees no change, and tables that contain the manifest's digest do not change. `provenance.json` contains the
-values that change: time, machine, package versions, duration, speed. It also names the folder, so that a result in a
-wrong folder is detected.
+outputs, and measures. It contains no value that changes from run to run. Therefore equal results have identical
+manifests, Snakemake sees no change, and tables that contain the manifest's digest do not change. `provenance.json`
+contains the values that change from run to run: time, machine, package versions, duration, speed. It also names the
+folder, so that a result that was moved to another folder is detected.
 """
 
 import json
@@ -25,22 +25,24 @@ from hatchery.errors import ManifestError, MisplacedError
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
-"""Name of a copy of the manifest, which Snakemake does not know and therefore does not delete.
+"""Name of a copy of the manifest. Snakemake does not know this copy, and therefore does not delete it.
 
-It shows that a stage has finished, even if Snakemake or Slurm was killed before it recorded the end of the job.
+The copy shows that a stage has finished, even if Snakemake or Slurm was killed before it recorded the end of the job.
 """
 
 PROVENANCE = "provenance.json"
 RESULTS = "results"
 SHORT_DIGEST = 12
-"""Number of hexadecimal digits of a manifest's SHA-256 in tables and pages."""
-REMEDY = "remove it to have it made again"
-"""Advice for a damaged manifest, because Snakemake makes missing files again."""
+"""Number of hexadecimal digits with which tables and pages show the SHA-256 of a manifest."""
+REMEDY = "remove this manifest to have it made again"
+"""Advice for a damaged manifest: remove the manifest, because Snakemake makes missing files again."""
 
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One output in a manifest: path, size, SHA-256, and the modification time in ns when it was written, if known."""
+    """One output in a manifest: path, size, SHA-256, and modification time when it was written (nanoseconds), if
+    known.
+    """
 
     path: Path
     bytes: int
@@ -50,7 +52,7 @@ class OutputFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest read from a file; `digest` is the SHA-256 of the manifest file itself."""
+    """Content of a manifest file; `digest` is the SHA-256 of this file."""
 
     path: Path
     stage: str
@@ -62,18 +64,18 @@ class Manifest:
 
     @property
     def short(self) -> str:
-        """First digits of the digest, as tables and pages show them."""
+        """First digits of the manifest's SHA-256, as tables and pages show them."""
         return self.digest[:SHORT_DIGEST]
 
     @property
     def folder(self) -> Path:
-        """Folder of the manifest and its outputs."""
+        """Folder that contains the manifest and its outputs."""
         return self.path.parent
 
     def listed(self, suffix: str = "", prefix: str = "") -> list[OutputFile]:
-        """Return the outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order.
+        """Return the outputs whose file names begin with `prefix` and end in `suffix`, in the order of the manifest.
 
-        No file is read.
+        The outputs are not read or checked.
         """
         return [
             output
@@ -82,13 +84,13 @@ class Manifest:
         ]
 
     def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
-        """Return the paths of the outputs that `listed` returns."""
+        """Return the paths of the outputs whose file names begin with `prefix` and end in `suffix`."""
         return [output.path for output in self.listed(suffix, prefix)]
 
     def file(self, name: str) -> Path:
-        """Return the path of the output whose path relative to the folder is `name`.
+        """Return the path of the output `name`, a path relative to the folder of the manifest.
 
-        Raises ManifestError if there is no such output.
+        Raises ManifestError if the manifest has no such output.
         """
         for output in self.outputs:
             if output.path == self.folder / name:
@@ -96,8 +98,8 @@ class Manifest:
         raise ManifestError(f"{self.path}: the manifest has no output {name!r}")
 
     def check(self, output: OutputFile) -> None:
-        """Raise ManifestError if an output differs from this manifest (see `artifacts.checksums`)."""
-        remedy = f"remove {self.path} and run the same command again to have it made again"
+        """Raise ManifestError if an output file differs from the size and checksum in this manifest."""
+        remedy = f"remove {self.path} and run the same command again to make the result again"
         stated_by = str(self.path)
         check_file(
             output.path,
@@ -105,7 +107,9 @@ class Manifest:
         )
 
     def verify(self) -> None:
-        """Raise ManifestError for the first output that differs from this manifest."""
+        """Check all outputs, and raise ManifestError for the first output that differs from its checksum in this
+        manifest.
+        """
         for output in self.outputs:
             self.check(output)
 
@@ -145,9 +149,10 @@ def read_manifest(path: str | Path) -> Manifest:
 
 
 def _check_manifest(path: Path, found: str) -> dict[str, int]:
-    """Return the modification times of a manifest's outputs by name, from `provenance.json`; empty without this file.
+    """Check a manifest, and return the recorded modification times of its outputs by name, from `provenance.json`.
 
-    Raises ManifestError if the manifest's digest `found` or its folder differ from those in `provenance.json`.
+    Empty if `provenance.json` is missing or damaged. Raises ManifestError if the manifest's digest (`found`) or folder
+    differs from the digest or folder in `provenance.json`.
     """
     try:
         facts = volatile_facts(path)
@@ -157,8 +162,9 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
         Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
     if (place := facts.get("place")) is not None and RESULTS in path.parts:
         wanted, folder = Path(place).parts, Path(os.path.realpath(path.parent))
-        # The path without links is compared, too, because experiments contain links to shared results. If a user has
-        # linked a folder below results/ to another disk, the beginning of that path may differ from results/.
+        # Compare both the given path and the path with links resolved, because experiments contain links to shared
+        # results. If a user has linked a folder below results/ to another disk, the first component of the resolved
+        # path may differ.
         results = os.path.realpath(Path(*path.parts[: path.parts.index(RESULTS) + 1]))
         own = wanted if folder.is_relative_to(results) else wanted[1:]
         if path.parent.parts[-len(wanted) :] != wanted and folder.parts[-len(own) :] != own:
@@ -169,13 +175,15 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
 
 
 def _place(folder: Path) -> str | None:
-    """Return a folder's path below results/, such as `models/tiny-0123456789abcdef`; None for a folder elsewhere."""
+    """Return the path of a folder relative to results/, such as `models/tiny-0123456789abcdef`; None outside of
+    results/.
+    """
     parts = folder.parts
     return "/".join(parts[parts.index(RESULTS) + 1 :]) if RESULTS in parts else None
 
 
 def volatile_facts(manifest: Path) -> dict[str, Any]:
-    """Return the content of `provenance.json` next to a manifest; empty if the file is missing.
+    """Return the content of the file `provenance.json` next to a manifest; empty if this file is missing.
 
     Raises ManifestError if the file is damaged.
     """
@@ -202,7 +210,7 @@ def volatile_facts(manifest: Path) -> dict[str, Any]:
 
 
 def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
-    """Return the SHA-256 of the files that a stage reads, sorted by name of the input.
+    """Return the SHA-256 of each input file of a stage, sorted by name of the input.
 
     Raises ManifestError for a missing file.
     """
@@ -214,9 +222,10 @@ def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
 
 @dataclass
 class StageRun:
-    """Outputs, measures and other values that a running stage collects; `stage_run` writes them at the end.
+    """Outputs, measures and other values that a running stage collects; `stage_run` writes them when the stage ends.
 
-    `measures` go into the manifest, `volatile` values (which change from run to run) into `provenance.json`.
+    `measures` are written to the manifest. `volatile` values change from run to run, and are written to
+    `provenance.json`.
     """
 
     folder: Path
@@ -224,12 +233,12 @@ class StageRun:
     measures: dict[str, Any] = field(default_factory=dict)
     volatile: dict[str, Any] = field(default_factory=dict)
     volatile_files: list[Path] = field(default_factory=list)
-    """Written files that are not part of the result, such as logs of the speed; their checksums are in
-    `provenance.json`.
+    """Files that the stage has written but that are not part of the result, such as logs of the speed;
+    `provenance.json` contains their checksums.
     """
 
     def add_output(self, path: str | Path) -> Path:
-        """Record a finished output file inside the manifest's folder and return its path."""
+        """Record a finished output file, which must be inside the manifest's folder, and return the file's path."""
         path = Path(path)
         if not path.resolve().is_relative_to(self.folder.resolve()):
             raise ManifestError(f"{path}: expected an output in {self.folder}")
@@ -247,10 +256,11 @@ def stage_run(
 ) -> Iterator[StageRun]:
     """Yield an object that collects the outputs of a stage, and write the manifest to `output` at the end.
 
-    `settings` are the stage's resolved settings (with `stage` and `stage_version`), and `inputs` the manifests or files
-    that it reads, by name. `digests` replaces the digests of inputs of which the stage reads only some files. A
-    manifest of an earlier run is removed first; the new manifest is written last and only on success. With `keep`, a
-    copy of the manifest is written for `reuse_complete`. Raises ManifestError for a missing input.
+    `settings` are the stage's resolved settings (with `stage` and `stage_version`). `inputs` are the manifests or files
+    that the stage reads, by name. `digests`, if given, replaces the SHA-256 of the inputs, because a stage may read
+    only some files of an input. The manifest of an earlier run is removed first; the new manifest is written last and
+    only on success. If `keep` is true, a copy of the manifest is written for `reuse_complete`. Raises ManifestError for
+    a missing input.
     """
     output = Path(output)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -284,8 +294,8 @@ def stage_run(
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
         "place": _place(output.parent),
     }
-    # The values are converted to the form in which they will be read (numbers as keys become text), so that the
-    # checksum matches.
+    # Convert the values to the form that a reader of the file obtains (numbers as keys become text), so that the
+    # checksum is equal when the file is read.
     volatile = json.loads(json_text(volatile))
     write_json(output.parent / PROVENANCE, {**volatile, "checksum": digest(volatile)})
     if keep:
@@ -294,11 +304,11 @@ def stage_run(
 
 
 FORCED = "HATCHERY_FORCED"
-"""Environment variable that is set if the user forces jobs to run; then finished results are not reused."""
+"""Environment variable that is set if the user forces jobs to run. Finished results are then not reused."""
 
 
 def is_made_from(path: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
-    """Return True if the manifest at `path` exists, is valid, and has these settings and inputs with these digests."""
+    """Return True if the manifest at `path` is valid and contains these settings and these digests of inputs."""
     try:
         found = read_manifest(path)
         found.verify()
@@ -313,16 +323,17 @@ def is_forced() -> bool:
 
 
 def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
-    """Return True, and restore the manifest from its copy, if an earlier run has already finished the stage.
+    """Reuse the result if an earlier run has already finished the stage: restore the manifest from its copy and return
+    True.
 
-    The stage counts as finished if the copy (`stage_run` with `keep`) contains the given settings and digests of
-    inputs, and all outputs match their checksums.
+    The stage counts as finished if the copy (see `keep` of `stage_run`) contains the given settings and digests of
+    inputs, and all outputs match their checksums. Otherwise, return False.
     """
     output = Path(output)
     finished = output.with_name(FINISHED)
     if is_forced() or not finished.is_file() or not is_made_from(finished, settings, digests):
         return False
-    # A run that was killed while it wrote the manifest has left a temporary file.
+    # Remove the temporary file that a run leaves if it was killed while it wrote the manifest.
     remove_leftovers(output.parent)
     write_bytes(output, finished.read_bytes())
     print(f"{output}: reused the finished result, whose checksums are correct", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
 """Runs independent tasks in several processes, and keeps the results of finished tasks if the job is killed.
 
-Each task writes one file and returns a small JSON object (facts). File and facts are one part of the job's result. They
-are stored under a digest of the task's inputs, settings and code. So a killed job continues with the missing parts, and
-never uses parts that were made with other settings or other code. A part that differs from its checksum is made again.
-The order of the parts, their bytes, and errors do not depend on the number of processes.
+Each task writes one file and returns a small JSON object (facts). File and facts together are one part of the job's
+result. A part is stored under a digest of the task's inputs, settings and code. So a job that was killed continues with
+the missing parts, and never uses parts that were made with other settings or other code. A part that does not match its
+checksum is made again. The order of the parts, their bytes, and errors do not depend on the number of processes.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from hatchery.errors import HatcheryError
 
 Task = TypeVar("Task")
 Facts = dict[str, Any]
-"""JSON object that a task returns, such as counts."""
+"""JSON object that a task returns, for example numbers of documents and tokens."""
 Work = Callable[[Task, Path], Facts]
-# Number of waiting tasks per process: enough to keep all processes busy while one part takes long, and few enough to
-# stop soon after an error.
+# Number of submitted tasks per process. The number is large enough to keep all processes busy while one part takes
+# long, and small enough to stop soon after an error.
 _PENDING_PER_WORKER = 4
 
 
@@ -48,11 +48,11 @@ def make_parts(
 ) -> Iterator[Part]:
     """Run `work(task, path)` for each task, and yield the results (parts) in the order of the tasks.
 
-    `work` writes the file at `path`, a temporary name, and returns facts. With several workers, `work` must be
-    importable (a function of a module, or a partial of one), and tasks must be picklable. `keys` are different JSON
-    values, one per task, that contain everything that determines the part except for the code. The first error in task
-    order is raised; finished parts remain in `folder` for the next attempt. The caller removes the folder after using
-    the parts.
+    `work` writes a file at `path`, a temporary name, and returns facts. If there are several workers, `work` must be
+    importable (a function of a module, or a partial of one), and tasks must be picklable. `keys` are JSON values, one
+    per task, all different: a key contains everything that determines the task's result, except for the code. If
+    several tasks fail, the error of the first of them is raised. Finished parts remain in `folder` for the next
+    attempt. The caller removes the folder after using the parts.
     """
     names = [digest([_code(), key])[:32] for key in keys]
     if len(set(names)) != len(tasks):
@@ -69,7 +69,7 @@ def make_parts(
 
 @cache
 def _code() -> str:
-    """Return a digest of the library's source code, so that parts made by older code are not used."""
+    """Return a digest of the library's source code. A part is only reused if this digest is unchanged."""
     root = Path(__file__).resolve().parents[1]
     sources = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -80,7 +80,8 @@ def _code() -> str:
 def _in_processes(
     tasks: Sequence[Task], work: Work[Task], names: Sequence[str], folder: Path, workers: int
 ) -> Iterator[Part]:
-    # Child processes are spawned, because a forked child of a process with threads (Arrow's pool) may deadlock.
+    # Child processes are spawned, not forked, because a forked child of a process with threads (Arrow's pool) may
+    # deadlock.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_the_parent) as pool:
         pending: deque[Future[Part]] = deque()
@@ -109,7 +110,8 @@ def _in_processes(
 def _end_with_the_parent() -> None:
     """Make this worker process end when its parent process has ended for any reason, and immediately after Ctrl-C.
 
-    Without this, a worker would wait for its next task forever, because the worker itself keeps the queue open.
+    Without this function, a worker would wait forever for its next task, because the worker itself keeps the queue
+    open.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
@@ -132,7 +134,7 @@ def _make(work: Work[Task], task: Task, path: Path) -> Part:
             shutil.rmtree(damaged)
     with atomic_path(path) as partial_path:
         facts = work(task, partial_path)
-    # The checksum is written last, because a part counts as finished if its file and its facts match the checksum.
+    # Write the checksum last, because a part counts as finished if its file and its facts match the checksum.
     write_json(facts_path, {"sha256": _checksum(path, facts), "facts": facts})
     return Part(path, facts)
 
@@ -148,5 +150,5 @@ def _finished(path: Path, facts_path: Path) -> Facts | None:
 
 
 def _checksum(path: Path, facts: Facts) -> str:
-    """Return one checksum of a part's file and of its facts."""
+    """Return a single checksum of a part's file and facts."""
     return digest([sha256_file(path), facts])

@@ -1,4 +1,4 @@
-"""Reading and writing of Parquet: shards named `i-of-n`, row groups in constant memory, and errors that name the
+"""Reads and writes Parquet files: shards named `i-of-n`, row groups in constant memory, and errors that name the
 file.
 """
 
@@ -20,7 +20,9 @@ from hatchery.errors import ManifestError, first_line
 
 ROW_GROUP_BYTES = 8 << 20
 ROW_BYTES = 16
-"""Bytes counted for a row besides the characters of its texts."""
+"""Number of bytes that the size of a row group counts for each row, in addition to the characters of the row's
+texts.
+"""
 
 
 def write_table(path: str | Path, table: pa.Table) -> None:
@@ -30,7 +32,9 @@ def write_table(path: str | Path, table: pa.Table) -> None:
 
 
 def read_table(path: str | Path, columns: list[str] | None = None) -> pa.Table:
-    """Return the table in a Parquet file. Raises ManifestError, which names the file, if it is missing or damaged."""
+    """Return the table in a Parquet file. Raises ManifestError, which names the file, if the file is missing or
+    damaged.
+    """
     try:
         return pq.read_table(path, columns=columns, partitioning=None)
     except (OSError, pa.ArrowException, KeyError) as error:
@@ -44,7 +48,9 @@ def read_tables(paths: Iterable[str | Path], columns: list[str] | None = None) -
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Add the file's name to an OSError raised in the `with` block, because Arrow's errors lack the name."""
+    """Add the file's name to an OSError that the `with` block raises, because Arrow's errors do not contain the
+    name.
+    """
     try:
         yield
     except OSError as error:
@@ -53,7 +59,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _row_sizes(table: pa.Table) -> npt.NDArray[np.int64]:
-    """Return the size of each row as `TableWriter.write` counts it, shape (rows,)."""
+    """Return the size in bytes of each row, counted as in `TableWriter.write`, shape (rows,)."""
     sizes = np.full(table.num_rows, ROW_BYTES, dtype=np.int64)
     for column in table.columns:
         if column.type == pa.string():
@@ -64,8 +70,9 @@ def _row_sizes(table: pa.Table) -> npt.NDArray[np.int64]:
 class TableWriter:
     """Writes a Parquet file in row groups of about ROW_GROUP_BYTES, so that only one row group is in memory.
 
-    The caller passes a temporary name as `path` and renames the file (`atomic_path`). A file with `is_temporary` is
-    read once and deleted, so it is compressed fast and has no dictionaries and statistics.
+    The caller passes a temporary name as `path` and renames the file afterwards (`atomic_path`). If `is_temporary` is
+    true, the file will be read once and deleted; therefore fast compression is used, without dictionaries and
+    statistics.
     """
 
     def __init__(self, path: str | Path, schema: pa.Schema, is_temporary: bool = False) -> None:
@@ -80,13 +87,13 @@ class TableWriter:
             use_dictionary=not is_temporary,
             write_statistics=not is_temporary,
         )
-        # Rows in memory that are not yet written, as dictionaries or as tables.
+        # Rows in memory that are not yet written: `_buffer` contains rows as dictionaries, `_tables` contains tables.
         self._buffer: list[Mapping[str, Any]] = []
         self._tables: list[pa.Table] = []
         self._bytes = 0
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add one row. Rows and tables are not mixed in one file."""
+        """Add one row. The methods `write` and `write_rows` cannot be mixed in one file."""
         self._buffer.append(row)
         self.rows += 1
         size = ROW_BYTES
@@ -98,12 +105,12 @@ class TableWriter:
             self._flush()
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add the rows of a table; the file is byte-identical to one whose rows were added with `write`."""
+        """Add the rows of a table. The file has the same bytes as if each row had been added with `write`."""
         ends = np.cumsum(_row_sizes(table))
         start = 0
         while start < table.num_rows:
             before = int(ends[start - 1]) if start else 0
-            # The row with which a row group exceeds its maximum size is the last row of this row group.
+            # A row group ends after the row with which it reaches ROW_GROUP_BYTES.
             end = int(np.searchsorted(ends, before + ROW_GROUP_BYTES - self._bytes)) + 1
             part = table.slice(start, end - start)
             self._tables.append(part)
@@ -114,7 +121,7 @@ class TableWriter:
                 self._flush()
 
     def write_table(self, table: pa.Table) -> None:
-        """Write a table as a separate row group, which is ten times as fast as row by row."""
+        """Write a table as a separate row group, which is ten times as fast as writing row by row."""
         self._flush()
         self._append(table)
         self.rows += table.num_rows
@@ -123,7 +130,7 @@ class TableWriter:
         if self._buffer:
             self._append(pa.Table.from_pylist(self._buffer, schema=self._schema))
         elif self._tables:
-            # The table is written in one call, because each call would end a Parquet page.
+            # Write the rows in one call, because a Parquet page ends with each call.
             self._append(pa.concat_tables(self._tables).combine_chunks())
         self._buffer, self._tables, self._bytes = [], [], 0
 
@@ -132,13 +139,13 @@ class TableWriter:
             self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self) -> None:
-        """Write the rows in memory and close the file."""
+        """Write the rows that are still in memory, and close the file."""
         self._flush()
         with _named(self._path):
             self._writer.close()
 
     def abandon(self) -> None:
-        """Close the file without writing the rows in memory, because the disk may be full."""
+        """Close the file without writing the rows that are still in memory, because the disk may be full."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._writer.close()
 
@@ -155,7 +162,7 @@ class TableWriter:
 
 
 def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Yield the row groups of a Parquet file as tables, with one in memory at a time.
+    """Yield the row groups of a Parquet file as tables; only one row group is in memory at a time.
 
     Raises ManifestError if the file is missing or damaged.
     """
@@ -168,7 +175,10 @@ def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Itera
 
 
 def read_batches(path: str | Path, rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield batches of at most `rows` rows of a Parquet file. Raises ManifestError if the file is damaged."""
+    """Yield the rows of a Parquet file in batches of at most `rows` rows.
+
+    Raises ManifestError if the file is missing or damaged.
+    """
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             yield from file.iter_batches(rows, columns=columns, use_threads=False)
@@ -177,20 +187,22 @@ def read_batches(path: str | Path, rows: int, columns: list[str] | None = None) 
 
 
 def read_rows(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet file by column, with one row group in memory at a time.
+    """Yield the rows of a Parquet file, each as a dictionary of its values by column; one row group is in memory at a
+    time.
 
-    Raises ManifestError if the file is damaged.
+    Raises ManifestError if the file is missing or damaged.
     """
     for table in read_groups(path, columns):
         yield from table.to_pylist()
 
 
 class ShardWriter:
-    """Writes rows to `{prefix}-{i:05d}-of-{n:05d}.parquet`, `rows_per_shard` rows per file, in constant memory.
+    """Writes rows to shards, Parquet files with `rows_per_shard` rows each, in constant memory.
 
-    The number of shards is only known at the end, so shards have temporary names and are renamed when the writer is
-    closed; after an exception, they are removed. Shards of an earlier run with the same prefix are removed, so a folder
-    never contains shards of two runs. At least one shard is written, possibly without rows.
+    The files are named `{prefix}-{i:05d}-of-{n:05d}.parquet`. Because the number n of shards is only known at the end,
+    shards first have temporary names and are renamed when the writer is closed. After an exception, the shards are
+    removed. Shards of an earlier run with the same prefix are removed, so a folder never contains shards of two runs.
+    At least one shard is written, possibly without rows.
     """
 
     def __init__(self, folder: str | Path, prefix: str, schema: pa.Schema, rows_per_shard: int) -> None:
@@ -217,11 +229,11 @@ class ShardWriter:
             self._finish(self._open)
 
     def write_table(self, table: pa.Table) -> None:
-        """Write the rows of a table, ten times as fast as row by row."""
+        """Write the rows of a table as a separate row group, ten times as fast as row by row."""
         self._write(table, TableWriter.write_table)
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add the rows of a table; the file is byte-identical to one whose rows were added with `write`."""
+        """Add the rows of a table. The files have the same bytes as if each row had been added with `write`."""
         self._write(table, TableWriter.write_rows)
 
     def _write(self, table: pa.Table, write: Callable[[TableWriter, pa.Table], None]) -> None:
@@ -236,10 +248,10 @@ class ShardWriter:
                 self._finish(self._open)
 
     def complete(self) -> None:
-        """Write the rows in memory, so that closing only renames files.
+        """Write the rows that are still in memory, so that closing the writer only renames files.
 
-        If the shards of several writers must appear together, call this method for each writer before closing the
-        first.
+        If the shards of several writers must appear at the same time, call this method for each writer before closing
+        the first writer.
         """
         if self._open is not None or not self._partials:
             self._finish(self._open or self._next())

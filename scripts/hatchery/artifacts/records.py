@@ -1,7 +1,8 @@
 """Reads small CSV and JSON files by a schema: a dataclass defines the columns of a table or the keys of a JSON object.
 
-The schema consists of the types of the fields, which may have the ranges of `hatchery.settings`. The functions read
-files that stages write, and files written by hand. Each error is one line that names the file, the line and the column.
+The schema consists of the types of the fields, which may have ranges (see `hatchery.settings`). The functions read
+files that stages write, and files that users write. Each error message is one line that names the file, the line and
+the column.
 """
 
 import csv
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """Base of the dataclasses that define the columns or keys of a file; other columns are ignored, and numbers are
-    finite.
+    """Base class of schemas, dataclasses that define the columns or keys of a file.
+
+    Columns and keys that the schema does not define are ignored. Infinite numbers and NaN are errors.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"allow_inf_nan": False}
@@ -35,7 +37,7 @@ Read = TypeVar("Read", bound=Record)
 
 @dataclasses.dataclass(frozen=True)
 class Infinite:
-    """Annotation of a number that may be infinite."""
+    """Annotation of a field whose number may be infinite."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return {**handler(source), "allow_inf_nan": True}
@@ -43,7 +45,9 @@ class Infinite:
 
 @dataclasses.dataclass(frozen=True)
 class Strict:
-    """Annotation for validation without conversion: `true` is not accepted as a number, nor a number as text."""
+    """Annotation of a field whose value is not converted: `true` is not accepted as a number, and text is not accepted
+    as a number.
+    """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return {**handler(source), "strict": True}
@@ -51,7 +55,9 @@ class Strict:
 
 @dataclasses.dataclass(frozen=True)
 class Derived:
-    """Annotation of a field whose value `function` computes from the text of the column `column`."""
+    """Annotation of a field that is not in the file: `function` computes its value from the text in the column
+    `column`.
+    """
 
     column: str
     function: Callable[[str], Any]
@@ -66,9 +72,10 @@ def read_records(
 ) -> list[Read]:
     """Return the rows of a CSV file whose columns are the fields of `schema`.
 
-    An empty cell or `nan` is None if the field allows None. The column of a field with a default may be missing, so
-    that files written before the column was added remain readable. Rows must differ in the columns `key`, and all rows
-    must have the values in `alike`, by column. Raises EvaluationError as `read_rows` does, and for an invalid cell.
+    An empty cell or `nan` is None if the field allows None. If a field has a default, its column may be missing, so
+    that files written before the column was added remain readable. Two rows must differ in at least one of the columns
+    `key`. `alike` maps columns to the value that all rows must have. Raises EvaluationError as `read_rows` does, and
+    for an invalid cell.
     """
     fields: Any = schema
     hints = hints_of(fields)
@@ -88,9 +95,10 @@ def read_records(
 
 
 def json_records(path: str | Path, schema: type[Read], key: str = "") -> list[Read]:
-    """Return the JSON objects of a file with one object per line; their keys are the fields of `schema`.
+    """Return the JSON objects of a file with one object per line; the keys of an object are the fields of `schema`.
 
-    The values of `key`, if given, must be unique. Raises EvaluationError, which names file, line and key.
+    If `key` is given, two objects must not have the same value of this key. Raises EvaluationError, which names file,
+    line and key.
     """
     found: dict[Any, tuple[str, Read]] = {}
     for number, line in enumerate(_text(path).splitlines(), start=1):
@@ -108,7 +116,7 @@ def json_records(path: str | Path, schema: type[Read], key: str = "") -> list[Re
 
 
 def json_record(path: str | Path, schema: type[Read]) -> Read:
-    """Return the JSON object in a file; its keys are the fields of `schema`.
+    """Return the JSON object in a file; the keys of the object are the fields of `schema`.
 
     Raises EvaluationError, which names file and key.
     """
@@ -116,7 +124,8 @@ def json_record(path: str | Path, schema: type[Read]) -> Read:
 
 
 def record(schema: type[Read], value: Any, where: str) -> Read:
-    """Return a value as an object of `schema`; `where` names its position in messages.
+    """Return a JSON value as an object of `schema`. In messages, `where` states the position of the value (file and
+    line).
 
     Raises EvaluationError, which names the invalid key.
     """
@@ -134,11 +143,11 @@ def record(schema: type[Read], value: Any, where: str) -> Read:
 def read_rows(
     path: str | Path, columns: Sequence[str], key: Sequence[str] = (), may_be_empty: bool = False
 ) -> list[tuple[str, dict[str, str]]]:
-    """Return (file and line for messages, texts by column) of each row of a CSV file that has at least `columns`.
+    """Return (file and line for messages, texts by column) for each row of a CSV file with the columns `columns`.
 
-    Rows must differ in the columns `key`, if given. Raises EvaluationError, which names the file, if the file is
-    missing, not UTF-8, empty, lacks a column, has a row of the wrong length, or repeats a row. `may_be_empty` allows a
-    header without rows.
+    The file may contain further columns. If `key` is given, two rows must differ in at least one of these columns.
+    Raises EvaluationError, which names the file, if the file is missing, is not UTF-8, is empty, lacks a column, has a
+    row of the wrong length, or repeats a row. If `may_be_empty` is true, a header without rows is allowed.
     """
     path = Path(path)
     try:

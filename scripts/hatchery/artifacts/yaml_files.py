@@ -1,7 +1,7 @@
-"""A YAML reader that follows YAML 1.2: no duplicate keys, `1e-3` is a number, `no` is text.
+"""A YAML reader that follows YAML 1.2 and refuses duplicate keys: `1e-3` is a number, and `no` is text.
 
-PyYAML follows YAML 1.1, in which `1e-3` is text, `no` is a boolean and `12:30` is 750; it also silently uses the last
-of two equal keys. Each of these differences can change a training run unnoticed.
+PyYAML follows YAML 1.1, in which `1e-3` is text, `no` is a boolean and `12:30` is the number 750. If a mapping contains
+a key twice, PyYAML silently uses the second value. Each of these differences can change a training run unnoticed.
 """
 
 import math
@@ -23,27 +23,35 @@ from yaml.scanner import Scanner
 from hatchery.errors import ConfigError, first_line
 
 DEEPEST = 50
-"""Maximum depth of nesting. A configuration has six levels; without this limit, Python would raise RecursionError."""
+"""Maximum depth of nesting. Configuration files have at most six levels; without a limit, a deeply nested file would
+raise RecursionError.
+"""
 MOST_REPEATED = 100_000
-"""Maximum number of values that all aliases of a file may repeat; ten nested lines of ten aliases would be ten billion
-values."""
+"""Maximum number of values that all aliases of a file together may repeat. Without a limit, ten nested lines with ten
+aliases each would become ten billion values.
+"""
 LONGEST_NUMBER = 18
 """Maximum number of characters of an integer, so that it fits into 64 bits."""
 
 
 class _Rules(Composer, SafeConstructor, Resolver):
-    """Safe loading with the scalars of YAML 1.2; refuses duplicate keys, too deep nesting and too many repetitions."""
+    """Rules for safe loading with the scalar types of YAML 1.2.
+
+    Duplicate keys, too deep nesting, and aliases that repeat too many values are errors.
+    """
 
     def __init__(self) -> None:
         Composer.__init__(self)
         SafeConstructor.__init__(self)
         Resolver.__init__(self)
         self._depth = self._values = self._repeated = 0
-        # Number of values of each node, including the values that its aliases repeat.
+        # Number of values below each node, including the values that aliases below the node repeat.
         self._sizes: dict[Any, int] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the next node. Raises ComposerError if the nesting is too deep, or aliases repeat too many values."""
+        """Return the next node. Raises ComposerError if the nesting is too deep, or if aliases repeat too many
+        values.
+        """
         self._depth += 1
         mark, before, is_alias = self.peek_event().start_mark, self._values, self.check_event(AliasEvent)
         if self._depth > DEEPEST:
@@ -116,9 +124,9 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
 
 def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
     text: str = loader.construct_scalar(node)
-    # Unusual space characters inside unquoted text, such as a description, are allowed, because authors write them on
-    # purpose. At the ends of the text, or after a key and a colon, they are an error, because YAML would read the key,
-    # the colon and the character as text.
+    # Unusual space characters are allowed inside unquoted text, such as a description, because authors write them on
+    # purpose. At the ends of the text, or after a key and a colon, they are an error: YAML would read key and colon as
+    # part of the text.
     after_key = re.match(r"[\w.-]+:(.)", text)
     if not node.style and (blank := _blank(text[:1] + text[-1:] + (after_key[1] if after_key else ""))):
         raise yaml.constructor.ConstructorError(
@@ -131,8 +139,9 @@ def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
 
 
 def _blank(text: str) -> str:
-    """Return a message about the first character of `text` that looks like a space but is not a YAML space; "" without
-    one.
+    """Return a message about the first character of `text` that looks like a space but is not a space in YAML.
+
+    Empty if `text` has no such character.
     """
     found = next((c for c in text if (c.isspace() and not c.isascii()) or c in "\u200b\ufeff"), None)
     if found is None:
@@ -142,8 +151,9 @@ def _blank(text: str) -> str:
 
 
 def _blank_before(text: str, mark: Any) -> str:
-    """Return a message about the first line, up to the line of `mark`, that contains such a character; ""
-    without one.
+    """Return a message about the first line with a character that looks like a space but is not a space in YAML.
+
+    Only lines up to the line of `mark` are searched. Empty if no line has such a character.
     """
     lines = text.split("\n")[: mark.line + 1] if mark else []
     return next((f"; line {n} has {blank}" for n, line in enumerate(lines, 1) if (blank := _blank(line))), "")
@@ -156,7 +166,9 @@ _Rules.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
 class _Loader(_Rules, CParser):
-    """Parser that uses libyaml, which PyYAML's wheels contain and which is five times as fast as Python."""
+    """Parser that uses libyaml. PyYAML's wheels contain libyaml, which is five times as fast as PyYAML's Python
+    parser.
+    """
 
     def __init__(self, stream: str) -> None:
         CParser.__init__(self, stream)
@@ -164,7 +176,9 @@ class _Loader(_Rules, CParser):
 
 
 class _Explainer(_Rules, Reader, Scanner, Parser):
-    """Parser in Python, whose error messages are more precise: they name the character and the unexpected token."""
+    """PyYAML's parser in Python. Its error messages are more precise: they name the character and the unexpected
+    token.
+    """
 
     def __init__(self, stream: str) -> None:
         Reader.__init__(self, stream)
@@ -202,13 +216,16 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def yaml_value(text: str, where: str) -> Any:
-    """Return the value of a YAML text. Raises ConfigError, which names `where`, line and problem."""
+    """Return the value of a YAML text. Raises ConfigError, which states `where` (for example a file), line and
+    problem.
+    """
     try:
         return _loaded(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}" if mark else where
-        # If a second document begins, PyYAML divides its message into two texts, which are joined here.
+        # If a second YAML document begins in the text, PyYAML divides its message into two texts, which are joined
+        # here.
         problem = f"{error.context}, {error.problem}" if str(error.problem).startswith("but ") else error.problem
         cause = "" if isinstance(error, yaml.constructor.ConstructorError) else _blank_before(text, mark)
         raise ConfigError(f"{place}: {problem or error.context}{cause}") from error

@@ -175,9 +175,9 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
     if translating := [run for run in settings.runs if run.pretraining["objective"].get("task") == "translation"]:
         notes.append(
             f"{_names(translating)} learn to translate: batch_size is the number of target tokens, and source "
-            "sentences are assumed to be as long as target sentences. Tokens are source and target tokens, FLOPs are those of "
-            "encoder and decoder, and 6 N D counts only the tokens of one language. Beam search on development pairs "
-            "and test sets is not included."
+            "sentences are assumed to be as long as target sentences. Tokens are source and target tokens, FLOPs are "
+            "those of encoder and decoder, and 6 N D counts only the tokens of one language. Beam search on "
+            "development pairs and test sets is not included."
         )
     if continued := [run for run in settings.runs if run.pretraining.get("initialise_from")]:
         notes.append(f"{_names(continued)} start from a trained model, whose steps, tokens and FLOPs are not included.")
