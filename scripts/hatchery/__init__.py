@@ -1,7 +1,7 @@
-"""Hatchery's library, from raw corpora to result tables. The folder `scripts/` is the import root.
+"""Hatchery's library, for all steps from raw corpora to result tables. The folder `scripts/` is the import root.
 
-The functions in `__all__` are the interface for users (docs/python.md). A function is imported when it is first used,
-so that importing one module of the library does not import all functions.
+The functions in `__all__` are the interface for users (docs/python.md). Each function is imported when it is first
+used, so an import of one module of the library does not import all functions.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:
     from pkgutil import resolve_name
 
     if name in ("experiment", "export"):
-        # Each of these packages can be called like the function of the same name.
+        # Return the package, which is callable and calls the function of the same name.
         return resolve_name(f"hatchery.{name}")
     if name in __all__:
         return resolve_name(f"hatchery.public:{name}")
@@ -38,5 +38,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return all names, including those not yet imported, for tab completion and the documentation."""
+    """Return all names, including names that are not yet imported, for tab completion and the documentation."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Runs the program `hatchery` for `python -m hatchery`."""
+"""Runs the program `hatchery` if Python is called as `python -m hatchery`."""
 
 from hatchery.commands import main
 

@@ -1,6 +1,7 @@
-"""`hatchery.evaluate` and `hatchery.surprisals`: evaluate any model on any suite, without an experiment.
+"""`hatchery.evaluate`, `hatchery.reading` and `hatchery.surprisals`: evaluate any model on any suite, without an
+experiment.
 
-Scores are bit-identical to those of the workflow's stages, because the same functions compute them. Only temporary
+Scores are bit-identical to the scores of the workflow's stages, because the same functions compute them. Only temporary
 files are written.
 """
 
@@ -45,7 +46,7 @@ from hatchery.typed import build, keys_of, plain, validated
 
 PAIRS, TASKS, READING_TIMES = "minimal_pairs", "finetuning", "reading_times"
 OF_FILES = ("description", "base", "data", "embedded", "variants")
-"""Keys of a suite's file that name the location of its data, and do not affect scores."""
+"""Keys of a suite's file that describe the suite or state where its data are. They do not affect scores."""
 
 
 def evaluate(
@@ -63,12 +64,15 @@ def evaluate(
 
     `model` is a folder of a model of Hatchery, an exported folder, a folder in the format of `transformers`, a name on
     the hub, a module with its `tokenizer` (see `evaluation.opening.open_model`), or the result of `hatchery.train`. For
-    the evaluation `acquisition` (age of acquisition), `model` is a mapping from numbers of words seen to checkpoints of
-    one training, or the folder of a training with stored checkpoints. `suite` is the name of a suite, a task, or a kind
-    of evaluation (`perplexity`, `reading`), a YAML file of a suite or task, or minimal pairs: a table, a list of (good,
-    bad), or a .csv, .tsv, .jsonl or .parquet file. `data` is the file, folder or archive with the suite's data, or a
-    table; None selects the path in config.yaml. Other `settings` are keys of the suite's file, such as
-    `pairs_per_paradigm=100`. By default, a folder is evaluated on a GPU if there is one, and a module on its device.
+    the evaluation `acquisition` (age of acquisition), `model` is a mapping from numbers of training words to
+    checkpoints of one training, or the folder of a training with stored checkpoints.
+
+    `suite` is the name of a suite, a task, or a kind of evaluation (`perplexity`, `reading`), a YAML file of a suite or
+    task, or minimal pairs: a table, a list of (good, bad), or a .csv, .tsv, .jsonl or .parquet file. `data` is the
+    file, folder or archive with the suite's data, or a table. If `data` is None, the path in config.yaml is used. Other
+    `settings` are keys of the suite's file, such as `pairs_per_paradigm=100`.
+
+    If `device` is None, a folder is evaluated on a GPU if there is one, and a module on the device of its parameters.
     `architecture` is only needed if neither the model nor the folder of its tokenizer determines the architecture.
 
     Raises HatcheryError with one line: ConfigError for an unknown suite, with the most similar name, and for wrong
@@ -100,10 +104,10 @@ def reading(
     """Return the gain in log-likelihood when a model's surprisals are added to regressions of reading times.
 
     `model` is as in `evaluate`. `table` is a table of polars or pandas, or a file or folder, with one row per word and
-    reader. `like` is the name of a file in config/reading_tables/, such as `meco_l1_eng`, whose keys are defaults.
-    Other `settings` are keys of such a file: `response`, `item`, `position`, `word`, `participant` name columns, and
-    `predictors`, `spillover` and `random_effects` describe the regressions. The result's `tables` contain the surprisal
-    of each word (`words.parquet`), log-likelihoods (`scores.csv`) and coefficients (`coefficients.csv`).
+    reader. `like` is the name of a file in config/reading_tables/, such as `meco_l1_eng`, whose values are defaults for
+    `settings`. `settings` are keys of such a file: `response`, `item`, `position`, `word` and `participant` name
+    columns, and `predictors`, `spillover` and `random_effects` describe the regressions. The result's `tables` contain
+    the surprisal of each word (`words.parquet`), log-likelihoods (`scores.csv`) and coefficients (`coefficients.csv`).
 
     Raises the errors of `evaluate`.
     """
@@ -124,12 +128,12 @@ def surprisals(
 ) -> pl.DataFrame:
     """Return the surprisal of each word in bits: one row per word, with the columns of `surprisal.words.SCHEMA`.
 
-    `model` is as in `evaluate`. `texts` are a list of texts, a table with the texts in `column`, or a `Path` of a file
-    or folder (docs/surprisal.md lists the formats). The columns of the given table follow these columns; for a file,
-    there are also columns `file` and `line`. Other `settings` are described in docs/surprisal.md: `scoring`,
-    `separator`, `leading_blank`, and, if each row is one word, `text` and `order`.
+    `model` is as in `evaluate`. `texts` is a list of texts, a table with the texts in `column`, or a `Path` of a file
+    or folder (docs/surprisal.md lists the formats). The result also contains the columns of the given table or, for a
+    file, the columns `file` and `line`. Other `settings` are described in docs/surprisal.md: `scoring`, `separator`,
+    `leading_blank`, and, if each row is one word, `text` and `order`.
 
-    Raises EvaluationError, which names the number of the text, for a value that is not text, and for a text that is too
+    Raises EvaluationError, which states the index of the text, for a value that is not text, and for a text that is too
     long for the model; ConfigError for a missing column and for wrong settings; and the errors of `open_model`.
     """
     given, tokenizer = model.opened_as(tokenizer) if isinstance(model, Training) else (model, tokenizer)
@@ -142,7 +146,7 @@ def surprisals(
 
 
 def _kept(opened: Pretrained | Checkpoints) -> AbstractContextManager[None]:
-    """Return a context that restores PyTorch's settings and the state of the model when it ends.
+    """Return a context that, when it ends, restores PyTorch's global settings and the state of the model.
 
     For checkpoints, which are opened one after the other, only PyTorch's settings are restored.
     """
@@ -160,17 +164,23 @@ def _shown(model: Any) -> str:
 def _prepared(
     model: Any, opened: Pretrained | Checkpoints, device: DeviceName | None, tokens_per_batch: int | None
 ) -> tuple[torch.device, EvaluationRuntime]:
-    """Return the device and the runtime settings; the default is the device of a module, and `auto` for a folder."""
+    """Return the device and the runtime settings of an evaluation.
+
+    If `device` is None, a module is evaluated on the device of its parameters, and other models on `auto`.
+    """
     own = opened.network if isinstance(model, nn.Module) and not isinstance(opened, Checkpoints) else None
     wanted: DeviceName = device or ("auto" if own is None else "cpu")
     at = prepare_device(wanted)
-    # The caller's module is not compiled, because compilation would change the module.
+    # Do not compile the caller's module, because compilation would change it.
     runtime = EvaluationRuntime(tokens_per_batch, wanted, compile="auto" if own is None else "off")
     return (at if own is None or device is not None else device_of(own)), runtime
 
 
 def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any], Any]:
-    """Return (kind of the evaluation, name of the suite or task, its settings with the caller's changes, its data)."""
+    """Return (kind of the evaluation, name of the suite or task, settings, data).
+
+    The settings are those of the suite or task, changed by the caller's `settings`.
+    """
     kinds = [kind for kind, evaluation in evaluations().items() if evaluation.direct]
     if not isinstance(suite, str | Path):
         if data is not None:
@@ -210,14 +220,17 @@ def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, 
 
 
 def _project() -> Project:
-    """Return the configuration in the current folder combined with the shipped configuration, or only the shipped
-    configuration.
+    """Return the configuration in the current folder combined with the shipped configuration.
+
+    If the current folder has no configuration, return only the shipped configuration.
     """
     return open_project() if Path("config").is_dir() else Project(shipped_config())
 
 
 def suites() -> pl.DataFrame:
-    """Return a table of all suites, tasks and kinds of evaluation for `evaluate`: `name`, `kind`, `description`."""
+    """Return a table of all suites, tasks and kinds of evaluation that `evaluate` accepts: `name`, `kind`,
+    `description`.
+    """
     project = _project()
     rows = [(name, PAIRS, project.suite(name).description) for name in project.names("suite")]
     rows += [(name, TASKS, project.task(name).description) for name in project.names("task")]
@@ -229,9 +242,9 @@ def suites() -> pl.DataFrame:
 
 
 def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of a task with its fine-tuning protocol.
+    """Return the settings of a task, including its fine-tuning protocol.
 
-    The caller's `protocol` is a protocol's name, or keys that replace defaults.
+    The caller's setting `protocol` is the name of a protocol, or a mapping of keys that replace defaults.
     """
     unknown = set(settings) - {"protocol", "head_options"}
     if unknown:
@@ -247,9 +260,9 @@ def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str,
 
 
 def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, data: Any) -> Any:
-    """Return the caller's data or, if this is None, the path of the data in config.yaml; None if there is no path.
+    """Return the caller's data or, if `data` is None, the path of the data in config.yaml.
 
-    Raises ConfigError if nothing exists at the path.
+    None if config.yaml has no path for the data. Raises ConfigError if no file exists at the path.
     """
     if data is not None:
         return data
@@ -267,8 +280,9 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
 
 
 def stand_in(opened: Pretrained | Checkpoints) -> Manifest:
-    """Return a manifest for a model without a manifest; its settings contain the objective, or mark an external
-    model.
+    """Return a manifest for a model that has no manifest file.
+
+    The settings of the manifest contain the objective of the model, or mark the model as external.
     """
     if isinstance(opened, Checkpoints):
         return Manifest(Path(opened.where), "pretrain", {}, {}, [], {}, "")

@@ -1,7 +1,7 @@
 """`hatchery.job`: settings and inputs of any job of the workflow, for a notebook or a debugger.
 
-Settings and inputs come from the stage's record, so the job equals the job that Snakemake would start. Paths are
-relative to the current folder, which must be the checkout.
+Settings and inputs come from the record of the job's stage, so the job equals the job that Snakemake would start. Paths
+are relative to the current folder, which must be the checkout.
 """
 
 import json
@@ -24,12 +24,12 @@ from hatchery.workflow.registry import stage_of
 from hatchery.workflow.resources import Resources
 
 NOT_NAMES = ("jobs", "results", "of", "project")
-"""Parameters of the functions in a stage's record that are not wildcards."""
+"""Names of the parameters that functions in a stage's record may have in addition to wildcards."""
 
 
 @dataclass(frozen=True)
 class StageJob:
-    """One job: `names` are the values of its wildcards, and `call` is its specification (`job_spec`)."""
+    """One job: `names` are the values of the job's wildcards, and `call` is the job's specification (`job_spec`)."""
 
     record: Stage
     names: Mapping[str, str]
@@ -40,35 +40,38 @@ class StageJob:
 
     @cached_property
     def settings(self) -> Any:
-        """Settings that the stage's function receives: an object of their class, or a mapping of JSON values."""
+        """Settings that the stage's function receives: an object of the settings class, or a mapping of JSON values."""
         settings = json.loads(self.call.settings)
         cls = self.record.settings_class
         return settings if cls is None else build(cls, stage_body(settings), self.record.name)
 
     @property
     def inputs(self) -> dict[str, Paths]:
-        """Paths of all inputs, by argument of the stage's function."""
+        """Paths of all inputs, by name of the argument of the stage's function."""
         return {**self.models, **self.call.arguments}
 
     @property
     def outputs(self) -> dict[str, str]:
-        """File names of the outputs that `run` writes, by output name; further files are written to the same folder."""
+        """File names of the outputs that `run` writes, by name of the output. `run` may write further files to the same
+        folder.
+        """
         files = {name: path for name, path in self.record.outputs.items() if isinstance(path, str)}
         return {name: PurePosixPath(path).name.format(**self.names) for name, path in files.items()}
 
     def run(self, into: str | Path) -> Path:
-        """Run the job in this process, write its outputs into the folder `into`, and return the path of the first
+        """Run the job in this process, write the outputs into the folder `into`, and return the path of the first
         output.
 
         The experiment's results are not changed. Raises the errors of the stage, such as ManifestError for a missing
-        input, or if the folder of a training contains files that are not from this training.
+        input, or an error if the folder of a training contains files that are not from this training.
         """
         folder, function = Path(into).resolve(), function_of(self.record.name)
         folder.mkdir(parents=True, exist_ok=True)
         arguments = arguments_of(function)
         places = {name: str(folder / file) for name, file in self.outputs.items() if name in arguments}
         if "checkpoints" in arguments:
-            # Checkpoints are in a separate folder, so that unfinished runs of the experiment are not continued.
+            # Write checkpoints into a separate folder, so that the job does not continue unfinished runs of the
+            # experiment.
             places["checkpoints"] = str(folder / "checkpoints")
         output = folder / next(iter(self.outputs.values()))
         given = {**self.given, **self.models, **places}
@@ -79,7 +82,8 @@ class StageJob:
 
 
 def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
-    """Return a job of the workflow; `names` are its experiment, run, suite and so on, as in the path of its result.
+    """Return a job of the workflow; `names` are its experiment, run, suite and so on, as in the path of the job's
+    result.
 
     Raises ConfigError for an unknown stage, experiment or other name, with the most similar name, and for a missing
     name.
@@ -108,7 +112,7 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
 
 
 def _model_address(record: Stage, jobs: Jobs, names: Mapping[str, str]) -> str:
-    """Return the address of the model that a job trains or evaluates; empty for stages without a model."""
+    """Return the address of the model that a job trains or evaluates; empty if the stage uses no model."""
     if record.shared is None or "run" not in names:
         return ""
     own = [names[name] for name in record.shared.names]

@@ -1,7 +1,8 @@
 """`hatchery.train`: train a tokenizer and a language model on texts, without an experiment.
 
-The stages of the workflow are run, with settings checked by their classes, so losses equal those of the workflow's run
-with equal settings. Finished stages are reused, and an interrupted training continues from its last checkpoint.
+The training runs the stages of the workflow, and the settings classes of the stages check its settings. So its losses
+equal the losses of a run of the workflow with equal settings. Finished stages are reused, and an interrupted training
+continues from its last checkpoint.
 """
 
 import json
@@ -52,43 +53,46 @@ from hatchery.training.watchers import Watcher
 from hatchery.typed import keys_of, validated
 
 Texts = str | Path | Iterable[str]
-"""A file or folder of texts, the folder of a converted corpus, or texts in memory."""
+"""A file or folder of texts, the folder of a corpus that was converted by Hatchery, or texts in memory."""
 Block = str | Path | Mapping[str, Any]
-"""A name in the configuration shipped with the library, a YAML file, or a mapping of the keys of such a file."""
+"""A section of the configuration: a name in the configuration shipped with the library, a YAML file, or a mapping of
+the keys of such a file.
+"""
 TOKENIZER: Mapping[str, Any] = {"kind": "wordpiece", "vocabulary_size": 4096, "allow_smaller": True}
-"""Maximum number of entries of the default tokenizer; tokenizers of small texts have fewer entries."""
+"""Settings of the default tokenizer. The vocabulary size is a maximum; tokenizers of short texts have fewer entries."""
 PARTS = "training"
-"""Name of the folder, next to the model, with text, tokenizer, tokens and checkpoints of the training."""
+"""Name of the folder, inside the folder of the model, with text, tokenizer, tokens and checkpoints of the training."""
 NAME = "texts"
 CORPUS_STAGES = ("convert_corpus", "sample_corpus", "group_sequences")
 
 
 @dataclass(frozen=True)
 class Training:
-    """A finished training: `hatchery.model` and `hatchery.evaluate` accept its `folder`."""
+    """A finished training, which `hatchery.model` and `hatchery.evaluate` accept as a model."""
 
     folder: Path
     module: nn.Module | None = None
-    """The caller's module, or the module that the caller's function created, with trained weights; None for others."""
+    """Module with trained weights, if the caller passed a module or a function that creates one; otherwise None."""
 
     def __fspath__(self) -> str:
         return str(self.folder)
 
     @cached_property
     def model(self) -> AskedModel:
-        """The model, for queries such as filling gaps; a module of the caller is set to evaluation mode."""
+        """The trained model, for queries such as filling gaps. A module of the caller is set to evaluation mode."""
         return AskedModel(open_model(*self.opened_as()))
 
     def opened_as(self, tokenizer: Any = None) -> tuple[Path | nn.Module, Any]:
-        """Return the arguments (model, tokenizer) for `open_model`: the folder, or the caller's module with
-        tokenizer.
+        """Return the arguments (model, tokenizer) for `open_model`.
+
+        The model is the caller's module, if there is one; otherwise, the model is the folder of the training.
         """
         return (self.folder, tokenizer) if self.module is None else (self.module, tokenizer or self.folder)
 
     @cached_property
     def curve(self) -> pl.DataFrame:
-        """Table with one row per step: `step`, `tokens`, `words`, `loss` (nats), `learning_rate`, development scores
-        ...
+        """Table with one row per step: `step`, `tokens`, `words`, `loss` (nats), `learning_rate`, and development
+        scores.
         """
         text = (self.folder / METRICS_FILE).read_text(encoding="utf-8")
         return pl.DataFrame([json.loads(line) for line in text.splitlines()], infer_schema_length=None)
@@ -110,9 +114,9 @@ def train(
 ) -> Training:
     """Train a tokenizer and a language model on texts, and write the model to the folder `into`.
 
-    `texts` are a file or folder (docs/corpora.md lists the formats), the folder of a converted corpus, or a list of
-    texts, each of which is a document. A file, or a single text, is divided into documents; if it is too short for two
-    documents, no development text is held out, and a line on standard error says so.
+    `texts` is a file or folder (docs/corpora.md lists the formats), the folder of a converted corpus, or a list of
+    texts, each of which is a document. A file, or a single text, is divided into documents. If the text is too short
+    for two documents, no development text is held out, and a line on standard error says so.
 
     `model` is a name in `config/models/`, a YAML file or a mapping of the keys of such a file; or your own module, or a
     function that returns a module for a vocabulary size (`training.own_model` describes the interface). `tokenizer` is
@@ -124,8 +128,8 @@ def train(
 
     Ctrl-C saves a checkpoint and raises KeyboardInterrupt; the same call then continues the training. A call with other
     settings replaces the model. Raises HatcheryError with one line: ConfigError for wrong settings, which names the key
-    and the most similar name, and for a value in `texts` that is not text, which names its number; TrainingError if the
-    training diverges.
+    and the most similar name, and for a value in `texts` that is not text, which states the index of the value;
+    TrainingError if the training diverges.
     """
     folder = _checked_folder(Path(into).expanduser())
     pretraining = validated(PretrainingSettings, {"batch_size": batch_size, **settings}, "train")
@@ -176,8 +180,10 @@ def train(
 
 
 def _order_model(pretraining: PretrainingSettings) -> Path | None:
-    """Return the manifest of the model whose loss orders the text; None if no model orders the text. Raises
-    ConfigError.
+    """Return the manifest of the model whose loss determines the order of the text; None if the order depends on no
+    model.
+
+    Raises ConfigError for an order that only an experiment can use.
     """
     order = pretraining.order
     if order is not None and order.words is not ABSENT:
@@ -187,7 +193,10 @@ def _order_model(pretraining: PretrainingSettings) -> Path | None:
 
 
 def _manifests(models: Sequence[ModelChoice], key: str) -> list[Path]:
-    """Return the manifests of finished models. Raises ConfigError for a run of an experiment, naming the key."""
+    """Return the paths of the manifests of finished models.
+
+    Raises ConfigError, which names `key`, if a model is a run of an experiment instead of a folder.
+    """
     for number, model in enumerate(models):
         if model.path is ABSENT:
             raise ConfigError(
@@ -197,14 +206,14 @@ def _manifests(models: Sequence[ModelChoice], key: str) -> list[Path]:
 
 
 def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -> nn.Module:
-    """Return the caller's module on the CPU, with the trained weights in `folder`."""
+    """Return the caller's module on the CPU, with the trained weights from `folder`."""
     own = own_model(model, int(read_manifest(tokens).measures["vocabulary_size"]))
     own.load_state_dict({f"module.{name}": tensor for name, tensor in load_file(folder / WEIGHTS_FILE).items()})
     return own.module
 
 
 def _checked_folder(folder: Path) -> Path:
-    """Return the absolute path of `folder`. Raises ConfigError if the folder contains files that are not from a
+    """Return the absolute path of `folder`. Raises ConfigError if the folder contains files, but not those of a
     training.
     """
     folder = folder.resolve()
@@ -218,10 +227,10 @@ def _checked_folder(folder: Path) -> Path:
 
 
 def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") -> Any:
-    """Return a section of the configuration as an object of its class.
+    """Return a section of the configuration as an object of its settings class.
 
     `kind` is the kind of the section (model, tokenizer, ...). `value` is a name, a YAML file, or a mapping of keys. The
-    keys `more` are added, and the key `without` is removed.
+    keys `more` are added. The key `without` of a file is ignored.
     """
     if isinstance(value, Mapping):
         return validated(FILES[kind], {**value, **more}, f"train: {kind}")
@@ -236,20 +245,24 @@ def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") 
 
 
 def _settings(function: Callable[..., None], blocks: Any, **names: str) -> Mapping[str, Any]:
-    """Return the settings of a stage; `blocks` is the object from which the stage's record reads the configuration."""
+    """Return the settings of a stage. `blocks` replaces the project from which the stage's record reads the
+    configuration.
+    """
     record = record_of(function)
     return json.loads(record.canonical_settings(blocks, **names))
 
 
 def _made(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> Path:
-    """Run a stage unless its results at `output` have these settings and inputs; return `output`."""
+    """Return `output`, the path of a stage's result. Run the stage first, unless the result was made with these
+    settings and inputs.
+    """
     if not is_made_from(output, settings, Job(settings, inputs_of(function, given), output).digests):
         run_stage(function, settings, output, **given)
     return output
 
 
 def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, WordCounting]:
-    """Return the manifest of the corpus of `texts`, and the rule by which its words are counted."""
+    """Convert `texts` to a corpus; return the corpus's manifest and the rule by which its words are counted."""
     if isinstance(texts, str | Path):
         root = Path(texts).expanduser()
         if not root.exists():
@@ -290,10 +303,10 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, Word
 
 
 def _written(texts: Iterable[str], folder: Path) -> Path:
-    """Write texts to a file in `folder`: several texts as JSON lines; a single text as plain text, so that it is
-    divided.
+    """Write texts to a file in `folder`, and return the path of the file.
 
-    Raises ConfigError, which names the number of the text, for a value that is not text.
+    Several texts are written as JSON lines. A single text is written as plain text, so that it is divided into
+    documents. Raises ConfigError, which states the index of the text, for a value that is not text.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "texts.jsonl"
@@ -316,7 +329,7 @@ def _written(texts: Iterable[str], folder: Path) -> Path:
 
 
 def _tokenizer(tokenizer: Block, corpus: Path, parts: Path) -> tuple[Path, str]:
-    """Return the manifest of the tokenizer, and the unit of text (such as sentences) that is encoded separately."""
+    """Return the manifest of the tokenizer, and the units of text (such as sentences) that are encoded separately."""
     if not isinstance(tokenizer, Mapping) and (Path(tokenizer).expanduser() / MANIFEST).is_file():
         return (Path(tokenizer).expanduser() / MANIFEST).resolve(), "sentences"
     block = _block("tokenizer", tokenizer, {"corpus": NAME}, without="corpora")

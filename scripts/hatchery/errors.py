@@ -1,9 +1,9 @@
 """Errors for the user: Hatchery's exceptions, and one-line messages for errors of the machine.
 
-A message is one line that says what is wrong, where, and what was expected. Programs print these errors without a
-traceback; other exceptions are bugs of Hatchery and are shown with a traceback. A full disk, missing write permission
-and lack of memory are errors of the machine, in whichever library they occur. Libraries written in Rust or C++ name
-these causes only in the text of their exceptions, so the text is searched.
+A message is one line that states the problem, its place and the expected value. Programs print these errors without a
+traceback; other exceptions are bugs of Hatchery and are shown with a traceback. Errors of the machine are a full disk,
+missing write permission and lack of memory, in any library. Because libraries in Rust or C++ state these causes only in
+the text of their exceptions, this module searches the text.
 """
 
 import errno
@@ -14,7 +14,9 @@ from tempfile import gettempdir
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first non-empty line of an exception's message, or the exception's class name."""
+    """Return the first non-empty line of an exception's message; if the message is empty, the name of the exception's
+    class.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 
@@ -28,7 +30,7 @@ class ConfigError(HatcheryError):
 
 
 class SourceError(HatcheryError):
-    """A raw input is missing, unreadable or differs from its manifest."""
+    """A raw input is missing or unreadable, or differs from its manifest."""
 
 
 class CorpusError(HatcheryError):
@@ -60,7 +62,9 @@ class ManifestError(HatcheryError):
 
 
 class MisplacedError(ManifestError):
-    """An undamaged result is in the folder of another result; it is never deleted, because a user may need it."""
+    """A result is in the folder of another result. It is never deleted, because it is undamaged and a user may need
+    it.
+    """
 
 
 class UploadError(HatcheryError):
@@ -92,8 +96,8 @@ _MEMORY = (
     "not enough memory; run again with fewer processes or smaller micro-batches (compute in config/config.yaml) or "
     "with more memory for the job; finished results are kept"
 )
-# This pattern matches "No space left on device (os error 28)" by tokenizers, and "Os { code: 28, kind: StorageFull, ...
-# }" by safetensors.
+# This pattern matches texts of the library tokenizers, "No space left on device (os error 28)", and of the library
+# safetensors, "Os { code: 28, kind: StorageFull, ... }".
 _NUMBER = re.compile(r"\(os error (\d+)\)|Os \{ code: (\d+),")
 _NO_MEMORY = re.compile(
     r"can't allocate memory|cannot allocate memory|out of memory|bad_alloc|can't start new thread|"
@@ -107,21 +111,21 @@ _NO_ROOM_FILES = 256
 
 
 def writing_refused(folder: Path) -> str | None:
-    """Return an error message if `folder` is not writable, else None.
+    """Return an error message if `folder` is not writable, otherwise None.
 
-    Snakemake would fail with a traceback in this case, so the folder is checked first.
+    The folder is checked before Snakemake uses it, because Snakemake would fail with a traceback.
     """
     if os.access(folder, os.W_OK | os.X_OK):
         return None
     return f"{folder.absolute()}: this folder is not writable, but Snakemake stores its records here; {_COPY}"
 
 
-# Symbolic links in the repository to the folders of Snakemake's profiles.
+# Symbolic links in the repository that lead to the folders of Snakemake's profiles.
 _LINKS = ("gpus", "profiles", "slurm")
 
 
 def links_lost(project: Path) -> str | None:
-    """Return an error message if git has written files instead of links, else None.
+    """Return an error message if git has written files instead of symbolic links, otherwise None.
 
     Without the links, Snakemake would run without its profile.
     """
@@ -135,8 +139,8 @@ def links_lost(project: Path) -> str | None:
 
 
 def error_number(error: BaseException) -> int | None:
-    """Return the system error number (errno) that caused an exception of any library; None if no system error caused
-    it.
+    """Return the system error number (errno) of an exception of any library; None if no system error caused the
+    exception.
     """
     if isinstance(error, OSError):
         return error.errno
@@ -145,32 +149,34 @@ def error_number(error: BaseException) -> int | None:
 
 
 def memory_refused(report: str) -> str | None:
-    """Return an error message if `report`, the last output of a program, reports a lack of memory, else None."""
+    """Return an error message if `report`, the last output of a program, reports a lack of memory, otherwise None."""
     return _MEMORY if _NO_MEMORY.search(report) else None
 
 
 def full_disk(*folders: Path) -> str | None:
     """Return an error message for the first folder whose disk is full; None if no disk is full.
 
-    The disks are checked because a log on a full disk cannot report the cause of an error.
+    The disks are checked directly, because a log on a full disk may not contain the cause of an error.
     """
     for folder in filter(Path.is_dir, folders):
         disk = os.statvfs(folder)
         if disk.f_bavail * disk.f_frsize < _NO_ROOM_BYTES:
             return f"{folder}: {os.strerror(errno.ENOSPC)}; {_ROOM}"
-        # Some file systems do not count inodes.
+        # Some file systems report 0 inodes, because they do not count inodes.
         if disk.f_files and disk.f_favail < _NO_ROOM_FILES:
             return f"{folder}: no more files can be created on this disk, because it has no free inodes; {_ROOM}"
     return None
 
 
-# Folder of the semaphores with which processes synchronise.
+# Folder of the semaphores that processes use for synchronisation.
 _SEMAPHORES = Path("/dev/shm")
 _NO_SEMAPHORES = (errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSYS)
 
 
 def _no_semaphores(number: int) -> str | None:
-    """Return an error message if semaphores cannot be created, because their folder is missing or not writable."""
+    """Return an error message if semaphores cannot be created because their folder is missing or not writable,
+    otherwise None.
+    """
     if number not in _NO_SEMAPHORES or os.access(_SEMAPHORES, os.W_OK | os.X_OK):
         return None
     return (
@@ -180,12 +186,12 @@ def _no_semaphores(number: int) -> str | None:
 
 
 def refusal(error: BaseException) -> str | None:
-    """Return a message for an error of the machine, with the affected file and advice; None for other errors."""
+    """Return a message, with the affected file and advice, if the machine caused the error; otherwise None."""
     number = error_number(error)
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return _MEMORY
-    # PyTorch reports a lack of GPU memory as RuntimeError. If the dynamic linker has too little memory to map a
-    # library, Python raises ImportError.
+    # PyTorch raises RuntimeError if GPU memory is insufficient. Python raises ImportError if the memory is insufficient
+    # to load a library.
     if isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)):
         return _MEMORY
     if number is not None and isinstance(error, OSError) and not error.filename and (line := _no_semaphores(number)):
@@ -193,7 +199,7 @@ def refusal(error: BaseException) -> str | None:
     if number not in REMEDIES:
         return None
     place = (error.filename if isinstance(error, OSError) else None) or "writing"
-    # The exception of a library that writes files may not name the file, so all disks are checked for free space.
+    # If a library writes a file, its exception may not name the file, so the free space of all disks is checked.
     if place == "writing" and number == errno.ENOSPC and (line := full_disk(*map(Path, _WRITTEN), Path(gettempdir()))):
         return line
     return f"{place}: {os.strerror(number)}; {REMEDIES[number]}"

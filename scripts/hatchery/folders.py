@@ -1,19 +1,20 @@
-"""Names derived from folders. This module imports only the standard library.
+"""Names that are derived from the files in folders. This module imports only the standard library.
 
-Some packages are registries: each module of the package is an entry whose name is the file name, so no list of entries
-is needed. The package's `__init__.py` lists the entries, and defines the required content of a module. Helper modules
-are in other packages.
+Some packages are registries: each module of the package is an entry, and the file name of the module is the name of the
+entry, so no list of entries is needed. The package's `__init__.py` lists the entries, and defines the content that
+each module must have. Helper modules are in other packages.
 """
 
 from pathlib import Path
 
 
 def names_in_folder(registry: str) -> tuple[str, ...]:
-    """Return the sorted names of a package's modules without importing them; `registry` is the path of its
-    `__init__.py`.
+    """Return the sorted names of a package's modules without importing the modules.
+
+    `registry` is the path of the package's `__init__.py`.
     """
     return tuple(sorted(path.stem for path in Path(registry).parent.glob("*.py") if path.stem != "__init__"))
 
 
 UNDECLARED = ("checkpoints", "finetuning_runs", "benchmarks", "settings")
-"""Folders of `results/` that are not outputs of a stage; they contain no manifests, but possibly many files."""
+"""Folders of `results/` that are not outputs of a stage. They contain no manifests, but may contain many files."""

@@ -1,9 +1,9 @@
 """The specification of a job (settings, and paths of inputs), in a file named by the digest of its content.
 
-Lists of a thousand models do not fit on a command line (Linux allows 128 KiB for one argument), and a job in a queue
-must compute what was requested when it was submitted. Therefore every stage runs as `python scripts/run.py STAGE
-results/settings/<digest>.json '{"output": ...}'`. The program checks that the content of the file has the digest in its
-name.
+A list of a thousand models does not fit on a command line (Linux allows 128 KiB for one argument). A job that waits in
+a queue must compute the result that was requested at its submission. Therefore every stage runs as `python
+scripts/run.py STAGE results/settings/<digest>.json '{"output": ...}'`. The program checks that the digest of the file's
+content equals the digest in the file's name.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ FOLDER = Path("results/settings")
 DIGITS = 16
 
 Paths = str | list[str] | dict[str, str]
-"""Value of a path argument of a stage's function: one path, several paths, or paths by name.
+"""Value of an argument with paths of a stage's function: one path, several paths, or paths by name.
 
-A list with at most one path represents an optional argument that is one path.
+If the argument is a single path that is optional, its value may be a list with one path or no path.
 """
 
 
 def paths_of(given: Iterable[Paths]) -> list[str]:
-    """Return all paths in the values of several arguments, without duplicates."""
+    """Return all paths in the values of several arguments of a stage's function, without duplicates."""
     lists = ([one] if isinstance(one, str) else one.values() if isinstance(one, dict) else one for one in given)
     return list(dict.fromkeys(path for paths in lists for path in paths))
 
@@ -46,22 +46,24 @@ class Call:
 
     @cached_property
     def content(self) -> bytes:
-        """Return the content of the file: JSON without line breaks, arguments in their order, settings unchanged."""
+        """Return the content of the specification's file: JSON without line breaks, the arguments in their given
+        order.
+        """
         arguments = json.dumps(dict(self.arguments), separators=(",", ":"), ensure_ascii=False)
         return f'{{"arguments":{arguments},"settings":{self.settings}}}'.encode()
 
     @cached_property
     def digest(self) -> str:
-        """Return the first hexadecimal digits of the SHA-256 of the file's content."""
+        """Return the first hexadecimal digits of the SHA-256 of the specification's file."""
         return hashlib.sha256(self.content).hexdigest()[:DIGITS]
 
     @property
     def path(self) -> Path:
-        """Return the path of the file, relative to the project."""
+        """Return the path of the specification's file, relative to the project."""
         return FOLDER / f"{self.digest}.json"
 
     def write(self) -> None:
-        """Write the file, unless it exists with this content."""
+        """Write the specification's file, unless the file exists with this content."""
         try:
             if self.path.read_bytes() == self.content:
                 return
@@ -71,14 +73,14 @@ class Call:
 
 
 def is_call(path: Path) -> bool:
-    """Return True if a path has the form of a specification's file, `results/settings/<digest>.json`."""
+    """Return True if the name of a file has the form `<digest>.json`, the form of a specification's file."""
     return path.suffix == ".json" and len(path.stem) == DIGITS and set(path.stem) <= set(hexdigits)
 
 
 def read_call(path: str | Path) -> Call:
-    """Return the specification in a file.
+    """Return the specification that a file contains.
 
-    Raises ConfigError if the file is missing, or if the digest of its content differs from its name.
+    Raises ConfigError if the file is missing, or if the digest of its content differs from the digest in its name.
     """
     path = Path(path)
     remedy = "start the workflow again, which writes a new file"

@@ -1,4 +1,4 @@
-"""Restores PyTorch's global settings after a function of the library."""
+"""Restores PyTorch's global settings after a function of the library has changed them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,9 @@ import torch
 
 @contextmanager
 def kept_settings() -> Iterator[None]:
-    """Restore PyTorch's random states, precision, determinism and number of threads after the `with` block."""
+    """Restore PyTorch's states of random number generators, precision, determinism and number of threads after the
+    `with` block.
+    """
     precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     tf32, debug = torch.backends.cudnn.allow_tf32, torch.get_deterministic_debug_mode()
     memory = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]

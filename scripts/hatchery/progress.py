@@ -1,4 +1,6 @@
-"""Progress of long tasks: a bar with rate and remaining time on a terminal, dated lines in a log file."""
+"""Progress of long tasks: on a terminal, a bar with rate and remaining time; in a log file, lines with date and
+time.
+"""
 
 import sys
 import time
@@ -9,16 +11,18 @@ from typing import Any, Self, TextIO
 from tqdm import tqdm
 
 LOG_INTERVAL_SECONDS = 10.0
-# Maximum interval between log lines in seconds; before this maximum, the interval is a twentieth of the elapsed time.
+# Maximum interval between log lines in seconds. Until this maximum is reached, the interval is a twentieth of the
+# elapsed time, but at least LOG_INTERVAL_SECONDS.
 LONGEST_INTERVAL_SECONDS = 60.0
-# For a task of less than this number of seconds, the start is not logged, and the end only if there are fields to
-# report.
+# If a task takes less than this number of seconds, its start is not logged, and its end is only logged if there are
+# fields to report, such as the loss.
 SHORT_SECONDS = 1.0
 
 
 class Progress:
-    """Progress towards a known total number of units; `update` may set fields, such as the loss, which are shown after
-    the bar.
+    """Progress towards a known total number of units.
+
+    `update` may set fields, such as the loss, which are shown after the bar.
     """
 
     def __init__(self, total: int, label: str, unit: str, initial: int = 0, stream: TextIO | None = None) -> None:
@@ -37,7 +41,7 @@ class Progress:
         return self
 
     def note(self, text: str) -> None:
-        """Write one line of text above the bar or into the log."""
+        """Write one line of text, above the bar on a terminal, or into the log."""
         if self._bar is not None:
             self._bar.write(text, file=self.stream)
         else:

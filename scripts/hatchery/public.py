@@ -1,7 +1,7 @@
 """The public interface of `import hatchery`, for notebooks and programs; docs/python.md has examples.
 
-Results and models are read in place; no function here writes results or needs Snakemake. All errors are
-`HatcheryError`. No module of the library imports this module.
+Results and models are read from their folders. No function in this module needs Snakemake, or writes results of
+experiments. All errors are `HatcheryError`. No module of the library imports this module.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from hatchery.workflow.stages.write_cost import cost_settings
 
 
 class Results:
-    """The tables of a finished experiment or study as polars data frames, each read when it is first used.
+    """The tables of a finished experiment or study as polars data frames. Each table is read when it is first used.
 
     docs/tables.md describes the columns. Attributes raise ManifestError for a missing or altered table.
     """
@@ -55,7 +55,7 @@ class Results:
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """Table with one row per pretrained model: sizes, steps, tokens, losses."""
+        """Table with one row per pretrained model: sizes of the model, number of steps and tokens, losses."""
         return self._table(RUNS)
 
     @cached_property
@@ -65,12 +65,13 @@ class Results:
 
     @cached_property
     def layers(self) -> pl.DataFrame:
-        """Table with one row per layer weight: the weight of a layer in the input of another layer, or in a probe."""
+        """Table with one row per weight of a layer: its weight in the input of another layer, or in a probe."""
         return self._table(LAYERS)
 
     @cached_property
     def surprisals(self) -> pl.DataFrame:
-        """Table (surprisals.parquet) with one row per word of each text and model, and the columns of your own tables.
+        """Table (surprisals.parquet) with one row per word of each text and model, and with the columns of your own
+        tables.
 
         Raises ManifestError for an experiment without texts under `surprisal`, and for a study.
         """
@@ -84,7 +85,7 @@ class Results:
 
     @cached_property
     def summary(self) -> pl.DataFrame:
-        """Table (summary.csv) with one row per model and measure: mean over runs, and published value."""
+        """Table (summary.csv) with one row per model and measure: the mean over runs, and the published value."""
         return _read_view(self.folder / "summary.parquet")
 
     def _table(self, table: TidyTable) -> pl.DataFrame:
@@ -99,7 +100,7 @@ def _read_view(path: Path) -> pl.DataFrame:
 
 
 class Experiment:
-    """The configuration of an experiment, checked and with sweeps and grids expanded; nothing is trained."""
+    """The configuration of an experiment, checked, with the runs that sweeps and grids generate. Nothing is trained."""
 
     def __init__(self, project: Project, name: str) -> None:
         self.name = name
@@ -113,7 +114,7 @@ class Experiment:
         return pl.DataFrame(rows, schema=["run", "model", "seed", "label"], orient="row")
 
     def settings(self, run: str) -> dict[str, Any]:
-        """Return all settings except for the data that determine a run's weights: model, objective, training, seed.
+        """Return all settings that determine a run's weights, except for the data: model, objective, training, seed.
 
         Raises ConfigError, which suggests the most similar name, for an unknown run.
         """
@@ -122,9 +123,7 @@ class Experiment:
 
     @property
     def costs(self) -> pl.DataFrame:
-        """Table of the estimated cost of pretraining, as in cost.csv: parameters, FLOPs, hours and bytes of each
-        run.
-        """
+        """Table of the estimated cost of each pretraining: parameters, FLOPs, hours and bytes, as in cost.csv."""
         settings = build(CostSettings, cost_settings(self._project, self.name), "cost")
         return pl.DataFrame([asdict(cost) for cost in estimate(settings)])
 
@@ -141,8 +140,9 @@ def results(path: str | Path) -> Results:
 
 
 def experiment(path: str | Path) -> Experiment:
-    """Return the experiment in a file such as `config/experiments/demo.yaml`. Raises ConfigError for an invalid
-    file.
+    """Return the experiment that a file such as `config/experiments/demo.yaml` defines.
+
+    Raises ConfigError for an invalid file.
     """
     file = Path(path)
     if file.parent.name != FOLDERS["experiment"] or file.suffix != ".yaml":
@@ -164,8 +164,8 @@ def model(
     in the format of `transformers`, a module with its `tokenizer`, or the result of `hatchery.train` (see
     `opening.open_model`).
 
-    Raises ManifestError for a folder without a model, which suggests folders with a model next to it, and the errors of
-    `AskedModel`.
+    Raises ManifestError for a folder without a model; the message suggests folders next to it that contain a model.
+    Also raises the errors of `AskedModel`.
     """
     if isinstance(path, Training):
         path, tokenizer = path.opened_as(tokenizer)
@@ -173,10 +173,10 @@ def model(
 
 
 def _beside(folder: Path, file: str) -> str:
-    """Return a text that lists the folders next to `folder` that contain `file`; if there are many, only the most
-    similar names.
+    """Return a text that lists the folders next to `folder` that contain the file `file`; empty if there is no such
+    folder.
 
-    Empty if there is no such folder.
+    If there are many folders, only the most similar names are listed.
     """
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{file}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest

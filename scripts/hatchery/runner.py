@@ -1,13 +1,13 @@
 """Runs stages: builds the arguments of a stage's function from JSON, calls the function, and writes the manifest.
 
-A stage is a function (`stage.py`). Names and types of its parameters determine the arguments:
+A stage is a function (`stage.py`). The name and type of a parameter determine the argument:
 
 - `settings`: an object of the annotated settings class; if annotated as a mapping, the unchanged settings.
 - `run`: an object that collects the outputs for the manifest at `output` (`stage_run`).
-- `job`: settings and inputs as in the manifest, for a function that writes its manifest itself.
-- `output`: the file to write, for stages without a manifest.
-- A parameter of type `Manifest`: an input manifest, already read. A `Path` is an input that the function opens itself;
-  an `OutputPath` is a file that the function writes.
+- `job`: settings and inputs as in the manifest, for a function that writes the manifest itself.
+- `output`: the path of the file to write, for stages without a manifest.
+- A parameter of type `Manifest`: an input manifest that has been read. A `Path` is an input that the function reads
+  itself; an `OutputPath` is a file that the function writes.
 - Other parameters are settings such as `runtime`, numbers and texts.
 - `inputs`: a dataclass whose fields are inputs of these types, for functions with many inputs.
 
@@ -36,12 +36,12 @@ OutputPath = Annotated[Path, "a place to write to"]
 BY_THE_RUNNER = ("settings", "output", "run", "job")
 INPUTS = "inputs"
 GIVEN = ("settings", "output")
-"""Arguments that all stages receive, even if their functions do not declare them."""
+"""Arguments that all stages need in their JSON, even if their functions do not declare these parameters."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Settings (with name and version of the stage), inputs by their names in the manifest, and output of a job."""
+    """Settings of a job (with name and version of the stage), inputs by their names in the manifest, and the output."""
 
     settings: Mapping[str, Any]
     inputs: Mapping[str, Path]
@@ -49,14 +49,15 @@ class Job:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """Return the SHA-256 of the inputs by name. Raises ManifestError for a missing input."""
+        """Return the SHA-256 of each input by the input's name. Raises ManifestError for a missing input."""
         return digests_read(self.settings, self.inputs)
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of a stage's function; `type` is its type without `| None` or, for a mapping or list, the type of the
-    values.
+    """A parameter of a stage's function.
+
+    `type` is the parameter's type without `| None`; for a mapping or list, it is the type of the values.
     """
 
     name: str
@@ -64,12 +65,12 @@ class Argument:
     group: type[Mapping[str, Any]] | type[Sequence[Any]] | None
     is_input: bool
     is_place: bool
-    # Default value of the parameter.
+    # Default value of the parameter, or `inspect.Parameter.empty`.
     default: Any
 
     @property
     def is_json(self) -> bool:
-        """True if the function receives a JSON object or list: neither paths, a number nor text."""
+        """True if the function receives a JSON object or list, and not a path, manifest, number or text."""
         return self.type not in (Path, Manifest, int, str)
 
     @property
@@ -79,7 +80,7 @@ class Argument:
 
     @property
     def expected(self) -> str:
-        """Description of the expected JSON value."""
+        """Description of the JSON value that the parameter accepts."""
         if self.is_json:
             return "an object"
         if self.group is not None:
@@ -87,7 +88,10 @@ class Argument:
         return {int: "a number", str: "a text"}.get(self.type, "a path")
 
     def from_json(self, value: Any) -> Any:
-        """Return a JSON value converted for `run_stage`; None if it is missing. Raises ConfigError for a wrong type."""
+        """Return a JSON value converted for `run_stage`; None if the value is missing.
+
+        Raises ConfigError for a value of the wrong type.
+        """
         if isinstance(value, list) and len(value) < 2 and not (self.group or self.is_json):
             value = value[0] if value else None
         if value is None or (self.is_json and isinstance(value, dict)):
@@ -103,9 +107,9 @@ class Argument:
         raise ConfigError(f"{self.name}: got {value!r}, expected {self.expected}")
 
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
-        """Return the input paths in the value `given`, by their names in the manifest.
+        """Return the input paths in `given`, the value of this parameter, by their names in the manifest.
 
-        `name` is the pattern of these names; None uses the name of the argument.
+        `name` is the pattern of these names; if it is None, the name of the parameter is used.
         """
         if not self.is_input or given is None:
             return {}
@@ -115,8 +119,9 @@ class Argument:
         return {name if number == 1 else f"{name}_{number}": path for number, path in enumerate(paths, 1)}
 
     def opened(self, given: Any) -> Any:
-        """Return the object that the function receives for the JSON value `given`: for example, the manifest at
-        a path.
+        """Return the object that the function receives if the value of this parameter is `given`.
+
+        For example, for a path, the function may receive the manifest at this path.
         """
         if self.is_json:
             return given if self.type is Any or given is None else build(self.type, given, self.name)
@@ -128,7 +133,7 @@ class Argument:
 
 
 def verify_inputs(paths: Iterable[Path]) -> None:
-    """Compare files with the checksums in manifests, source manifests and checksum files.
+    """Compare files with their checksums in manifests, source manifests or checksum files.
 
     Raises ManifestError or SourceError for the first altered file.
     """
@@ -148,7 +153,7 @@ def verify_inputs(paths: Iterable[Path]) -> None:
 
 @cache
 def arguments_of(function: Callable[..., None]) -> Mapping[str, Argument]:
-    """Return the parameters of a stage's function by name."""
+    """Return the parameters of a stage's function by name; fields of the dataclass `inputs` count as parameters."""
     hints, empty = get_type_hints(function, include_extras=True), inspect.Parameter.empty
     parameters = inspect.signature(function).parameters
     found = {name: _argument(name, hints[name], each.default) for name, each in parameters.items() if name != INPUTS}
@@ -175,7 +180,7 @@ def _argument(name: str, hint: Any, default: Any) -> Argument:
 
 
 def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Path]:
-    """Return the inputs among the arguments of a stage's function, by their names in the manifest."""
+    """Return the input paths among the arguments `given` of a stage's function, by their names in the manifest."""
     arguments, names = arguments_of(function), record_of(function).input_names if has_record(function) else {}
     inputs: dict[str, Path] = {}
     for name, value in given.items():
@@ -184,7 +189,8 @@ def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[s
 
 
 def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> None:
-    """Call the function of a stage; `given` are paths, mappings of paths and runtime settings by parameter.
+    """Call the function of a stage; `given` contains paths, mappings of paths and runtime settings by name of the
+    parameter.
 
     Raises ConfigError for wrong settings, ManifestError for a missing or altered input, and any exception of the
     function. The manifest is written last, and only if no exception was raised.
@@ -192,14 +198,14 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
     arguments, keep = arguments_of(function), has_record(function) and record_of(function).keep
     typed = arguments["settings"].type
     inputs = inputs_of(function, given)
-    # Paths are collected without names, because names of inputs may not be unique in a stage without manifest.
+    # Collect the paths without names, because in a stage without a manifest two inputs may have the same name.
     paths = [path for name, value in given.items() for path in arguments[name].inputs(value, None).values()]
     job = Job(settings, inputs, output)
     known: dict[str, Any] = {"settings": settings, "job": job, "output": output}
     if typed is not Any:
         known["settings"] = build(typed, stage_body(settings), settings.get("stage", function.__name__))
     others = [argument for name, argument in arguments.items() if name not in BY_THE_RUNNER]
-    # Values are checked before looking for a finished result, so that errors do not depend on its existence.
+    # Check the values before searching for a finished result, so that errors do not depend on whether a result exists.
     known |= {each.name: each.opened(given.get(each.name, each.default)) for each in others if each.is_json}
 
     def call(**more: Any) -> None:
@@ -215,7 +221,7 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
                 **{each.name: opened.pop(each.name) for each in fields(grouped) if each.name in opened}
             )
         function(**given_by_us, **opened, **more)
-        # Inputs are verified again, because an input altered during the call must not be in the manifest with its old
+        # Verify the inputs again: if an input was altered during the call, the manifest must not contain its old
         # checksum.
         verify_inputs(paths)
 
@@ -227,7 +233,7 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
 
 
 def run_given(function: Callable[..., None], given: Mapping[str, Any]) -> None:
-    """Run a stage with a JSON object of its arguments, including `settings` and `output`.
+    """Run a stage with the arguments in a JSON object, which include `settings` and `output`.
 
     Raises ConfigError for an argument that is missing, unknown or of the wrong type, and the exceptions of `run_stage`.
     """

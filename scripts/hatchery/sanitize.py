@@ -1,7 +1,7 @@
 """Escapes text from files before it is shown in a terminal, on a page or in a CSV file that a spreadsheet opens.
 
-Such text is the name of a paradigm, a sample of a corpus, or a message that quotes a file. This module imports only the
-standard library, because every program imports this module.
+Examples are the name of a paradigm, a sample of a corpus, and a message that quotes a file. This module imports only
+the standard library, because every program imports this module.
 """
 
 import csv
@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-# Spreadsheets read a cell that begins with one of these characters as a formula, unless it contains no letter or digit.
+# Spreadsheets read a cell that begins with one of these characters as a formula if the cell contains a letter or digit.
 _FORMULA = re.compile(r"[=+\-@＝＋－＠](?=.*\w)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?[\d.,]+(?:e[+-]?\d+)?%?", re.IGNORECASE)
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -19,20 +19,22 @@ _LINES = re.compile("[\t\n\u2028\u2029]")
 def visible(text: str) -> str:
     """Return text with control characters, direction overrides and lone surrogates replaced by U+FFFD.
 
-    These characters control a terminal, or reorder or hide surrounding text. Tabs and line ends are kept.
+    These characters could control a terminal, or could reorder or hide the text around them. Tabs and line feeds are
+    kept.
     """
     return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def plain_name(name: str) -> str:
-    """Return a name from a file, made safe for tables, terminals and pages: on one line, and not a formula."""
+    """Return a name from a file, made safe for tables, terminals and pages: the name is one line, and not a formula."""
     return str(csv_cell(_LINES.sub("\ufffd", name)))
 
 
 def csv_cell(value: object) -> object:
-    """Return a value that is safe in a cell of a CSV file: an apostrophe precedes text that is a spreadsheet formula.
+    """Return a value that is safe in a cell of a CSV file.
 
-    Control characters become U+FFFD, as in `visible`. The function is idempotent.
+    Before text that a spreadsheet would read as a formula, an apostrophe is inserted. Control characters become U+FFFD,
+    as in `visible`. The function is idempotent.
     """
     if not isinstance(value, str):
         return value
@@ -41,11 +43,10 @@ def csv_cell(value: object) -> object:
 
 
 def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[object]], as_they_are: bool = False) -> str:
-    """Return the text of a CSV file with a header and line ends `
-    `; formulas are escaped, None is an empty field.
+    """Return the text of a CSV file with a header, whose lines end in line feeds; None is an empty field.
 
-    If `header` is None, the text continues a file. With `as_they_are`, cells are not escaped, because a later stage
-    reads them.
+    If `header` is None, the text has no header and continues a file. Text that a spreadsheet would read as a formula is
+    escaped. If `as_they_are` is true, cells are not escaped, because a later stage reads the file.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

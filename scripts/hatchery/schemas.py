@@ -1,7 +1,7 @@
 """Generates JSON Schemas for editors, and docs/settings.md for readers, from the settings classes.
 
-Schemas and page contain keys, types, ranges, defaults, and a sentence on each key. The schemas are not used for
-validation: `hatchery.typed` validates with the classes.
+The schemas and the page contain keys, types, ranges, defaults, and a sentence on each key. Hatchery does not validate
+with the schemas: `hatchery.typed` validates with the settings classes.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from hatchery.typed import adapter
 from hatchery.views.paper_tables.layout import PaperLayout
 
 VARIANTS = {Variant.__name__: "task", SuiteVariant.__name__: "suite"}
-"""Kind of file by name of a settings class that has the key `variants`."""
+"""Kind of configuration file by name of a settings class that has the key `variants`."""
 SCHEMAS = Path(__file__).resolve().parents[2] / "workflow" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SWEEP = "#/$defs/with_sweep"
@@ -36,7 +36,7 @@ _WITH_SWEEP = {
 
 
 class _Generator(GenerateJsonSchema):
-    """Schema generator of pydantic, extended by rules that types do not express."""
+    """Schema generator of pydantic, extended by rules that the types of fields do not express."""
 
     def default_schema(self, schema: Any) -> Any:
         if schema.get("default") is ABSENT:
@@ -53,7 +53,7 @@ class _Generator(GenerateJsonSchema):
 def _described(result: JsonSchemaValue, cls: Any, partial: bool) -> JsonSchemaValue:
     described = sentences(cls)
     for key, rules in result.get("properties", {}).items():
-        # JSON Schema allows a description next to a reference.
+        # JSON Schema allows a description next to a reference (`$ref`).
         result["properties"][key] = {"description": described[key], **rules} if key in described else rules
     result["description"] = inspect.cleandoc(cls.__doc__).replace("\n", " ")
     if not partial and issubclass(cls, OneOfKeys) and len(cls.ONE_OF) > 1:
@@ -71,20 +71,19 @@ def json_schema(cls: Any, title: str) -> JsonSchemaValue:
 
 
 def _for_editors(rules: Any) -> Any:
-    """Return a schema adapted to editors: without titles, with `anyOf` for unions of classes, and with sweeps
-    allowed.
-    """
+    """Return a schema adapted to editors: titles are removed, unions of classes use `anyOf`, and sweeps are allowed."""
     if isinstance(rules, list):
         return [_for_editors(item) for item in rules]
     if not isinstance(rules, dict):
         return rules
     rules = {key: _for_editors(value) for key, value in rules.items() if key != "title" or isinstance(value, dict)}
     if any("$ref" in choice for choice in rules.get("oneOf", ())):
-        # `oneOf` becomes `anyOf`, because a value without the key that selects a class may match several classes.
+        # Replace `oneOf` by `anyOf`, because a value that lacks the key that distinguishes the classes may match
+        # several classes.
         rules = {"anyOf" if key == "oneOf" else key: value for key, value in rules.items() if key != "discriminator"}
     choices = rules.get("anyOf", [])
     if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
-        # A union of a simple type with null is simplified, so that it fits on one line.
+        # Simplify a union of a simple type with null, so that the union fits on one line.
         more = rules.pop("anyOf")[0]
         null = {"enum": [*more["enum"], None]} if "enum" in more else {"type": [more["type"], "null"]}
         rules |= {key: value for key, value in more.items() if key != "type"} | null
@@ -96,8 +95,8 @@ def _for_editors(rules: Any) -> Any:
 
 
 def as_yaml(schema: JsonSchemaValue) -> str:
-    """Return a schema as the text of its YAML file."""
-    head = "# Written by `make schemas` from the classes of settings; edit those.\n"
+    """Return a schema as YAML, the text of a schema file."""
+    head = "# Written by `make schemas` from the settings classes; edit the classes, not this file.\n"
     return head + yaml.dump(
         schema, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True
     )
@@ -109,42 +108,42 @@ class _Dumper(yaml.SafeDumper):
 
 
 def schema_texts() -> dict[Path, str]:
-    """Return the expected texts of the schema files, by path."""
+    """Return the texts that the schema files should have, by path."""
     schemas = file_schemas()
     schemas["study"] = _with_base(schemas["study"])
     return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(schema) for kind, schema in schemas.items()}
 
 
 def file_schemas() -> dict[str, JsonSchemaValue]:
-    """Return the schemas by kind of file."""
+    """Return the JSON Schemas by kind of configuration file."""
     titles = {kind: f"config/{folder}/<name>.yaml" for kind, folder in FOLDERS.items()}
     titles["config"] = "config/config.yaml"
     made = {kind: json_schema(FILES[kind], titles[kind]) for kind in FILES}
     entries = made["study"]["properties"]["analyses"]["patternProperties"]
     entries |= dict.fromkeys(entries, _analyses(made["study"]))
-    # null is allowed for keys of variants, because it deletes a key of the base.
+    # Allow null as the value of a variant's key, because null deletes a key of the base.
     null = {"type": "null"}
     for name, kind in VARIANTS.items():
         variant = made[kind]["$defs"][f"Partial{name}"]["properties"]
         variant |= {
             key: {"description": rules.pop("description"), "anyOf": [rules, null]} for key, rules in variant.items()
         }
-    # In an experiment, a tokenizer may lack a corpus, because the default is the experiment's corpus.
+    # In an experiment, do not require a corpus for a tokenizer, because the default is the experiment's corpus.
     del made["experiment"]["$defs"][TokenizerFile.__name__]["oneOf"]
     return made
 
 
 def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of studies, extended by studies with the key `base`, in which no key is required and analyses
-    may be partial or null.
+    """Return the schema of studies, extended by rules for studies with the key `base`.
+
+    In a study with `base`, no other key is required, and an analysis may be null or may lack keys.
     """
     analyses = dict(study["properties"]["analyses"])
     ((pattern, entry),) = analyses.pop("patternProperties").items()
     parts = [{key: rules for key, rules in each.items() if key != "required"} for each in entry["anyOf"]]
 
     def with_analyses(rules: JsonSchemaValue) -> JsonSchemaValue:
-        # The rules are inside `properties`, because `unevaluatedProperties` must be in the same schema as the
-        # reference.
+        # Place the rules inside `properties`, because `unevaluatedProperties` must be in the same schema as the `$ref`.
         return {"properties": {"analyses": {**analyses, "patternProperties": {pattern: rules}}}}
 
     kept = {key: rules for key, rules in study.items() if key != "required"}
@@ -159,7 +158,7 @@ def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
 
 
 def _analyses(study: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of an analysis in a study: a union of the settings classes of all analyses."""
+    """Return the schema of an entry of `analyses` in a study: a union of the settings classes of all analyses."""
     entries = []
     for name in analysis_names():
         entry = json_schema(analysis_called(name).settings, name)
@@ -170,7 +169,7 @@ def _analyses(study: JsonSchemaValue) -> JsonSchemaValue:
 
 
 PAGE = SCHEMAS.parents[1] / "docs" / "settings.md"
-HEAD = """<!-- Written by `make schemas` from the classes of settings; edit those. -->
+HEAD = """<!-- Written by `make schemas` from the settings classes; edit the classes, not this file. -->
 # Every key
 
 All keys of the files in `config/`: allowed values, default and meaning. If the value of a key is a mapping, its type
@@ -178,14 +177,14 @@ links to the table of its keys. `null` is YAML's empty value. Under a run, task 
 differ; all other keys are inherited from the experiment, protocol or model.
 
 """
-# Classes for which files contain only some keys, so that their defaults appear in no file's schema.
+# Classes of which files contain only some keys, so that no file's schema contains the defaults of the other keys.
 PARTS = (ProtocolChoice, TokenizerSettings, Variant, SuiteVariant)
 RANGES = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "`null`"}
 
 
 def settings_page() -> str:
-    """Return the expected text of docs/settings.md."""
+    """Return the text that docs/settings.md should have."""
     schemas = file_schemas()
     schemas["paper_tables"] = json_schema(PaperLayout, "config/paper_tables/<paper>.yaml")
     page = _Page(schemas)
@@ -208,7 +207,9 @@ def _name(title: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a sentence escaped for a cell of a Markdown table; code between backquotes is not escaped."""
+    """Return a sentence with Markdown characters escaped, for a cell of a table; code between backquotes is not
+    escaped.
+    """
     parts = text.split("`")
     parts[::2] = [re.sub(r"([<>*\[\]\\])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts).replace("|", "\\|")
@@ -221,7 +222,7 @@ def _code(value: Any) -> str:
 
 
 class _Page:
-    """Writes docs/settings.md; the table of a class is written once, where it is first needed."""
+    """Writer of docs/settings.md. The table of a class is written once, in the first section that needs the table."""
 
     def __init__(self, schemas: Mapping[str, JsonSchemaValue]) -> None:
         self.schemas = schemas
@@ -234,25 +235,29 @@ class _Page:
         self.path = self.kind = ""
 
     def file(self, kind: str) -> str:
-        """Return the section of a kind of file, with the tables that no earlier section contains."""
+        """Return the section of a kind of configuration file, with all tables of classes that no earlier section
+        contains.
+        """
         schema, self.kind = self.schemas[kind], kind
         parts = [f"## `{schema['title']}`\n", *self.table(schema)]
         if "properties" not in schema:
             parts += [f"One of: {self.kind_of({key: schema[key] for key in schema if key != 'title'})}.\n"]
         while self.waiting:
             heading, path, rules = self.waiting.pop(0)
-            place = [f"Below `{path}`.\n"] if path else []
+            place = [f"Keys below `{path}`.\n"] if path else []
             parts += [f"### {heading}\n", *place, *self.table(rules, path)]
         return "\n".join(parts)
 
     def table(self, rules: Mapping[str, Any], path: str = "") -> Iterator[str]:
-        """Yield the description of a class, the keys that exclude each other, and a table with one row per key."""
+        """Yield the description of a settings class, a line on keys that exclude each other, and a table with one row
+        per key.
+        """
         if "description" in rules:
             yield f"{_text(rules['description'])}\n"
         choices = (group["required"] for group in rules.get("oneOf", []) if "required" in group)
         groups = [" with ".join(map(_code, choice)) for choice in choices]
         if groups:
-            yield f"Exactly one of these is required: {', or '.join(groups)}.\n"
+            yield f"Exactly one of these keys is required: {', or '.join(groups)}.\n"
         if "properties" in rules:
             needed = rules.get("required", ())
             keys = rules["properties"].items()
@@ -260,13 +265,13 @@ class _Page:
             yield "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows, ""])
 
     def row(self, key: str, path: str, about: Mapping[str, Any], needed: bool) -> str:
-        """Return the table row of a key; `path` is its first dotted path in a file."""
+        """Return the table row of a key; `path` is the dotted path of the key where it first occurs in a file."""
         self.path = path
         default = "required" if needed else _code(about["default"]) if "default" in about else ""
         return f"| `{key}` | {self.kind_of(about)} | {default} | {_text(about.get('description', ''))} |"
 
     def kind_of(self, rules: Mapping[str, Any]) -> str:
-        """Return a description of the allowed values of a key, with links to tables of classes."""
+        """Return a description of the allowed values of a key, with links to the tables of classes."""
         if "$ref" in rules:
             name = rules["$ref"].rpartition("/")[2]
             whole = self.whole[name.removeprefix("Partial")] if name != "with_sweep" else None
@@ -281,7 +286,7 @@ class _Page:
         return " or ".join(self.simple(kind, rules) for kind in ([types] if isinstance(types, str) else types))
 
     def simple(self, kind: str, rules: Mapping[str, Any]) -> str:
-        """Return a description of a value of one type, with its range."""
+        """Return a description of the values of one type, such as numbers, with their range."""
         if kind == "array":
             return f"list of {self.kind_of(rules.get('items', {}))}"
         if kind == "object":
@@ -297,12 +302,12 @@ class _Page:
         return ", ".join([TYPES.get(kind, "any value"), *range_of])
 
     def link(self, title: str, rules: Mapping[str, Any]) -> str:
-        """Return a link to the table of a class; the table is written later if it is missing."""
+        """Return a link to the table of a class. If the table does not exist yet, it is written later."""
         heading = _name(title)
         homes = {member.__name__: kind for kind, cls in FILES.items() for member in members_of(cls)}
         home = VARIANTS.get(title) or homes.get(title)
         if home is not None and (home != self.kind or "properties" in self.schemas[home]):
-            # The table of a class that describes a kind of file is in the section of this kind.
+            # A class that describes a kind of configuration file has its table in the section of this kind.
             heading = self.schemas[home]["title"] if "properties" in self.schemas[home] else heading
         elif title not in self.written:
             if heading in self.written.values():

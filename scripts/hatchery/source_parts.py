@@ -1,8 +1,7 @@
-"""The files of a registered raw input that a job reads, which the job's settings select.
+"""Selection of those files of a registered raw input that a job reads, from the settings of the job.
 
-A manifest records only the digest of these files. So adding, editing or removing other files of the raw input does not
-make results of the selected files out of date. If all files are read, the digest is the digest of the source's
-manifest.
+A manifest records only the digest of these files. So the result of a job stays up to date if other files of the raw
+input are added, edited or removed. If the job reads all files, the digest is that of the source manifest.
 """
 
 from collections.abc import Mapping
@@ -18,10 +17,10 @@ from hatchery.stage import function_of, has_record, record_of, stage_files
 
 
 def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawSource:
-    """Return the source with only those files that a job with these settings reads as its input `name`.
+    """Return the source with only those files that a job with these settings reads from its input `name`.
 
-    `settings` contain the name of the stage. The source contains all files if the stage has no function `files_read`,
-    or if this function fails.
+    `settings` contain the name of the stage. The returned source contains all files if the record of the stage has no
+    function `files_read`, or if this function fails.
     """
     stage = settings.get("stage", "")
     if stage not in stage_files() or not has_record(function := function_of(stage)):
@@ -36,7 +35,7 @@ def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawS
 
 
 def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
-    """Return the SHA-256 of the part of the input at `path` that a job with these settings reads as `name`.
+    """Return the SHA-256 of the files that a job with these settings reads from its input `name` at `path`.
 
     Raises SourceError for a damaged source manifest.
     """
@@ -48,9 +47,9 @@ def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
 
 
 def digests_read(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[str, str]:
-    """Return the digests of all inputs (see `digest_read`), sorted by name.
+    """Return the digest of each input, computed by `digest_read`, sorted by name of the input.
 
-    Raises ManifestError for a missing input, SourceError for a damaged source manifest.
+    Raises ManifestError for a missing input, and SourceError for a damaged source manifest.
     """
     whole = input_digests({name: path for name, path in inputs.items() if not location_of(path).exists()})
     parts = {name: digest_read(settings, name, path) for name, path in inputs.items() if name not in whole}
@@ -58,10 +57,10 @@ def digests_read(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dic
 
 
 def is_what_was_read(made: Path, manifest: str, now: RawSource) -> bool:
-    """Return True if the files that a job read of a raw input are unchanged.
+    """Return True if those files of a raw input that a job has read are unchanged.
 
-    `made` is the manifest of the job's result, `manifest` the source manifest, and `now` the source with its current
-    files.
+    `made` is the manifest of the job's result, `manifest` is the source manifest, and `now` is the source with its
+    current files.
     """
     found = read_manifest(made)
     names = [name for name, path in volatile_facts(made).get("inputs", {}).items() if path == manifest]

@@ -1,8 +1,9 @@
-"""Converts dictionaries to settings objects and back; one class validates a file and reads the settings of a job.
+"""Converts dictionaries to settings objects and back. The same class validates a configuration file and reads the
+settings of a job.
 
-A stage receives exactly the keys that its class declares, so every key in the settings is used. Integers are converted
-to floats where floats are expected; there are no other conversions. All problems of keys and types are reported at
-once. Combinations of values are only checked if each value is valid.
+A stage receives exactly the keys that its settings class declares, so every key in the settings is used. Integers are
+converted to floats if the class declares floats; there are no other conversions. All problems of keys and types are
+reported at once. Combinations of values are only checked if each single value is valid.
 """
 
 import json
@@ -23,24 +24,24 @@ Built = TypeVar("Built")
 
 
 def stage_body(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of a stage without the keys that only identify it (`stage`, `stage_version`)."""
+    """Return the settings of a stage without the keys `stage` and `stage_version`, which only identify the stage."""
     return {key: value for key, value in settings.items() if key not in ("stage", "stage_version")}
 
 
 def build(cls: type[Built], mapping: Mapping[str, Any], where: str = "") -> Built:
-    """Return settings of the class `cls` with the values of `mapping`; `where` is the mapping's key path for messages.
+    """Return settings of the class `cls` with the values of `mapping`; `where` is the key path of `mapping` for
+    messages.
 
-    Raises ConfigError with one line per problem: the key, the value, the allowed values.
+    Raises ConfigError with one line per problem, which states the key, the value and the allowed values.
     """
     return _built(cls, mapping, where, ".")
 
 
 def validated(cls: type[Built], document: Mapping[str, Any], where: str | Callable[[str], str]) -> Built:
-    """Return settings of the class `cls` with the values of `document`, the content of the file `where` or a part of
-    it.
+    """Return settings of the class `cls` with the values of `document`, which is the content of a file or a part of it.
 
-    `where` may be a function that returns file and key path for a key such as `compute.device`. Raises ConfigError as
-    `build` does.
+    For messages, `where` is the file, or a function that returns file and key path for a key such as `compute.device`.
+    Raises ConfigError as `build` does.
     """
     return _built(cls, document, where, ": ")
 
@@ -62,7 +63,7 @@ def _built(cls: Any, mapping: Any, where: str | Callable[[str], str], separator:
 
 @cache
 def adapter(cls: Any) -> "TypeAdapter[Any]":
-    """Return the pydantic validator of a settings class. pydantic is imported by the first call."""
+    """Return pydantic's validator of a settings class. The first call imports pydantic."""
     from pydantic import TypeAdapter
 
     if isinstance(cls, type) and not issubclass(cls, Settings):
@@ -71,16 +72,16 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
 
 
 def keys_of(settings: Any, *without: str, only: type | None = None) -> dict[str, Any]:
-    """Return the keys of a settings object that are present, with their values.
+    """Return the keys that are present in a settings object, with their values.
 
-    Keys in `without` are omitted; if `only` is a settings class, only its keys are returned.
+    The keys `without` are left out. If `only` is a settings class, only keys of this class are returned.
     """
     known = {field.name for field in fields(settings if only is None else only)} - set(without)
     return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}
 
 
 def without_defaults(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping of a settings class's keys without values at defaults that are omitted
+    """Return a mapping of settings without those keys that the class `cls` leaves out at their default value
     (`omitted_at_default`).
     """
     omitted = plain(omitted_defaults(cls))
@@ -88,7 +89,7 @@ def without_defaults(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a settings value as JSON: dictionaries instead of objects, without absent keys."""
+    """Return a settings value as a JSON value: objects become dictionaries, and absent keys are left out."""
     if is_dataclass(value):
         return {key: plain(item) for key, item in keys_of(value).items()}
     if isinstance(value, Mapping):
@@ -99,10 +100,10 @@ def plain(value: Any) -> Any:
 
 
 class Named(NamedTuple):
-    """A name in settings, and the key where it occurs; the name is that of a configuration file of this kind, or a raw
-    input (kind DATA).
+    """A name that occurs in settings, and the key at which it occurs.
 
-    `inherited` is described in `Reference`.
+    `name` is the name of a configuration file of the kind `kind`, or of a raw input if the kind is DATA. `inherited` is
+    described in `Reference`.
     """
 
     kind: str
@@ -112,9 +113,9 @@ class Named(NamedTuple):
 
 
 def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iterator[Named]:
-    """Yield the names of other files and raw inputs in settings, in the order of the keys.
+    """Yield the names of configuration files and raw inputs that occur in settings, in the order of the keys.
 
-    For names in a list, or as keys of a mapping, the reported key is the key of the list or mapping.
+    If a name is in a list, or is a key of a mapping, the yielded `key` is the key of the list or mapping.
     """
     if isinstance(value, str):
         for meta in markers_of(hint, Reference):

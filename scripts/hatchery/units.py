@@ -1,6 +1,6 @@
 """Formats numbers in readable units, and parses durations in the notation of Slurm's commands.
 
-A dash represents a missing value. Slurm's notation of durations is described in the manual page of sbatch, `--time`.
+A dash represents a missing value or 0. The manual page of sbatch describes Slurm's notation of durations (`--time`).
 """
 
 import math
@@ -18,28 +18,31 @@ def count(value: float | None) -> str:
 
 
 def power(value: str | float) -> str:
-    """Return a number such as FLOPs in scientific notation: 7.72e19, 5.00e6; a dash for None."""
+    """Return a number such as FLOPs in scientific notation: 7.72e19, 5.00e6; a dash for 0."""
     mantissa, _, exponent = f"{float(value):.2e}".partition("e")
     return f"{mantissa}e{int(exponent)}" if float(value) else NONE
 
 
 def scaled(value: float) -> str:
-    """Return a number with three digits and a decimal prefix: 65.5 G, 13.1 M; a dash for None."""
+    """Return a number with three digits and a decimal prefix: 65.5 G, 13.1 M; a dash for 0."""
     return _with_unit(value, ("", "k", "M", "G", "T", "P")) if value else NONE
 
 
 def size(value: float) -> str:
-    """Return a number of bytes with three digits and a decimal unit: 1.18 GB; a dash for None."""
+    """Return a number of bytes with three digits and a decimal unit: 1.18 GB; a dash for 0."""
     return _with_unit(value, ("B", "kB", "MB", "GB", "TB", "PB")) if value else NONE
 
 
 def bits_per_byte(loss: float, per_byte: float) -> float:
-    """Return the bits per byte of text of a mean loss (nats per token) with `per_byte` tokens per byte."""
+    """Return the bits per byte of text, computed from the mean loss in nats per token.
+
+    `per_byte` is the number of tokens divided by the number of bytes of the text.
+    """
     return loss * per_byte / math.log(2)
 
 
 def rough_duration(seconds: float) -> str:
-    """Return an estimated time, rounded: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash for None."""
+    """Return an estimated time, rounded: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash for 0."""
     if not seconds:
         return NONE
     if seconds < 59.5:
@@ -54,7 +57,7 @@ def rough_duration(seconds: float) -> str:
 
 
 def hours(value: float) -> str:
-    """Return a number of device hours: 1,203, 27.2, 0.04; a dash for None."""
+    """Return a number of device hours: 1,203, 27.2, 0.04; a dash for 0."""
     if not value:
         return NONE
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
@@ -66,7 +69,7 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with four significant digits, and without decimals from 1,000 on: 5.845, 345.5, 1,234, 0.0012."""
+    """Return a number with four significant digits; from 1,000 on, as an integer: 5.845, 345.5, 1,234, 0.0012."""
     if value == 0:
         return "0"
     if abs(value) >= 1000:
@@ -76,7 +79,7 @@ def number(value: float) -> str:
 
 def _with_unit(value: float, units: Sequence[str]) -> str:
     exponent = 0
-    # The next unit is used from 999.5 on, because three digits would be rounded to 1000.
+    # From 999.5 on, use the next unit, because the number would be rounded to 1000, which has four digits.
     while value >= 999.5 and exponent < len(units) - 1:
         value, exponent = value / 1000, exponent + 1
     digits = 0 if value >= 99.95 or exponent == 0 else 1 if value >= 9.995 else 2
@@ -87,9 +90,10 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(
 
 
 def seconds_of(text: str) -> int | None:
-    """Return the seconds of a duration such as `30` (minutes), `30:59`, `2:00:00`, `1-12` (days, hours), `1-02:03:04`.
+    """Return the number of seconds of a duration in Slurm's notation; None for other text, such as UNLIMITED or
+    INVALID.
 
-    Return None for other text, such as UNLIMITED, NOT_SET, INVALID or an empty text.
+    Examples are `30` (minutes), `30:59`, `2:00:00`, `1-12` (days and hours), and `1-02:03:04`.
     """
     match = _TIME.fullmatch(text)
     if match is None:

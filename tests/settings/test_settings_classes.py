@@ -210,7 +210,7 @@ def test_the_page_says_type_range_default_and_meaning() -> None:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     rate = "| `learning_rate` | number, more than 0 | `0.01` | Peak learning rate. |"
     head = lines.index("### Optimizer")
-    assert lines[head + 2] == "Below `pretraining.optimizer`." and rate in lines[head : head + 12]
+    assert lines[head + 2] == "Keys below `pretraining.optimizer`." and rate in lines[head : head + 12]
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
