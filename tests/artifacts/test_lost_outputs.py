@@ -122,7 +122,7 @@ def test_a_view_of_another_experiment_is_not_taken_for_this_one(tmp_path: Path) 
 
 REMEDIES = {
     "embedded_x": "remove {root}/manifest.json to have the file generated again",
-    "fetched": "to download it again: rm -r {root}/raw && snakemake --cores 1 --force {manifest}",
+    "fetched": "to download the file again: rm -r {root}/raw && snakemake --cores 1 --force {manifest}",
     "own": "to register the changed file: snakemake --cores 1 --force {manifest}",
 }
 

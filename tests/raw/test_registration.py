@@ -141,8 +141,8 @@ def test_sources_that_were_exchanged_are_refused(folder: Path, tmp_path: Path) -
         (tmp_path / "kept").rename(other)
     with pytest.raises(
         SourceError,
-        match=r"sources/a\.json: got the manifest of the source 'b', expected the manifest of 'a'; remove it to have "
-        "the source",
+        match=r"sources/a\.json: got the manifest of the source 'b', expected the manifest of 'a'; remove this "
+        "manifest to have the source",
     ):
         open_source(first)
 

@@ -76,7 +76,10 @@ def test_every_shipped_source_is_possible_and_says_where_to_get_it(repository: P
 PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
     "/dev/zero": (Path, "is at /dev/zero, which is a device or a pipe, expected a file or a folder"),
     "link": (lambda path: path.symlink_to("gone"), "gone, which does not exist"),
-    "a{b}c": (Path.mkdir, "a path with { or }, which Snakemake would treat as a wildcard; rename it or link to it"),
+    "a{b}c": (
+        Path.mkdir,
+        "a path with { or }, which Snakemake would treat as a wildcard; rename the path or link to it",
+    ),
     "nothing": (Path, "is not at "),
     "a\0b": (Path, "cannot be read at a"),
     "x" * 5000: (Path, "cannot be read at x"),

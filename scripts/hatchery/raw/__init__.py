@@ -1,1 +1,3 @@
-"""Raw inputs: settings, downloads, data sets of the Hugging Face hub, and unpacking of archives."""
+"""Raw inputs: settings, downloads from the web and from the Hugging Face hub, unpacking of archives, and
+registration.
+"""

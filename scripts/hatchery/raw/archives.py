@@ -1,8 +1,8 @@
 """Safe unpacking of zip and tar archives from untrusted sources.
 
-Nothing is written outside the target folder, no link or device is created, no file is replaced, and the number of
-written bytes is limited. Each error names the archive and the member. After an error, the caller removes the target
-folder.
+Nothing is written outside of the target folder, no link or device is created, no file is replaced, and the number of
+written bytes is limited. Each error message names the archive and, if known, its member. After an error, the caller
+removes the target folder.
 """
 
 import bz2
@@ -31,11 +31,11 @@ class ArchiveLimits(Settings):
     """Limits for the unpacking of an archive."""
 
     unpacked_bytes: Count = 200_000_000_000
-    """Maximum size of all unpacked members in bytes; the papers' largest archives have 20 GB when unpacked."""
+    """Maximum number of bytes of all unpacked files together; the papers' largest archives have 20 GB when unpacked."""
 
 
 def is_hidden(path: str) -> bool:
-    """Return True if a relative path is, or is inside, a hidden file or folder such as `.DS_Store` or `__MACOSX/`."""
+    """Return True if a component of a relative path is hidden, such as `.DS_Store` or `__MACOSX/`."""
     return any(part.startswith(HIDDEN) for part in PurePosixPath(path).parts)
 
 
@@ -48,29 +48,29 @@ _TAR_OPENERS: dict[str, Callable[[Path], Any]] = {
 }
 SUFFIXES = (".zip", *_TAR_OPENERS)
 
-# For an encrypted member or an unknown compression, zipfile raises RuntimeError; for a name that is not UTF-8 although
-# it is marked as UTF-8, ValueError.
+# zipfile raises RuntimeError for an encrypted member or an unknown compression, and ValueError for a name that is
+# marked as UTF-8 but is not UTF-8.
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError)
 _BLOCK_BYTES = 1 << 20
 
 
 def archive_suffix(name: str) -> str | None:
-    """Return the archive suffix of `name`, an entry of `SUFFIXES`; None if `name` has no such suffix."""
+    """Return the suffix of `name` that is listed in `SUFFIXES`; None if `name` has no such suffix."""
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
 def is_zip(path: Path) -> bool:
-    """Return True for a file with the suffix of a zip archive, and for a zip archive without archive suffix."""
+    """Return True if a file has the suffix `.zip`, or if it has no archive suffix and its content is a zip archive."""
     return archive_suffix(path.name) == ".zip" or (archive_suffix(path.name) is None and zipfile.is_zipfile(path))
 
 
 def is_archive(path: Path) -> bool:
-    """Return True for a file with an archive suffix, and for a zip archive with any name."""
+    """Return True if a file has an archive suffix, or if its content is a zip archive."""
     return path.is_file() and (archive_suffix(path.name) is not None or is_zip(path))
 
 
 def zipped_sizes(archive: Path) -> dict[str, int]:
-    """Return the unpacked size in bytes of each file in a zip archive, by name, without hidden files.
+    """Return the unpacked size in bytes of each file in a zip archive, by name of the file; hidden files are left out.
 
     The result is empty if the archive is damaged or not a zip archive.
     """
@@ -83,20 +83,20 @@ def zipped_sizes(archive: Path) -> dict[str, int]:
 
 
 class _Member(NamedTuple):
-    """A member of an archive, except folders."""
+    """A member of an archive: a file, link or device, but not a folder."""
 
     name: str
     is_file: bool
     unpacked_bytes: int
     open: Callable[[], Any]
-    """Opens a stream with the content of the member."""
+    """Function that opens a stream with the content of the member."""
 
 
 def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     """Unpack the files of `archive` into the folder `target`.
 
-    Raises SourceError, naming archive and member, for a member that is unsafe, damaged, too large or has the name of an
-    existing file, and if the disk is full.
+    Raises SourceError, which names archive and member, for a member that is unsafe, is damaged, exceeds the limits, or
+    has the name of an existing file, and if the disk is full.
     """
     suffix = ".zip" if is_zip(archive) else archive_suffix(archive.name)
     if suffix is None:
@@ -123,9 +123,10 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
 
 
 def _check(archive: Path, member: _Member, total: int, limits: ArchiveLimits) -> None:
-    """Raise SourceError unless a member is a file inside the target folder, and the total size is within the limits.
+    """Raise SourceError if a member is not a file, if its path leads outside of the target folder, or if the limit is
+    exceeded.
 
-    `total` is the number of unpacked bytes up to and including this member.
+    `total` is the number of unpacked bytes of all members up to this member, which is included.
     """
     path, reason = PurePosixPath(member.name), ""
     if path.is_absolute() or ".." in path.parts:
@@ -150,8 +151,9 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A tar header that raises an error if the next header is damaged; `tarfile` would treat a damaged header as the
-    end of the archive."""
+    """A tar header that raises an error if the next header is damaged. Without this class, `tarfile` would treat the
+    damaged header as the end of the archive.
+    """
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
@@ -166,11 +168,11 @@ class _TarHeader(tarfile.TarInfo):
 
 def _tar_members(archive: Path, opener: Callable[[Path], Any]) -> Iterator[_Member]:
     with opener(archive) as stream:
-        # Mode "r|" reads the stream once, without seeking.
+        # The mode "r|" reads the stream once, without seeking, so that a compressed archive is decompressed only once.
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarHeader) as opened:
             for info in opened:
                 if not info.isdir():
                     yield _Member(info.name, info.isreg(), info.size, partial(opened.extractfile, info))
-        # The compressed stream is read to its end, because its checksum follows the padding of the archive.
+        # Read the compressed stream to its end: only there is its checksum, which is thus verified.
         while stream.read(_BLOCK_BYTES):
             pass

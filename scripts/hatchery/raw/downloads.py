@@ -1,9 +1,9 @@
 """Downloads of files, which resume after interruptions and are checked against an expected size and SHA-256.
 
-Downloaded bytes are stored in `.<file>.partial`. A second file stores the version of the file that the server reports
-(ETag or date). If the version changes during a download, the download starts again, so a file never contains bytes of
-two reported versions. The file gets its name only after its checksum is verified; a file with another checksum is
-removed.
+Downloaded bytes are stored in `.<file>.partial`. A second file stores the version of the file that the server states
+(ETag or date). If this version changes during a download, the download starts again, so a file never contains bytes of
+two versions. The file receives its final name only after its checksum is verified. If the checksum is wrong, the file
+is removed.
 """
 
 import json
@@ -23,12 +23,13 @@ from hatchery.errors import SourceError
 from hatchery.progress import Progress
 from hatchery.raw.settings import Download
 
-# Maximum number of consecutive attempts that receive no bytes.
+# Maximum number of consecutive attempts in which no bytes are received.
 ATTEMPTS = 6
 LONGEST_PAUSE_SECONDS = 60.0
 _TIMEOUT_SECONDS = (30.0, 60.0)
 _TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
-# Blocks are small, because a broken connection loses the current block.
+# Size of the blocks in which a file is received. Blocks are small, because the current block is lost if the connection
+# fails.
 _BLOCK_BYTES = 64 << 10
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
@@ -36,7 +37,9 @@ Pause = Callable[[float], None]
 
 
 class _TransientError(Exception):
-    """An error that a retry may resolve; `after_seconds` is the delay that the server requests, or None."""
+    """An error that may not occur in a further attempt. `after_seconds` is the delay that the server requests, or
+    None.
+    """
 
     def __init__(self, reason: str, after_seconds: float | None = None) -> None:
         super().__init__(reason)
@@ -44,11 +47,11 @@ class _TransientError(Exception):
 
 
 def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
-    """Download the file into `folder`, unless the file is already there, and return its path.
+    """Download the file into `folder`, unless the file is already in this folder, and return the path of the file.
 
-    An interrupted download is resumed; the download fails after ATTEMPTS consecutive attempts that receive no bytes.
-    Raises SourceError if the server lacks the file or cannot be reached, if the file has another size or checksum, or
-    if the disk is full. A file with another checksum is removed; a partial file is kept for the next run.
+    An interrupted download is resumed. The download fails after ATTEMPTS consecutive attempts in which no bytes are
+    received. Raises SourceError if the server lacks the file or cannot be reached, if the file has another size or
+    checksum, or if the disk is full. A file with another checksum is removed; a partial file is kept for the next run.
     """
     target = folder / download.file_name
     if target.exists() and target.stat().st_size == download.bytes and sha256_file(target) == download.sha256:
@@ -61,8 +64,8 @@ def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
         _transfer(session, download, partial, pause)
         sha256 = partial.finished()
         if sha256 != download.sha256 and partial.stitched:
-            # Without a version from the server, the bytes may come from different versions, so the download is repeated
-            # once from the beginning.
+            # If the server states no version, the received bytes may come from different versions of the file.
+            # Therefore repeat the download once from the beginning.
             partial.drop()
             _transfer(session, download, partial, pause)
             sha256 = partial.finished()
@@ -100,7 +103,9 @@ def _transfer(session: requests.Session, download: Download, partial: "_Partial"
 
 
 def _attempt(session: requests.Session, download: Download, partial: "_Partial", progress: "_MegabyteProgress") -> None:
-    """Request the missing bytes once. Raises _TransientError or an error of `requests` if a retry may help."""
+    """Request the missing bytes once. If a further attempt may succeed, raises _TransientError or an error of
+    `requests`.
+    """
     headers = {"Accept-Encoding": "identity"}
     if partial.size:
         headers["Range"] = f"bytes={partial.size}-"
@@ -112,8 +117,8 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
             partial.begin(_version(response))
         else:
             partial.stitched = True
-        # Some servers declare a .tar.gz as a .tar with the content encoding gzip, and `requests` would unpack the gzip
-        # layer. Therefore the response's Content-Encoding header is removed.
+        # Remove the header Content-Encoding of the response. Some servers declare a .tar.gz as a .tar with the content
+        # encoding gzip, and `requests` would decompress it.
         response.raw.headers.pop("Content-Encoding", None)
         progress.jump(partial.size)
         with partial.path.open("ab") as output:
@@ -121,7 +126,9 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
                 if output.tell() + len(block) > download.bytes:
                     output.close()
                     partial.drop()
-                    raise SourceError(f"{download.url}: sends more than the expected {download.bytes:,} bytes")
+                    raise SourceError(
+                        f"{download.url}: the server sends more than the expected {download.bytes:,} bytes"
+                    )
                 output.write(block)
                 progress.jump(output.tell())
     if partial.size < download.bytes:
@@ -129,7 +136,7 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
 
 
 def _start(response: requests.Response, download: Download, partial: "_Partial") -> int:
-    """Return the position in the file of the first byte of the response: 0, or the size of the partial file.
+    """Return the position in the file at which the response begins: 0, or the size of the partial file.
 
     Raises SourceError or _TransientError if the response cannot be used.
     """
@@ -158,7 +165,9 @@ def _start(response: requests.Response, download: Download, partial: "_Partial")
 
 
 def _version(response: requests.Response) -> str:
-    """Return the version of the file for a later `If-Range` header: a strong ETag or, without ETag, the file's date."""
+    """Return the version of the file for a later `If-Range` header: a strong ETag or, if there is none, the file's
+    date.
+    """
     tag = response.headers.get("ETag", "")
     return tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
 
@@ -177,7 +186,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Partial:
-    """A partially downloaded file, and the file's version that the server reported."""
+    """A partially downloaded file, and the version of the file that the server has stated."""
 
     def __init__(self, path: Path, download: Download) -> None:
         self.path = path
@@ -186,7 +195,7 @@ class _Partial:
         note = self._read_note()
         self.version: str = note.get("version", "")
         self.stitched = self.size > 0
-        """True if the bytes may come from several responses."""
+        """True if the bytes may come from several responses of the server."""
         if {key: note.get(key) for key in self._of} != self._of or self.size > download.bytes:
             self.drop()
 
@@ -195,7 +204,7 @@ class _Partial:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def begin(self, version: str) -> None:
-        """Start an empty partial file of the reported `version`."""
+        """Start an empty partial file, whose version on the server is `version`."""
         self.path.unlink(missing_ok=True)
         write_json(self._note, {**self._of, "version": version})
         self.version, self.stitched = version, False
@@ -206,7 +215,7 @@ class _Partial:
         self.version, self.stitched = "", False
 
     def finished(self) -> str:
-        """Sync the downloaded file to the disk, and return its SHA-256."""
+        """Synchronise the downloaded file with the disk, and return the file's SHA-256."""
         with self.path.open("rb+") as handle:
             os.fsync(handle.fileno())
         return sha256_file(self.path)
@@ -224,7 +233,7 @@ class _Partial:
 
 
 class _MegabyteProgress(Progress):
-    """Progress of a download in megabytes; the count decreases if the download starts again."""
+    """Progress of a download in megabytes. If the download starts again, the number of megabytes decreases."""
 
     def __init__(self, download: Download, initial_bytes: int) -> None:
         done = initial_bytes // 1_000_000

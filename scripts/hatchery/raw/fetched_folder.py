@@ -1,4 +1,4 @@
-"""The folder of a downloaded source, which is either complete or missing."""
+"""The folder of a downloaded source. If the folder exists, it is complete."""
 
 import json
 import shutil
@@ -10,11 +10,11 @@ from hatchery.raw.registration import STAMP
 
 
 class FetchedFolder:
-    """The folder of a source's downloaded files, which appears when it is complete.
+    """The folder of a source's downloaded files, which gets its name `<name>` only when all files are in it.
 
     Files are first written to the hidden folder `.<name>.partial`, which remains if the process is killed. The complete
-    folder is renamed to `<name>`. Its stamp file contains the `origin` of the files (JSON), so that the folder is
-    replaced only if the origin changes.
+    folder is renamed to `<name>`. A stamp file in the folder contains the `origin` of the files (JSON), so that the
+    folder is only replaced if the origin has changed.
     """
 
     def __init__(self, path: Path, origin: dict[str, object]) -> None:
@@ -24,11 +24,13 @@ class FetchedFolder:
         self._identity = digest(origin)
 
     def is_complete(self) -> bool:
-        """Return True if the folder exists and was made from the same origin."""
+        """Return True if the folder exists and its stamp file contains the origin of this object."""
         return _stamp(self.path) == self._identity
 
     def start(self, *, keep: bool) -> Path:
-        """Return the working folder, emptied unless `keep` is True and its files have the same origin."""
+        """Return the working folder. Its files are removed unless `keep` is True and the files have the origin of this
+        object.
+        """
         begun = self.work / ".begun.json"
         if not keep or _stamp(self.work, begun.name) != self._identity:
             shutil.rmtree(self.work, ignore_errors=True)
@@ -37,8 +39,10 @@ class FetchedFolder:
         return self.work
 
     def publish(self, content: Path | None = None) -> Path:
-        """Rename `content` (None: the working folder) to the final name, replacing an existing folder, and return its
-        path."""
+        """Give the folder `content` the final name, replacing an existing folder, and return the final path.
+
+        If `content` is None, the working folder is renamed.
+        """
         content = content or self.work
         write_json(content / STAMP, {"identity": self._identity, "origin": self.origin})
         old = self.path.with_name(f".{self.path.name}.old")

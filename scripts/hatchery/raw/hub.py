@@ -1,9 +1,9 @@
-"""Downloads of data sets and models of the Hugging Face hub at a pinned commit; data sets need constant memory.
+"""Downloads of data sets and models from the Hugging Face hub at a pinned commit.
 
-Only the requested documents are downloaded, such as the first few thousand of C4's 365 million. The position in the
-data set is saved after each shard, so an interrupted run continues after the last finished shard; interruptions do not
-change the bytes of shards. For a model, weights, configuration and tokenizer are downloaded, but no code. Weights in
-the format safetensors are preferred to pickled weights.
+Of a data set, only the requested documents are downloaded, such as the first few thousand of C4's 365 million, in
+constant memory. The position in the data set is saved after each shard, so an interrupted run continues after the last
+finished shard, and the bytes of the shards do not depend on interruptions. Of a model, weights, configuration and
+tokenizer are downloaded, but no code. Weights in the format safetensors are preferred to pickled weights.
 """
 
 import itertools
@@ -31,12 +31,12 @@ from hatchery.raw.settings import Hub, HubModel
 from hatchery.typed import plain
 
 DOCUMENTS_PER_SHARD = 50_000
-# Lowest HTTP status code for which a retry may help: 429 is "too many requests", 5xx are server errors. Lower codes
-# mean that the file is missing or forbidden.
+# Lowest HTTP status code after which a further attempt may succeed: 429 means "too many requests", and 5xx are errors
+# of the server. Lower codes mean that the file is missing or forbidden.
 _TRY_LATER = 429
 
-# Exceptions of the library `datasets` for a data set that is missing, unreachable or undecodable; network errors are
-# OSErrors.
+# Exceptions of the library `datasets` for a data set that is missing, unreachable or cannot be decoded. Network errors
+# are subclasses of OSError.
 _UNREADABLE = (DatasetsError, OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, pa.ArrowException)
 
 
@@ -44,7 +44,9 @@ Kind = Literal["dataset", "model"]
 
 
 class State(TypedDict):
-    """Progress of a split's download: numbers of written documents and shards, and the position in the data set."""
+    """Progress of the download of a split: number of written documents, number of shards, and the position in the data
+    set.
+    """
 
     documents: int
     finished: bool
@@ -53,15 +55,15 @@ class State(TypedDict):
 
 
 def open_stream(hub: Hub, split: str) -> IterableDataset:
-    """Return a split as a stream of documents, from the network."""
+    """Return a split of a data set as a stream of documents from the network."""
     return load_dataset(hub.dataset, hub.config, split=split, revision=hub.revision, streaming=True)
 
 
 def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_SHARD) -> Path:
-    """Download the splits of a data set, as `{split}-{index:05d}.parquet`, into `folder`, which appears when complete.
+    """Download the splits of a data set into `folder`, as `{split}-{index:05d}.parquet`, and return `folder`.
 
-    Raises SourceError, naming data set, split and commit, if the data set cannot be read, a column is missing, or the
-    disk is full; finished shards are kept for the next run.
+    The folder only appears when it is complete. Raises SourceError, which names data set, split and commit, if the data
+    set cannot be read, if a column is missing, or if the disk is full; finished shards are kept for the next run.
     """
     target = FetchedFolder(folder, {"hub": plain(hub), "documents_per_shard": documents_per_shard})
     if target.is_complete():
@@ -88,9 +90,10 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
 
 
 def _reason(error: BaseException) -> str:
-    """Return the reason of an error as text.
+    """Return a text that states the cause of an error.
 
-    The server's response has priority, because the library's message may omit it.
+    If the hub has answered with an error status, the text states this status, because the library's message may omit
+    it.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -140,7 +143,9 @@ def _write_shard(path: Path, schema: pa.Schema, rows: Iterator[Mapping[str, obje
 
 
 def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
-    """Return the schema of the requested columns; types come from the first row if the split declares no columns."""
+    """Return the schema of the requested columns. If the split declares no columns, the types are those of the first
+    row.
+    """
     if stream.features is not None:
         declared = stream.features.arrow_schema
     else:
@@ -155,7 +160,7 @@ def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
 
 
 def _expected(stream: IterableDataset, hub: Hub, split: str) -> int:
-    """Return the expected number of documents of a split; 0 if unknown."""
+    """Return the expected number of documents that will be downloaded from a split; 0 if the number is unknown."""
     info = (stream.info.splits or {}).get(split)
     n_examples = int(info.num_examples or 0) if info is not None else 0
     return min(n_examples or hub.documents or 0, hub.documents or n_examples)
@@ -176,33 +181,35 @@ def _read_state(work: Path, split: str) -> State:
 DESCRIPTIONS = ("config.json", "generation_config.json")
 TOKENIZER = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model")
 WEIGHTS = (("model*.safetensors", "model*.safetensors.index.json"), ("pytorch_model*.bin", "pytorch_model*.index.json"))
-"""File name patterns of weights, preferred formats first. Large weights have several files and an index."""
+"""File name patterns of weights; the preferred format is first. Large weights are divided into several files with an
+index.
+"""
 
 
 def names_in(repository: str, kind: Kind, revision: str) -> list[str]:
-    """Return the file names of a repository, from the network."""
+    """Return the names of all files in a repository of the hub."""
     return list(HfApi().list_repo_files(repository, repo_type=kind, revision=revision))
 
 
 def fetch_file(repository: str, kind: Kind, revision: str, name: str, folder: Path) -> None:
-    """Download one file into `folder`, from the network."""
+    """Download the file `name` of a repository of the hub into `folder`."""
     hf_hub_download(repository, name, repo_type=kind, revision=revision, local_dir=folder)
 
 
 def _fetch_files(
     repository: str, kind: Kind, revision: str, choose: Callable[[list[str]], list[str]], work: Path, where: str
 ) -> None:
-    """Download files of a repository into `work`; `choose` returns the names of the files from all names.
+    """Download files of a repository into `work`. `choose` selects the files: it receives and returns a list of names.
 
-    Raises SourceError, which begins with `where`, if a file cannot be downloaded.
+    Raises SourceError, whose message begins with `where`, if a file cannot be downloaded.
     """
     try:
         for name in choose(names_in(repository, kind, revision)):
             fetch_file(repository, kind, revision, name, work)
-    # The library raises ValueError and RuntimeError; network errors are OSErrors.
+    # The hub's library raises ValueError and RuntimeError; network errors are subclasses of OSError.
     except (OSError, ValueError, RuntimeError) as error:
         raise SourceError(f"{where}: {_reason(error)}; finished files are kept") from error
-    # The library's metadata in this folder are not part of the source.
+    # Remove the metadata that the hub's library stores in this folder, because they are not part of the source.
     shutil.rmtree(work / ".cache", ignore_errors=True)
 
 
@@ -214,10 +221,10 @@ def _matching(patterns: tuple[str, ...], where: str, names: list[str]) -> list[s
 
 
 def fetch_hub_model(model: HubModel, folder: Path) -> Path:
-    """Download the files of a model into `folder`, which appears when complete.
+    """Download the files of a model into `folder`, and return `folder`, which only appears when it is complete.
 
-    Raises SourceError, naming repository and commit, if the repository cannot be read, or has no configuration or no
-    weights.
+    Raises SourceError, which names repository and commit, if the repository cannot be read, or if it has no
+    configuration or no weights.
     """
     target = FetchedFolder(folder, {"hub_model": asdict(model)})
     if target.is_complete():
@@ -229,9 +236,9 @@ def fetch_hub_model(model: HubModel, folder: Path) -> Path:
 
 
 def chosen_files(names: list[str], where: str) -> list[str]:
-    """Return the names of a model's files to download: configuration, tokenizer and weights.
+    """Return those file names of a model's repository that are downloaded: configuration, tokenizer and weights.
 
-    Raises SourceError if config.json or weights are missing in `names`.
+    Raises SourceError if `names` does not contain config.json or weights.
     """
 
     def found(patterns: tuple[str, ...]) -> list[str]:

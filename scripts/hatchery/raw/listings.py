@@ -1,7 +1,8 @@
 """Listings of raw files (names, sizes, modification times), which show changes after the registration of a source.
 
-Listings are compared at each planning of the workflow, so that changed, added and removed files are noticed, and only
-changed files are read again. A listing is stored next to the source manifest and is not an input of any stage.
+Whenever the workflow is planned, the current listing is compared with the stored listing, so that changed, added and
+removed files are found, and only changed files are read again. The listing is stored next to the source manifest and is
+not an input of any stage.
 """
 
 import hashlib
@@ -19,18 +20,20 @@ from hatchery.raw.archives import is_hidden
 from hatchery.settings.fields import ABSENT
 
 REGISTERED = "resources/sources"
-"""Folder of the source manifests, `<source>.json`."""
+"""Folder of the source manifests, which are named `<source>.json`."""
 
 
 class Listed(NamedTuple):
-    """A file in a listing: size, modification time in nanoseconds, and SHA-256 (empty if the file was not read)."""
+    """A file in a listing: size in bytes, modification time in nanoseconds, and SHA-256 (empty if the file was not
+    read).
+    """
 
     bytes: int
     mtime_ns: int
     sha256: str = ""
 
     def looks_like(self, other: "Listed | None") -> bool:
-        """Return True if sizes and modification times are equal."""
+        """Return True if `other` has the same size and modification time."""
         return other is not None and self[:2] == other[:2]
 
 
@@ -42,9 +45,9 @@ def listing_of(
 ) -> dict[str, Listed]:
     """Return the files at `root` (a folder or a file) by relative name, sorted; empty if `root` does not exist.
 
-    Hidden files are ignored, as in the registration. Files are not read, and at most `most` files are listed. With
-    `strict`, raises SourceError for an unreadable folder and, unless `follow_links`, for a link in `root`; without
-    `strict`, unreadable files and folders are skipped.
+    Hidden files are left out, as in the registration. The files are not read. At most `most` files are listed. If
+    `strict` is true, raises SourceError for an unreadable folder and, unless `follow_links` is true, for a link in
+    `root`. Otherwise, unreadable files and folders are skipped.
     """
     root = Path(root)
     if root.is_file():
@@ -58,9 +61,13 @@ def listing_of(
 def _walk(
     folder: str | Path, prefix: str, strict: bool, follow_links: bool, above: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[str, Listed]]:
-    """Yield the files of a folder. `above` contains (device, inode) of its parent folders, to stop at links to them."""
+    """Yield the files of a folder and of its subfolders.
+
+    `above` contains (device, inode) of the folders above, so that a link to one of them is not followed without end.
+    """
     place = folder
-    # With a hundred thousand small files, Path objects would cost more time than reading the files.
+    # Use texts instead of Path objects, because Path objects for a hundred thousand small files would take longer than
+    # reading the files.
     try:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             place = entry.path
@@ -98,44 +105,51 @@ def _listed(found: os.stat_result) -> Listed:
 
 
 def identity(listing: Listing) -> str:
-    """Return a digest of names, sizes and modification times; an empty string for an empty listing."""
-    # JSON escapes non-ASCII characters, so a file name that is not valid UTF-8 can be encoded.
+    """Return a digest of names, sizes and modification times; an empty text for an empty listing."""
+    # JSON escapes all characters outside of ASCII, so that even a file name that is not valid UTF-8 can be encoded.
     text = json.dumps({name: entry[:2] for name, entry in listing.items()}, sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16] if listing else ""
 
 
 def source_of(block: Any) -> str:
-    """Return the name of the raw input of a configuration section: an entry of `data` in config.yaml, or a generated
-    input."""
+    """Return the name of the raw input to which a configuration section refers.
+
+    The raw input is an entry of `data` in config.yaml, or generated data of the demo.
+    """
     return str(block.data if block.data is not ABSENT else f"embedded_{block.embedded}")
 
 
 def source_manifest(name: str) -> str:
-    """Return the path of the source manifest of a raw input."""
+    """Return the path of the source manifest of the raw input `name`."""
     return f"{REGISTERED}/{name}.json"
 
 
 def location_of(manifest_path: str | Path) -> Path:
-    """Return the path of the file with location, licence and terms of a raw input, next to its source manifest."""
+    """Return the path of the file with location, licence and terms of a raw input, which is next to its source
+    manifest.
+    """
     path = Path(manifest_path)
     return path.with_name(f"{path.stem}.location.json")
 
 
 def kept_listing(manifest: str | Path) -> Path:
-    """Return the path of the stored listing of the source with this manifest."""
+    """Return the path at which the listing of a source is stored; `manifest` is the source manifest."""
     path = Path(manifest)
     return path.with_name(f".{path.stem}.listing.json")
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """Return a path to pass instead of the manifest's path for the listing of files that were unpacked from an
-    archive."""
+    """Return a path that replaces the manifest's path in `kept_listing`, for the files that were unpacked from an
+    archive.
+
+    The path of the manifest itself belongs to the listing of the archive.
+    """
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")
 
 
 def read_listing(manifest: str | Path) -> dict[str, Listed]:
-    """Return the stored listing of a source; empty if it cannot be read."""
+    """Return the stored listing of a source; empty if the listing is missing or damaged."""
     try:
         value = json_value(kept_listing(manifest).read_text(encoding="utf-8"))
         return {str(name): Listed(int(size), int(time), str(sha)) for name, (size, time, sha) in value.items()}
@@ -144,8 +158,9 @@ def read_listing(manifest: str | Path) -> dict[str, Listed]:
 
 
 def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, Listed]:
-    """Return the listing of `root` with checksums; unchanged files (size and time) keep the checksums of `before`.
+    """Return `listing` with a checksum for each file at `root`.
 
+    A file with the same size and modification time as in `before` keeps the checksum in `before`; other files are read.
     If no file has changed, all files are read, to verify their content.
     """
     alike = {name for name, entry in listing.items() if entry.looks_like(before.get(name)) and before[name].sha256}
@@ -159,5 +174,5 @@ def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, L
 
 
 def write_listing(manifest: str | Path, listing: Listing) -> None:
-    """Store the listing of a source, for the next planning or registration."""
+    """Store the listing of a source next to its manifest, for the next planning or registration."""
     write_text(kept_listing(manifest), json.dumps(listing, sort_keys=True, separators=(",", ":")) + "\n")

@@ -1,8 +1,8 @@
-"""Obtains the files of a raw input: at its `path` if one is set, otherwise by downloading them.
+"""Obtains the files of a raw input: at its `path` if one is set, otherwise by a download.
 
 Archives are unpacked once, into `<fetched>/<name>/`; all other files are read in place. If the data are neither on this
-machine nor downloadable, the error message names the missing files, where to get them, their terms of use, and where to
-put them.
+machine nor downloadable, the error message names the missing data, the key for their path, the place where the data are
+available, and their terms of use.
 """
 
 import os
@@ -22,13 +22,15 @@ from hatchery.raw.settings import Download, SourceSettings, conditions, source_p
 from hatchery.typed import plain
 
 FETCHED = Path("resources/fetched")
-# Name prefix of generated sources, whose files are verified against the generator's manifest.
+# Name prefix of sources that the demo generates. Their files are checked against the manifest of the generating stage.
 GENERATED = "embedded_"
 
 
 @dataclass(frozen=True)
 class Obtained:
-    """Path of a source's files, their origin (a JSON object), and their archive (None if they were not unpacked)."""
+    """Path of a source's files, origin of the files (a JSON object), and the archive from which they were unpacked, or
+    None.
+    """
 
     root: Path
     origin: dict[str, object]
@@ -36,10 +38,10 @@ class Obtained:
 
 
 def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: Path = FETCHED) -> str:
-    """Obtain and register the source of a stage's settings; return a description in one line.
+    """Obtain and register the source that a stage's settings define; return one line that describes the source.
 
-    Raises ConfigError for invalid settings, ManifestError for changed generated files, and SourceError, with the
-    problem and its remedy, if the source cannot be obtained.
+    Raises ConfigError for invalid settings, ManifestError for changed generated files, and SourceError, which states
+    the problem and its remedy, if the source cannot be obtained.
     """
     source = source_settings(settings)
     obtained = obtain(source, fetched)
@@ -65,14 +67,17 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
 
 
 def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
-    """Return a source's files: those at its path, or files downloaded into `fetched`. Raises SourceError on failure."""
+    """Return the files of a source: those at its path or, if no path is set, files downloaded into `fetched`.
+
+    Raises SourceError if the files are missing or cannot be downloaded.
+    """
     folder = fetched / source.name
     if problem := source_problem(source):
         raise SourceError(problem)
     if source.path is not None:
         return _files_at(Path(source.path), folder, source.limits, {})
     if source.hub is not None:
-        # The import is inside the function, because the libraries for downloads take long to import.
+        # Import the functions for downloads only here, because their libraries take long to import.
         from hatchery.raw.hub import fetch_hub
 
         return Obtained(fetch_hub(source.hub, folder), {"hub": plain(source.hub)})
@@ -88,7 +93,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
 
 
 def _files_at(path: Path, folder: Path, limits: ArchiveLimits, origin: dict[str, object]) -> Obtained:
-    """Return the files at `path`; an archive is unpacked into `folder`."""
+    """Return the files at `path`. If `path` is an archive, it is unpacked into `folder`."""
     if not is_archive(path):
         return Obtained(path, origin)
     return Obtained(_unpacked(path, folder, limits), origin, path)
@@ -108,7 +113,10 @@ def _unpacked(path: Path, folder: Path, limits: ArchiveLimits) -> Path:
 
 
 def _downloaded(downloads: tuple[Download, ...], folder: Path, limits: ArchiveLimits) -> Path:
-    """Download files and return their folder; return the file for a single download that is not unpacked."""
+    """Download files and return the folder that contains them.
+
+    If there is only one download and it is not unpacked, return the path of this file instead.
+    """
     from hatchery.raw.downloads import fetch
 
     target = FetchedFolder(folder, {"download": [asdict(download) for download in downloads]})
@@ -143,7 +151,8 @@ def _assemble(downloads: tuple[Download, ...], files: list[Path], content: Path,
                     f"{download.url}: an unpacked file already has the name of this download; set another name with "
                     "`file`"
                 )
-            # A link keeps the downloaded file, which after a kill need not be downloaded again.
+            # Create a hard link, so that the downloaded file remains, and need not be downloaded again if the job is
+            # killed.
             try:
                 os.link(file, place)
             except OSError:

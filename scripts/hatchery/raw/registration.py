@@ -1,9 +1,10 @@
 """Registered raw inputs: a file or a folder whose files are read in place.
 
-Registration writes a manifest of names, sizes and checksums, so that changes are noticed, and results can be traced to
-raw files. A file with unchanged size and modification time is not read again (see `listings`). A second file stores
-location, origin, licence and terms of the input. The manifest does not contain this information, so equal data have the
-same manifest digest in any folder and with any description. Errors are SourceErrors that name source and file.
+Registration writes a manifest with names, sizes and checksums of the files, so that changes are noticed and results can
+be traced to raw files. A file with unchanged size and modification time is not read again (see `listings`). A second
+file stores location, origin, licence and terms of the input. The manifest does not contain this information, so equal
+data have manifests with equal digests, in any folder and with any description. Errors are SourceErrors that name source
+and file.
 """
 
 import fnmatch
@@ -30,13 +31,15 @@ from hatchery.raw.listings import (
 )
 
 BUFFER_BYTES = 256 << 10
-# Name of the stamp file in a folder of downloaded or unpacked files (see `fetched_folder`).
+# Name of the file that marks a complete folder of downloaded or unpacked files, the stamp file (see `fetched_folder`).
 STAMP = ".fetched.json"
 
 
 @dataclass(frozen=True)
 class RawSource:
-    """A registered raw input; `files` maps relative file names, sorted, to (size in bytes, SHA-256)."""
+    """A registered raw input. `files` maps the names of the files, relative to `root` and sorted, to (size in bytes,
+    SHA-256).
+    """
 
     manifest: Path
     name: str
@@ -47,7 +50,9 @@ class RawSource:
     terms: str = ""
 
     def names(self, pattern: str = "*") -> list[str]:
-        """Return the sorted names of the files whose relative path or file name matches a shell pattern."""
+        """Return the sorted names of the files that match a shell pattern with their relative path or their file
+        name.
+        """
         if pattern == "*":
             return list(self.files)
         return [
@@ -57,7 +62,8 @@ class RawSource:
         ]
 
     def one_name(self, *patterns: str) -> str:
-        """Return the name of the only file that matches; of several `patterns`, the first with a match counts.
+        """Return the name of the only file that matches a pattern. If there are several patterns, the first one that
+        matches any file is used.
 
         Raises SourceError if no file or several files match.
         """
@@ -69,12 +75,12 @@ class RawSource:
         return names[0]
 
     def only(self, names: Iterable[str]) -> "RawSource":
-        """Return a source that contains only the files `names`."""
+        """Return a copy of this source that contains only the files `names`."""
         return replace(self, files={name: self.files[name] for name in sorted(set(names))})
 
     @property
     def digest(self) -> str:
-        """SHA-256 of a source manifest that lists exactly these files."""
+        """SHA-256 of a source manifest that would list exactly the files of this object."""
         entries = [{"path": name, "bytes": size, "sha256": sha256} for name, (size, sha256) in self.files.items()]
         text = _manifest_text({"kind": self.kind, "name": self.name}, entries)
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -105,9 +111,9 @@ class RawSource:
             return handle.read()
 
     def verify(self) -> None:
-        """Raise SourceError, naming a file, if a file differs from its registration.
+        """Check all files, and raise SourceError, which names the file, for a file that differs from its registration.
 
-        Files with unchanged size and modification time are not read again.
+        A file with unchanged size and modification time is not read again.
         """
         found, registered = (
             listing_of(self.root, follow_links=True),
@@ -119,18 +125,20 @@ class RawSource:
                 self.check(name)
 
     def check(self, name: str) -> None:
-        """Read a file and compare it with its registered checksum. Raises SourceError if the file has changed."""
+        """Read a file and compare its content with its registered checksum. Raises SourceError if the file has
+        changed.
+        """
         size, sha256 = self._entry(name)
         place = f"{self.root}: {name!r}"
         check_file(self.path(name), Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError))
 
     def _remedy(self) -> str:
-        """Return advice for a changed file: generate, download or register it again."""
+        """Return advice for a changed file: generate the file, download it, or register it again."""
         if self.manifest.name.startswith("embedded_"):
             return f"remove {self.root.parent}/manifest.json to have the file generated again"
         for folder in (self.root, self.root.parent):
             if (folder / STAMP).is_file():
-                return f"to download it again: rm -r {folder} && snakemake --cores 1 --force {self.manifest}"
+                return f"to download the file again: rm -r {folder} && snakemake --cores 1 --force {self.manifest}"
         return f"to register the changed file: snakemake --cores 1 --force {self.manifest}"
 
     def _entry(self, name: str) -> tuple[int, str]:
@@ -140,11 +148,11 @@ class RawSource:
 
 
 def open_source(manifest_path: str | Path) -> RawSource:
-    """Return the registered source of the manifest at `manifest_path`.
+    """Return the registered source that the manifest at `manifest_path` describes.
 
-    Raises SourceError if the manifest is missing, damaged or belongs to another source.
+    Raises SourceError if the manifest is missing, is damaged, or belongs to another source.
     """
-    path, remedy = Path(manifest_path), "remove it to have the source registered again"
+    path, remedy = Path(manifest_path), "remove this manifest to have the source registered again"
     try:
         content = path.read_bytes()
         value = json_value(content.decode("utf-8"))
@@ -158,7 +166,7 @@ def open_source(manifest_path: str | Path) -> RawSource:
                 f"{remedy}"
             )
         if value["kind"] == "zip" and Path(about["root"]).is_file():
-            remedy = f"to unpack it: snakemake --cores 1 --force {path}"
+            remedy = f"to unpack the archive: snakemake --cores 1 --force {path}"
             raise SourceError(f"{path}: was registered by an earlier version that did not unpack archives; {remedy}")
         files = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         return RawSource(
@@ -179,7 +187,8 @@ def open_source(manifest_path: str | Path) -> RawSource:
 def unregistered(root: Path, most_files: int) -> RawSource | None:
     """Return a source with the files at `root`, or in the zip archive at `root`, with sizes but without checksums.
 
-    Return None if `root` does not exist, is damaged or another archive, or is a folder of more than `most_files` files.
+    None if `root` does not exist, is a damaged zip archive or an archive of another format, or is a folder of more than
+    `most_files` files.
     """
     if is_archive(root):
         kind, sizes = "zip", zipped_sizes(root)
@@ -192,10 +201,11 @@ def unregistered(root: Path, most_files: int) -> RawSource | None:
 
 
 def present(manifest: str | Path, root: Path, listing: Listing) -> RawSource:
-    """Return a registered source with its current files; files that differ from the registration have no checksum.
+    """Return a registered source with the sizes and checksums of its current files.
 
-    Files with another size or modification time than in the stored listing are read. Raises SourceError if the manifest
-    cannot be opened, and OSError for an unreadable file.
+    Files whose size or modification time differs from the stored listing are read. If a file has another size than the
+    registered file, or is not registered, its checksum is empty. Raises SourceError if the manifest cannot be opened,
+    and OSError for an unreadable file.
     """
     registered, before = open_source(manifest), read_listing(manifest)
     folder = root if root.is_dir() else root.parent
@@ -223,9 +233,9 @@ def register_source(
 ) -> None:
     """Write the source manifest of the file or folder at `root` to `output`.
 
-    Location, `origin`, licence and terms are written to a second file (see `location_of`). If the files were unpacked,
-    `archive` is their archive. Raises SourceError if `root` does not exist, contains no files or contains an unreadable
-    file.
+    Location, `origin`, licence and terms are written to a second file (see `location_of`). If the files were unpacked
+    from an archive, `archive` is its path. Raises SourceError if `root` does not exist, contains no files, or contains
+    an unreadable file.
     """
     root = Path(root)
     if not root.exists():
@@ -243,7 +253,7 @@ def register_source(
     entries = [
         {"path": _checked(root, path), "bytes": entry.bytes, "sha256": entry.sha256} for path, entry in listing.items()
     ]
-    # The kind of a zip archive is "zip", although its files are unpacked.
+    # The kind of files that were unpacked from a zip archive is "zip".
     kind = "zip" if archive is not None and is_zip(archive) else "folder" if root.is_dir() else "file"
     text = _manifest_text({"kind": kind, "name": name}, entries)
     checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -262,7 +272,7 @@ def register_source(
 
 
 def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, object]]) -> str:
-    """Return the manifest as JSON with one line per file, which is faster to write than indented JSON."""
+    """Return the manifest as JSON with one line per file, because indented JSON would take longer to write."""
     lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
     files = ",\n".join(f"  {json.dumps(entry, sort_keys=True, ensure_ascii=False)}" for entry in entries)
     return "{\n" + "".join(lines) + ' "files": [\n' + files + "\n ]\n}\n"
@@ -272,5 +282,5 @@ def _checked(root: Path, name: str) -> str:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise SourceError(f"{root}: the file name {name!r} is not UTF-8; rename it") from None
+        raise SourceError(f"{root}: the file name {name!r} is not UTF-8; rename the file") from None
     return name

@@ -1,8 +1,8 @@
 """Settings of a raw input: a local path, a pinned data set of the Hugging Face hub, or downloads with checksums.
 
-A local path has priority. Downloads are pinned, a data set of the hub by the commit of its repository, and a file by
-size and SHA-256, so that every user gets identical bytes or an error. The planning of the workflow checks whether a raw
-input is available, which depends only on its path and its settings.
+A local path has priority. A data set of the hub is pinned by the commit of its repository, and another download by the
+size and SHA-256 of the file, so that every user gets identical bytes or an error. The planning of the workflow checks
+whether a raw input is available; this depends only on its path and its settings.
 """
 
 import stat
@@ -21,7 +21,7 @@ from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
 from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
-# Keys that describe a raw input without affecting results.
+# Keys that describe a raw input but do not affect results.
 KEYS = ("obtain", "licence", "terms")
 
 
@@ -32,20 +32,21 @@ class Hub(Settings):
     dataset: Annotated[str, Text(r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", "owner/name")]
     """Repository of the data set, as owner/name."""
     revision: Annotated[str, Text("^[0-9a-f]{40}$", "a commit - 40 digits 0-9 and a-f")]
-    """Commit of the repository; a branch or tag is refused because it may change."""
+    """Commit of the repository; a branch or tag is an error, because it may later refer to another commit."""
     config: str | None = None
     """Configuration of the data set; null uses the default configuration."""
     splits: Annotated[
         tuple[Annotated[str, Text(r"^\w+(\.\w+)*$", "the name of a split, without slices")], ...], MinLen(1), Unique()
     ] = ("train",)
-    """Splits to read; each split is stored in separate shards."""
+    """Splits to download; each split is stored in separate shards."""
     documents: Count | None = None
-    """Number of documents read from the beginning of each split; null reads all documents."""
+    """Number of documents to download from the beginning of each split; null downloads all documents."""
     columns: SomeNames = ("text",)
-    """Columns to keep; all other columns are dropped."""
+    """Columns to download; all other columns are left out."""
     files: tuple[NotEmpty, ...] = ()
-    """Shell patterns of the repository's files that are downloaded unchanged, with their names, instead of the data
-    set's rows."""
+    """Shell patterns of file names. If set, the matching files of the repository are downloaded unchanged, instead of
+    the rows of the data set.
+    """
 
     def __post_init__(self) -> None:
         of_rows = self.documents, self.columns, self.splits, self.config
@@ -65,7 +66,9 @@ class HubModel(OneOfKeys):
     revision: Annotated[
         str, Text("^[0-9a-f]{40}$", "a commit from the history of its files on the hub - 40 digits 0-9 and a-f")
     ] = ABSENT
-    """Commit in the history of the model's files on the hub; a branch or tag is refused because it may change."""
+    """Commit in the history of the model's files on the hub; a branch or tag is an error, because it may later refer to
+    another commit.
+    """
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,9 @@ class Download(Settings):
     sha256: Annotated[str, Text("^[0-9a-f]{64}$", "64 digits 0-9 and a-f")]
     """SHA-256 checksum of the file."""
     unpack: bool = False
-    """Unpack the file, a zip or tar archive. A single zip archive can also be read without unpacking."""
+    """If true, the file, a zip or tar archive, is unpacked. A single zip archive can also be read without unpacking."""
     file: str | None = None
-    """File name in resources/fetched/<name>/; null uses the last part of the URL."""
+    """Name of the downloaded file in resources/fetched/<name>/; null uses the last part of the URL."""
 
     def __post_init__(self) -> None:
         name = self.file_name
@@ -94,25 +97,26 @@ class Download(Settings):
 
     @property
     def file_name(self) -> str:
-        """File name of the download on this machine."""
+        """Name of the downloaded file on this machine."""
         return self.file or PurePosixPath(unquote(urlsplit(self.url).path)).name
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceKeys(Settings):
-    """Location of a raw input on this machine, or the source of its download."""
+    """Location of a raw input on this machine, or the address from which it is downloaded."""
 
     path: NotEmpty | None = None
-    """File, folder, or zip or tar archive on this machine, used instead of a download; null if the data are not on this
-    machine."""
+    """File, folder, or zip or tar archive on this machine, which is used instead of a download; null if the data are
+    not on this machine.
+    """
     follow_links: bool = False
-    """Follow links in the folder at `path`; with false, a link is an error."""
+    """If true, links in the folder at `path` are followed; if false, a link is an error."""
     obtain: str = ""
-    """Instructions to obtain the data by hand, shown if the data are missing."""
+    """Instructions to obtain the data by hand; the error message for missing data shows them."""
     licence: str = ""
-    """Licence of the data, recorded with the source and shown with it."""
+    """Licence of the data; it is recorded at the registration, and shown with the data."""
     terms: str = ""
-    """Permitted uses of the data, recorded with the source and shown with it."""
+    """Permitted uses of the data; they are recorded at the registration, and shown with the data."""
     hub: Hub | None = None
     """Data set of the Hugging Face hub to download; null downloads no data set."""
     hub_model: HubModel | None = None
@@ -120,7 +124,7 @@ class SourceKeys(Settings):
     download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
     """Files to download from the web into resources/fetched/<name>/; null downloads no files."""
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
-    """Maximum size of an unpacked archive; a larger archive is refused."""
+    """Limit on the size of an unpacked archive; a larger archive is an error."""
 
     def __post_init__(self) -> None:
         places = [key for key in ("hub", "hub_model", "download") if getattr(self, key)]
@@ -132,7 +136,8 @@ class SourceKeys(Settings):
         for name, count in Counter(download.file_name for download in self.download or ()).items():
             if count > 1:
                 raise RefusedError(
-                    "download", f"got {count} files called {name!r}, expected different names; set `file` of one file"
+                    "download",
+                    f"got {count} files called {name!r}, expected different names; set `file` of one download",
                 )
 
 
@@ -141,44 +146,48 @@ class SourceSettings(SourceKeys):
     """An entry of `data` in config/config.yaml."""
 
     name: str
-    """Name of the source."""
+    """Name of the raw input, which is the key of the entry."""
 
 
 def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
-    """Return the typed settings of a source. Raises ConfigError, naming the key, for an invalid value."""
+    """Return the settings of a raw input as an object. Raises ConfigError, which names the key, for an invalid
+    value.
+    """
     return build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedSettings(Settings):
-    """Sizes of the generated miniature language of the demo."""
+    """Sizes of the data that the demo generates in a miniature language."""
 
     seed: Natural = 0
     """Random seed of the generated data."""
     documents: Annotated[int, Range(ge=40)] = 4000
-    """Number of generated documents in the corpora bnc and babylm together; a document has about 95 words."""
+    """Number of generated documents of the corpora bnc and babylm together; a document has about 95 words."""
     pairs_per_paradigm: Annotated[int, Range(ge=2)] = 100
-    """Number of sentence pairs in each paradigm."""
+    """Number of sentence pairs in each paradigm of the minimal pairs."""
     examples_per_task: Annotated[int, Range(ge=4)] = 600
-    """Number of training rows in the acceptability and entailment tasks."""
+    """Number of training rows of the task acceptability, and of the task entailment."""
     examples_per_suite_task: Annotated[int, Range(ge=12)] = 60
-    """Number of training rows in each task except acceptability and entailment."""
+    """Number of training rows of each task other than acceptability and entailment."""
     translation_pairs: Annotated[int, Range(ge=20)] = 3000
-    """Number of sentence pairs for the training of translation models."""
+    """Number of sentence pairs with which translation models are trained."""
 
 
 FORBIDDEN = "{}"
-"""Characters in an input's path that Snakemake would interpret as wildcards."""
+"""Characters that a raw input's path must not contain, because Snakemake would interpret them as wildcards."""
 
 
 def path_problem(path: str | Path) -> str | None:
-    """Return why `path` cannot be read, as the end of a sentence ("is not at ..."); None for a readable file or folder.
+    """Return the reason why `path` cannot be used, as the end of a sentence ("is not at ..."); None for a file or
+    folder.
 
     Devices are refused, because reading a device such as `/dev/zero` never ends.
     """
     path = Path(path)
     if any(character in str(path) for character in FORBIDDEN):
-        return f"is at {path}, a path with {{ or }}, which Snakemake would treat as a wildcard; rename it or link to it"
+        remedy = "rename the path or link to it"
+        return f"is at {path}, a path with {{ or }}, which Snakemake would treat as a wildcard; {remedy}"
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -192,11 +201,10 @@ def path_problem(path: str | Path) -> str | None:
 
 
 def source_problem(source: SourceSettings, place: str = "") -> str | None:
-    """Return a message if a raw input is unavailable: the key to set, where to get the data, and its terms; otherwise
-    None.
+    """Return a message if a raw input is unavailable, otherwise None.
 
-    Data that can be downloaded count as available. `place` names the file and key of the path, if the path is not set
-    in config.yaml.
+    The message states the key to set, the place where the data are available, and their terms. A raw input that can be
+    downloaded counts as available. `place` states the file and key of the path, if the path is not set in config.yaml.
     """
     state, fetch = "has no path", ""
     if source.path is not None:
@@ -213,6 +221,6 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
 
 
 def conditions(source: SourceSettings) -> str:
-    """Return a source's licence and terms as text to append to a sentence."""
+    """Return a text with the licence and terms of a raw input, which is appended to a sentence."""
     parts = [("licence", source.licence), ("terms", source.terms)]
     return "".join(f"; {name}: {text}" for name, text in parts if text)

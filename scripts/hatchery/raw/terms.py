@@ -1,4 +1,4 @@
-"""Licence and terms of raw inputs, for the cards of corpora and exported models."""
+"""Licence and terms of raw inputs, which the cards of corpora and exported models show."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class SourceTerms(Settings):
-    """Licence, terms and origin of a raw input, which users of a corpus or model must know."""
+    """Licence, terms and origin of a raw input, which users of a corpus or a model must know."""
 
     name: str
-    """Name of the raw input in the configuration; several sources of a corpus may use one raw input."""
+    """Name of the raw input in the configuration; several sources of a corpus may have the same raw input."""
     licence: str = ""
     """Name of the licence; empty if unknown."""
     terms: str = ""
-    """Permitted uses of the source."""
+    """Permitted uses of the raw input."""
     obtain: str = ""
-    """Instructions to obtain the source."""
+    """Instructions to obtain the raw input."""
