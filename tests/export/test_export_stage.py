@@ -129,7 +129,7 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
     ("variant", "said"),
     [
         ("roberta_tied", "at most 64 tokens"),
-        ("hybrid_ltg", "prediction of a masked token is at the position before it"),
+        ("hybrid_ltg", "prediction of a masked token is at the position before this token"),
     ],
 )
 def test_the_example_of_the_card_runs(hub, exported, variant, said, monkeypatch, capsys):

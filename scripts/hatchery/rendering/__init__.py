@@ -1,1 +1,3 @@
-"""Rendering of output for readers: tables in every format, pages and cards from templates, common parts of drawings."""
+"""Rendering of results for readers: tables in every format, pages and cards from templates, and common parts of
+drawings.
+"""

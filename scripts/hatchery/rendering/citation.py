@@ -1,4 +1,4 @@
-"""The citation of Hatchery, from CITATION.cff."""
+"""The citation of Hatchery, read from CITATION.cff."""
 
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ def _citation() -> dict[str, Any]:
 
 
 def version() -> str:
-    """Return the version of Hatchery."""
+    """Return the version of Hatchery, as CITATION.cff states it."""
     return str(_citation()["version"])
 
 

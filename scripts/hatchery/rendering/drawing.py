@@ -34,17 +34,17 @@ Keywords = dict[str, Any]
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65
-# Approximate font size of a remark, in points, from which its wrapping is computed.
+# Approximate font size in points of a remark above a drawing; the remark is wrapped by this size.
 REMARK = 8
 MOST_NAMED = 3
-# Maximum width, in inches, that a phone shows without shrinking the letters.
+# Maximum width, in inches, of a drawing that a phone shows without shrinking its letters.
 NARROW_INCHES = 3.8
 
 
 def outline(colour: str) -> str:
-    """Return a colour for lines on white: the given colour, or a darker shade of it if it is light (yellow, greys)."""
+    """Return a colour for lines on a white background: `colour`, or a darker shade if it is light (yellow, greys)."""
     red, green, blue = to_rgb(colour)
-    # The weighted sum is the relative luminance (Rec. 709).
+    # The weighted sum is the relative luminance of the colour (Rec. 709).
     if 0.2126 * red + 0.7152 * green + 0.0722 * blue < LIGHT:
         return colour
     return to_hex((0.6 * red, 0.6 * green, 0.6 * blue))
@@ -52,7 +52,9 @@ def outline(colour: str) -> str:
 
 @contextmanager
 def figure_style(style: Style) -> Iterator[None]:
-    """Set Matplotlib's fonts, lines and SVG options within a `with` block, and restore them after it."""
+    """Set Matplotlib's fonts, lines and SVG options inside the `with` block, and restore the previous options
+    afterwards.
+    """
     size = style.font_size
     parameters: Any = {
         "font.family": "DejaVu Sans",
@@ -70,7 +72,7 @@ def figure_style(style: Style) -> Iterator[None]:
         "grid.color": GRID,
         "grid.linewidth": 0.6,
         "hatch.linewidth": 0.6,
-        # SVG and PDF have 72 points per inch.
+        # SVG and PDF measure lengths in points, 72 per inch.
         "figure.dpi": 72,
         "svg.hashsalt": "hatchery",
         "svg.fonttype": "path",
@@ -93,11 +95,11 @@ def save_drawings(
     remark: str = "",
     pdf: Path | None = None,
 ) -> None:
-    """Write an SVG file with the drawing for `style` and a drawing for a phone's width; optionally write the first
-    drawing also as PDF.
+    """Write an SVG file with two drawings of a figure: one with the width of `style`, and one for the width of a phone.
 
-    Viewers show the first drawing. The second is stored as a `symbol`, which a page may show instead; it is omitted if
-    `style` is already narrow. A remark, for example on omitted models, is printed above the drawing.
+    Viewers show the first drawing. The second drawing is stored as a `symbol`, which a page may show instead; it is
+    left out if `style` is already narrow. If `pdf` is given, the first drawing is also written as PDF. The text
+    `remark`, for example on models that are not shown, is printed above the drawing.
     """
     with figure_style(style):
         figure = draw(style)
@@ -121,8 +123,8 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
         figure.suptitle(text, fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        # The layout, which takes most of the time, is computed once here; otherwise, each call of `savefig` would
-        # compute it twice.
+        # Compute the layout, which takes most of the time, only once; otherwise, each call of `savefig` would compute
+        # it twice.
         engine.execute(figure)
         figure.set_layout_engine(None)
     buffer = io.StringIO()
@@ -131,7 +133,7 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
 
 
 def _pdf(figure: Figure, title: str) -> bytes:
-    """Return the figure as it was last drawn, as PDF, in which text is not converted to paths and no time is stored."""
+    """Return the figure, as it was last drawn, as PDF. Text remains text instead of paths, and no time is stored."""
     buffer = io.BytesIO()
     metadata: Any = {"Title": title, "Creator": "Hatchery", "Producer": None, "CreationDate": None}
     figure.savefig(buffer, format="pdf", metadata=metadata)
@@ -139,8 +141,9 @@ def _pdf(figure: Figure, title: str) -> bytes:
 
 
 def _with_symbol(wide: str, narrow: str) -> str:
-    """Return the SVG document `wide` with the drawing of `narrow` added as a symbol; the ids in `narrow` get a
-    prefix.
+    """Return the SVG document `wide`, to which the drawing of `narrow` is added as a symbol.
+
+    The ids in `narrow` get a prefix, so that they differ from the ids in `wide`.
     """
     inside = prefixed_ids(narrow[narrow.index("<svg") :], f"{NARROW_ID}-")
     sizes = re.search(r'<svg[^>]*?(viewBox="[^"]*")', inside)
@@ -152,17 +155,18 @@ def _with_symbol(wide: str, narrow: str) -> str:
 
 
 def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, remark: str = "") -> None:
-    """Write a figure as SVG with `save_drawings`, next to it the wide drawing as PDF, and the checksums of the SVG and
-    the PDF file."""
+    """Write a figure as SVG with `save_drawings`, as PDF next to the SVG file, and a file with the checksums of both
+    files.
+    """
     pdf = Path(path).with_suffix(".pdf")
     save_drawings(draw, style, path, title, remark, pdf)
     write_checksums([path, pdf])
 
 
 def legend_columns(labels: Sequence[str], style: Style) -> int:
-    """Return the number of legend entries that fit side by side below a figure.
+    """Return the number of entries that fit side by side in a legend below a figure.
 
-    The width of a letter is estimated as 0.6 of the font size.
+    The width of a letter is estimated as 0.6 times the font size.
     """
     longest = max(len(line) for label in labels for line in label.split("\n"))
     entry_points = style.font_size * 0.9 * (0.6 * longest + 5)
@@ -170,7 +174,7 @@ def legend_columns(labels: Sequence[str], style: Style) -> int:
 
 
 def entry_rows(labels: Sequence[str], style: Style) -> int:
-    """Return the number of rows of a legend below the figure with the entries `labels`."""
+    """Return the number of rows of entries in a legend below the figure; `labels` are the labels of the entries."""
     return -(-len(labels) // legend_columns(labels, style))
 
 
@@ -186,8 +190,8 @@ def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> Non
     for handle, label in zip(handles, labels, strict=True):
         handle.set_label(label)
     columns, rows = legend_columns(labels, style), entry_rows(labels, style)
-    # Matplotlib fills a legend column by column, and the first columns may be longer by one. Therefore the entries are
-    # transposed.
+    # Matplotlib fills a legend column by column, and the first columns may have one entry more. Therefore the entries
+    # are reordered so that the legend shows them row by row.
     grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
     transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
     figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
@@ -211,12 +215,14 @@ def wrapped(text: str, width_points: float, font_size: float) -> str:
 
 
 def most_lines(labels: Sequence[str]) -> int:
-    """Return the maximum number of lines of a label."""
+    """Return the number of lines of the label with the most lines."""
     return max((label.count("\n") + 1 for label in labels), default=1)
 
 
 def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
-    """Write the names of `models`, which have no numbers in a panel, next to its title; without models, do nothing."""
+    """Write the names of `models`, which have no scores in a panel, next to the panel's title; do nothing without
+    models.
+    """
     if models:
         named = ", ".join(models) if len(models) <= MOST_NAMED else f"{len(models)} models"
         text = wrapped(f"not evaluated: {named}", style.width_inches * 72 * 0.5, style.font_size * 0.8)
@@ -224,12 +230,12 @@ def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
 
 
 def no_measurements(axes: Axes, text: str = "no measurements") -> None:
-    """Write `text`, the reason why a panel is empty, into its centre."""
+    """Write `text`, the reason why a panel is empty, into the centre of the panel."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=MUTED)
 
 
 def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **line: Any) -> list[Line2D]:
-    """Return the legend entries of the models' lines."""
+    """Return the legend entries for the lines of the models; `labels` maps models to the texts of the entries."""
     return [
         Line2D([], [], color=looks[model].colour, linestyle=looks[model].dashes, label=label, **line)
         for model, label in labels.items()
@@ -239,8 +245,8 @@ def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **l
 def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label: str, **bar: Any) -> Colorbar:
     """Draw a colour bar below the panels of `grid`, and return it."""
     made = figure.colorbar(mapping, ax=grid, location="bottom", aspect=40, **bar)
-    # The colour bar is drawn as vector shapes, because Matplotlib stores it as a bitmap by default. Edges in the
-    # colours of the faces close thin gaps between the shapes.
+    # Draw the colour bar as vector shapes, because Matplotlib stores it as a bitmap by default. Edges in the colours of
+    # the shapes close thin gaps between them.
     if made.solids is not None:
         made.solids.set(rasterized=False, edgecolor="face")
     made.set_label(label)
@@ -248,16 +254,16 @@ def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label:
 
 
 def colour_on(fill: np.ndarray) -> str:
-    """Return the text colour, black or white, that is readable on the RGBA background `fill`.
+    """Return the colour of text, black or white, that is readable on the background `fill` (RGBA).
 
-    The choice depends on the relative luminance (Rec. 709).
+    The choice depends on the relative luminance of the background (Rec. 709).
     """
     red, green, blue, _ = fill
     return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45 else "black"
 
 
 def abbreviated(value: float, _: int | None = None) -> str:
-    """Format a count for an axis, in thousands (k), millions (M) or billions (B)."""
+    """Return a count as text for an axis, in thousands (k), millions (M) or billions (B)."""
     for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:g}{unit}"
@@ -265,6 +271,6 @@ def abbreviated(value: float, _: int | None = None) -> str:
 
 
 def grid_shape(count: int, columns: int) -> tuple[int, int]:
-    """Return rows and columns for `count` panels in at most `columns` columns."""
+    """Return the number of rows and the number of columns of a grid of `count` panels; at most `columns` columns."""
     columns = max(1, min(count, columns))
     return -(-count // columns), columns

@@ -1,6 +1,6 @@
 """Escaping of text for Markdown, HTML and LaTeX.
 
-Words, samples and names come from texts and files of other authors ("foreign text"), so their characters must not be
+Words, samples and names come from texts and files of third parties ("foreign text"). Their characters must not be
 interpreted as markup.
 """
 
@@ -27,7 +27,8 @@ _LATEX = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    # Older LaTeX font encodings print other characters for a bar and angle brackets, so these become commands.
+    # Use commands for a bar and angle brackets, because older LaTeX font encodings print other characters in their
+    # place.
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
@@ -43,7 +44,7 @@ _LATEX = {
     "”": "''",
     "…": r"\ldots{}",
 }
-# LaTeX commands of combining accents.
+# LaTeX commands for combining accents.
 _LATEX_MARKS = {
     "\u0300": r"\`",
     "\u0301": r"\'",
@@ -62,37 +63,41 @@ def html_text(text: str) -> Markup:
 
 
 def readable(name: str) -> str:
-    """Return a name from the configuration with spaces instead of underscores."""
+    """Return a name from the configuration, with underscores replaced by spaces."""
     return name.replace("_", " ")
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the names as a phrase: `a`, `a and b`, `a, b and c`; semicolons separate names that contain commas."""
+    """Return the names as one phrase: `a`, `a and b`, or `a, b and c`. If a name contains a comma, semicolons separate
+    the names.
+    """
     *first, last = names
     separator = "; " if any(", " in name for name in (*first, last)) else ", "
     return f"{separator.join(first)} and {last}" if first else last
 
 
 def breakable(text: str) -> Markup:
-    """Return text escaped as by `html_text`, with possible line breaks after underscores, for names in narrow
-    columns.
+    """Return text escaped as by `html_text`, in which a line may also be broken after an underscore.
+
+    Use this function for names in narrow columns.
     """
     return Markup(re.sub(r"(?<=[^_]_)(?=[^_])", "<wbr>", html_text(text)))
 
 
 def markdown_text(text: str, foreign: bool = True) -> str:
-    """Return text on one line, escaped so that Markdown, also in a table, does not interpret it as Markdown or HTML.
+    """Return text on one line, escaped so that Markdown does not interpret it as markup, inside or outside of a table.
 
-    Text that is not `foreign`, such as names from the configuration, is escaped only as needed, so that the file is
-    readable.
+    If `foreign` is false, as for names from the configuration, only the necessary characters are escaped, so that the
+    file is readable.
     """
     escaped = _FOREIGN_MARKDOWN if foreign else _OWN_MARKDOWN
     return escaped.sub(r"\\\1", " ".join(visible(text).split()))
 
 
 def markdown_paragraph(text: str) -> str:
-    """Return foreign text escaped as by `markdown_text`, for the beginning of a line, where it might begin a heading or
-    list.
+    """Return text of third parties, escaped as by `markdown_text`, for the beginning of a line.
+
+    At this position, unescaped text might begin a heading or a list.
     """
     return _BLOCK.sub(r"\1\\\2", markdown_text(text))
 
@@ -112,7 +117,7 @@ def latex_text(text: str) -> str:
 
 
 def _latex_character(character: str) -> str:
-    """Return the LaTeX command of a character or accented letter; the character itself if it has no command."""
+    """Return the LaTeX command for a character or an accented letter; the character itself if it has no command."""
     if character in _LATEX:
         return _LATEX[character]
     letter, *marks = list(unicodedata.normalize("NFD", character))

@@ -1,23 +1,23 @@
-"""The front matter of cards: metadata of a model or data set, with keys and values of the Hugging Face hub."""
+"""The front matter of the cards of models and data sets: metadata with keys and values of the Hugging Face hub."""
 
 import json
 from collections.abc import Iterable, Mapping
 
 UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
 POWERS_OF_TEN = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
-"""Upper bounds of the hub's size categories of data sets, in rows."""
+"""Limits of the size categories in which the hub sorts data sets, in numbers of rows."""
 
 
 def front_matter(entries: Mapping[str, object]) -> list[str]:
-    """Return the lines of YAML between the two `---` of a card, without empty values.
+    """Return the front matter of a card, which is YAML between two lines `---`, as lines without these two.
 
-    Values are written as JSON, which is valid YAML.
+    Empty values are left out. Values are written as JSON, which is valid YAML.
     """
     return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
 
 
 def licence_entries(licences: Iterable[str]) -> dict[str, object]:
-    """Return the hub's entries for a model or data set made from sources under `licences`."""
+    """Return the hub's licence entries for a model or data set that was made from sources with these licences."""
     licence = licence_id(licences)
     if licence != "other":
         return {"license": licence}
@@ -25,10 +25,10 @@ def licence_entries(licences: Iterable[str]) -> dict[str, object]:
 
 
 def licence_id(licences: Iterable[str]) -> str:
-    """Return the hub's identifier of the licence of a model or data set made from sources under `licences`.
+    """Return the hub's identifier of the licence of a model or data set that was made from sources with these licences.
 
-    The identifier is `unknown` if a source has no licence, `apache-2.0` if all sources are generated, and `other` in
-    all other cases, because a program cannot decide which licence terms of the data apply to a model.
+    The identifier is `unknown` if a source has no licence, `apache-2.0` if all sources have this licence, as generated
+    data do, and otherwise `other`, because a program cannot decide which licence terms of the data apply to a model.
     """
     found = set(licences)
     if not found or any(map(is_unknown, found)):
@@ -37,13 +37,13 @@ def licence_id(licences: Iterable[str]) -> str:
 
 
 def is_unknown(licence: str) -> bool:
-    """Return True if the text `licence` means that no licence is known, or that each document has its own licence."""
+    """Return True if the text `licence` states that no licence is known, or that each document has its own licence."""
     text = licence.lower().strip()
     return text in UNKNOWN_LICENCES or text.startswith(("none;", "not stated", "that of each"))
 
 
 def size_category(rows: int) -> str:
-    """Return the hub's category of a data set with this number of rows, such as `1K<n<10K`."""
+    """Return the hub's size category, such as `1K<n<10K`, of a data set with this number of rows."""
     if rows < 1_000:
         return "n<1K"
     place = min(len(str(rows)) - 4, len(POWERS_OF_TEN) - 1)

@@ -1,4 +1,4 @@
-"""Settings as text: nested values with dotted keys, shortened values, and the differences between two settings."""
+"""Settings as text: values by dotted key, shortened values, and the differences between two settings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,10 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting that changed: its dotted key, and its old and new value; None if the key is absent in the old or new
-    settings.
+    """A setting that has changed: its dotted key, its old value and its new value.
 
-    If many entries were added or removed, `counts` is a text with their numbers, and the old and the new value are
-    None.
+    A value is None if the old or new settings lack the key. If many entries were added or removed, `counts` is a text
+    with the numbers of added and removed entries, and both values are None.
     """
 
     key: str
@@ -34,9 +33,9 @@ class Difference:
 
 
 def flatten(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return all values as text, by dotted key.
+    """Return all values of nested settings as text, by dotted key.
 
-    In a dotted key, an entry of a list of mappings is identified by its `name` or index.
+    If a value is a list of mappings, the dotted key identifies an entry of the list by its `name` or index.
     """
     return {key: _text(value) for key, value in _leaves("", settings)}
 
@@ -61,14 +60,15 @@ def shorten(text: str, length: int = VALUE_LENGTH) -> str:
 
 
 def described(settings: Mapping[str, Any]) -> list[str]:
-    """Return `key: value` for each setting, with dotted keys, except for the stage's name and version."""
+    """Return a text `key: value` for each setting, with dotted keys; the name and version of the stage are left out."""
     return [f"{key}: {value}" for key, value in flatten(stage_body(settings)).items()]
 
 
 def brief(settings: Mapping[str, Any]) -> list[str]:
-    """Return a summary of settings: one text with all single values, then a text for each mapping or list of mappings.
+    """Return a summary of settings: one text with all single values, and one text for each mapping or list of mappings.
 
-    Empty values are omitted and long texts are shortened. For a list of named entries, only the names are listed.
+    Empty values are left out, and long texts are shortened. If the entries of a list have names, only the names are
+    listed.
     """
     single: list[str] = []
     groups: list[str] = []
@@ -98,10 +98,11 @@ def _inner(value: Any) -> str:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Return the changes from `old` to `new`: the stage's version, then other values, then added or removed keys.
+    """Return the changes from `old` to `new`, in this order: the stage's version, other changed values, added or
+    removed keys.
 
-    For lists of named entries, and for mappings with more than _FEW added or removed values, only the numbers of added
-    and removed entries are returned.
+    If a list has named entries, or if more than _FEW values of a mapping were added or removed, only the numbers of
+    added and removed entries are returned.
     """
     found = list(_compared("", old, new))
     found.sort(key=lambda one: (one.key != "stage_version", None in (one.old, one.new), one.new == "null"))
@@ -109,7 +110,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Differen
 
 
 _FEW = 6
-"""Maximum number of added and removed values of a mapping that are listed individually."""
+"""If at most this number of values of a mapping were added or removed, each value is listed."""
 
 
 def _compared(prefix: str, old: Any, new: Any) -> Iterator[Difference]:
@@ -146,13 +147,15 @@ def _text(value: Any) -> str:
 
 
 def _named(value: Any) -> bool:
-    """Return True if a value is a list of entries with unique names."""
+    """Return True if a value is a list of mappings whose key `name` differs in all entries."""
     names = [entry.get("name") for entry in value] if _listed(value) else []
     return bool(names) and None not in names and len(set(names)) == len(names)
 
 
 def _entries(value: Any) -> dict[str, Any] | None:
-    """Return the entries of a mapping by key, or of a list by name or index; None for a single value."""
+    """Return the entries of a mapping by key, or the entries of a list by name or index; None if the value is not
+    nested.
+    """
     if _named(value):
         return {str(entry["name"]): entry for entry in value}
     if _listed(value):

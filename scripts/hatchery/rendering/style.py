@@ -1,7 +1,7 @@
-"""The style that all figures share, as settings, and the style of each model in figures, tables and cards.
+"""Settings for the style of all figures, and the style of each model in figures, tables and cards.
 
-This file is separate from the drawing, because settings and pages do not import Matplotlib. Colours are those of Okabe
-and Ito (Color Universal Design, 2008), which colour-blind readers can distinguish.
+These definitions are separate from the code for drawing, because settings and pages do not import Matplotlib. The
+colours are those of Okabe and Ito (Color Universal Design, 2008), which colour-blind readers can distinguish.
 """
 
 from collections.abc import Sequence
@@ -10,33 +10,35 @@ from typing import Annotated, Literal
 
 from hatchery.settings.base import Range, Settings
 
-# Yellow is last, because a yellow line on white is the hardest to see.
+# Yellow is the last colour, because a yellow line on white is the hardest to see.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
 GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
 HATCHES = ("", "//", "xx", "..", "\\\\", "++")
 Dashes = Literal["-", "--", ":", "-."]
 DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")
-# Diamonds are not in the list, because they mark published values.
+# Diamonds are not in this list, because figures mark published values with diamonds.
 MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 
 
 @dataclass(frozen=True)
 class Style(Settings):
-    """Style of all figures; their heights depend on the content."""
+    """Style of all figures; the height of a figure depends on its content."""
 
     width_inches: Annotated[float, Range(ge=2, le=40)] = 9
     """Width of the figures in inches."""
     font_size: Annotated[float, Range(ge=4, le=40)] = 10
     """Font size in points."""
     colours: Literal["okabe_ito", "grey"] = "okabe_ito"
-    """Palette: okabe_ito has colours for colour-blind readers, grey has shades of grey."""
+    """Palette of the models: okabe_ito has colours that colour-blind readers can distinguish, grey has shades of
+    grey.
+    """
 
 
 @dataclass(frozen=True)
 class ModelStyle:
-    """Style of one model in all figures; hatch and dashes distinguish models with the same colour.
+    """Style of one model in all figures. Models with the same colour have different hatches and dashes.
 
-    Each model has a different marker, so that dots can be distinguished in grey print.
+    Each model has another marker, so that dots can be distinguished in grey print.
     """
 
     colour: str
@@ -46,10 +48,10 @@ class ModelStyle:
 
 
 def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
-    """Return the style of each model, which depends on its position in `models`."""
+    """Return the style of each model, which depends on the position of the model in `models`."""
     palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
-    # With colours, hatch and dashes change after every colour has been used once. With greys, hatch and dashes change
-    # from model to model.
+    # In a palette of colours, hatch and dashes change when every colour has been used once. In a palette of greys,
+    # hatch and dashes change from model to model.
     stride = len(palette) if style.colours == "okabe_ito" else 1
     return {
         model: ModelStyle(

@@ -1,7 +1,7 @@
 r"""A table for display: columns, groups of rows, caption and notes, with methods for every output format.
 
 A cell is plain text, or a `Cell` with a deviation, a remark, bold face or a link; each output format escapes the text.
-A cell may also be `Markup`, HTML from a template; then the table can only be shown as HTML.
+A cell may also be `Markup` (HTML from a template), but a table with such a cell can only be shown as HTML.
 """
 
 import textwrap
@@ -20,10 +20,11 @@ from hatchery.sanitize import csv_text, visible
 NOT_COMPARABLE = "†"
 MOST_COLUMNS_OF_A_PHONE = 3
 _HEADING_CHARACTERS = 16
-# In LaTeX, columns with cells of more characters than this are wrapped; these columns together have this share of the
-# line width.
+# In LaTeX, a column of words is wrapped if a cell has more than this number of characters. All wrapped columns together
+# have this share of the line width.
 _CHARACTERS_ON_A_LINE, _SHARE_OF_SENTENCES = 60, 0.8
-# LaTeX tables with more rows than this have notes in smaller type, and are limited to the height of the page.
+# If a LaTeX table has more than this number of rows, the type of its notes is smaller, and its height is limited to
+# that of the page.
 _LINES_WITH_NOTES = 40
 
 Item = TypeVar("Item")
@@ -31,7 +32,9 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, and whether its cells are words (left-aligned, may wrap) or numbers (right-aligned)."""
+    """A column of a table. If `words` is true, its cells are left-aligned and may be wrapped; otherwise, they are
+    right-aligned numbers.
+    """
 
     heading: str
     words: bool = False
@@ -39,8 +42,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with more than text: `text ± deviation (remark)`, bold face, code, a link, a mark for numbers that are not
-    `comparable`. `spoken` is the tooltip of the link.
+    """A cell with more than plain text: `text ± deviation (remark)`, bold face, code or a link, whose tooltip is
+    `spoken`.
+
+    If `comparable` is false, a mark after the number shows that the number is not comparable.
     """
 
     text: str
@@ -58,7 +63,7 @@ Content = str | Cell
 
 @dataclass(frozen=True)
 class Row:
-    """A row with an HTML anchor, to which other pages can link."""
+    """A row of a table; `anchor` is its HTML id, to which other pages can link."""
 
     cells: Sequence[Content]
     anchor: str = ""
@@ -66,7 +71,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of rows below a heading that may be empty."""
+    """A group of rows in a table; `heading` may be empty."""
 
     rows: Sequence[Sequence[Content] | Row]
     heading: Content = ""
@@ -76,8 +81,8 @@ class Group:
 class Table:
     """A table for display. `caption` is shown above the table; `label` is only read by screen readers.
 
-    `foreign` is True if cells contain text from files of other authors, which must be escaped. `names` is True if cells
-    are names from the configuration, which may be wrapped after an underscore.
+    `foreign` is True if cells contain text of third parties, in which all markup must be escaped. `names` is True if
+    cells are names from the configuration, which may be wrapped after an underscore.
     """
 
     columns: Sequence[Column]
@@ -88,11 +93,11 @@ class Table:
     foreign: bool = False
     names: bool = False
     kind: str = field(default="", kw_only=True)
-    """CSS class of the HTML element."""
+    """CSS class of the table's HTML element."""
 
     @property
     def rows(self) -> list[Row]:
-        """Rows of all groups of the table, in order."""
+        """Rows of all groups of the table, in the order of the groups."""
         return [_row(row) for group in self.groups for row in group.rows]
 
     @property
@@ -101,11 +106,15 @@ class Table:
         return [column.heading for column in self.columns]
 
     def csv(self) -> str:
-        """Return headings and texts of all cells as CSV; texts that spreadsheets would read as formulas are escaped."""
+        """Return the headings and the texts of all cells as CSV. A text that a spreadsheet would read as a formula is
+        escaped.
+        """
         return csv_text(self.headings, ([_plain(cell) for cell in row.cells] for row in self.rows))
 
     def records(self) -> list[dict[str, str]]:
-        """Return one mapping per row: the texts of its cells by heading, and the heading of its group as `group`."""
+        """Return one mapping per row, which contains the texts of the cells by heading, and the heading of the row's
+        group as `group`.
+        """
         return [
             {"group": _plain(group.heading), **dict(zip(self.headings, map(_plain, _row(row).cells), strict=True))}
             for group in self.groups
@@ -113,7 +122,9 @@ class Table:
         ]
 
     def markdown(self, aligned: bool = False) -> str:
-        """Return the table without caption in Markdown; with `aligned`, cells are padded so that columns align."""
+        """Return the table in Markdown, without the caption. If `aligned` is true, cells are padded so that columns
+        align.
+        """
         header = [markdown_text(text, self.foreign) for text in self.headings]
         rows = [header, [":--" if column.words else "--:" for column in self.columns]]
         for group in self.groups:
@@ -125,7 +136,7 @@ class Table:
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
     def captioned_markdown(self) -> str:
-        """Return the table in Markdown with its caption as a paragraph above."""
+        """Return the table in Markdown; the caption is a paragraph above the table."""
         return f"{markdown_paragraph(self.caption)}\n\n{self.markdown()}"
 
     def _markdown(self, cell: Content) -> str:
@@ -134,7 +145,8 @@ class Table:
         if not isinstance(cell, Cell):
             return markdown_text(cell, self.foreign)
         text = markdown_text(cell.text, self.foreign)
-        # Nothing can be escaped in a code span, so a text that would end the span or the cell is shown as plain text.
+        # A code span in Markdown has no escape character, so a text that would end the code span or the cell is shown
+        # as plain text.
         code = cell.code and not set(cell.text) & set("`|\r\n")
         text = f"`{visible(cell.text)}`" if code else f"[{text}]({cell.link})" if cell.link else text
         parts = [f"**{text}**" if cell.bold else text, f"± {cell.deviation}" if cell.deviation else ""]
@@ -142,10 +154,11 @@ class Table:
         return " ".join(filter(None, parts)) + ("" if cell.comparable else NOT_COMPARABLE)
 
     def html(self, swatches: Mapping[str, str] | None = None) -> Markup:
-        """Return the table as HTML, in a box that scrolls horizontally; the first cell of each row is its heading.
+        """Return the table as HTML, inside an element that scrolls horizontally; the first cell of each row is the
+        row's heading.
 
-        If there are more than MOST_COLUMNS_OF_A_PHONE columns, a phone shows a line for each cell. `swatches` are
-        colours by name; a cell or heading that consists of such a name is preceded by a swatch of the colour.
+        If there are more than MOST_COLUMNS_OF_A_PHONE columns, a phone shows each cell on a separate line. `swatches`
+        maps names to colours: before a cell or heading that consists of such a name, a swatch shows the colour.
         """
         groups = [(group.heading, [_row(row) for row in group.rows]) for group in self.groups]
         shown = breakable if self.names else html_text
@@ -161,9 +174,9 @@ class Table:
     def latex(self, title: str, label: str, wrap: bool = False) -> str:
         """Return a LaTeX `table` environment with caption, label and notes; the text ends in a newline.
 
-        The environment needs the packages `booktabs` and, to shrink tables wider than the line, `graphicx`. `title`
-        names the table in the caption. With `wrap`, columns of sentences are wrapped and the table is not shrunk. All
-        text is escaped to ASCII, so that every LaTeX engine compiles it.
+        The environment needs the package `booktabs` and, for tables that are shrunk to the line width, `graphicx`. The
+        caption contains `title`. If `wrap` is true, columns of sentences are wrapped. All text is escaped to ASCII, so
+        that every LaTeX engine compiles it.
         """
         sides, long = "".join(self._latex_sides(wrap)), len(self.rows) > _LINES_WITH_NOTES
         caption = self.caption.removesuffix(".")
@@ -171,16 +184,16 @@ class Table:
             rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
             r"\begin{table}[p]",
             r"\centering",
-            # LaTeX's document classes expect the caption below the table, so they set the space below a caption to 0.
-            # Here the caption is above the table, so 4 pt separate them.
+            # LaTeX's document classes expect the caption below the table, so the space below a caption is 0. Here the
+            # caption is above the table, so the space is set to 4 pt.
             r"\setlength{\belowcaptionskip}{4pt}",
             rf"\caption{{{latex_text(f'{caption} ({title}).')}}}",
             rf"\label{{tab:{label}}}",
             r"\scriptsize",
             r"\setlength{\tabcolsep}{3pt}",
-            # A table of many rows is also limited in height, so that table, caption and notes fit on a page.
+            # Limit the height of a table with many rows, so that table, caption and notes fit on a page.
             *([_WITHIN_HEIGHT] if long else []),
-            # The table is shrunk to the line width, but never enlarged.
+            # Shrink a wide table to the line width, but do not enlarge a narrow table.
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{sides}}}",
             r"\toprule",
@@ -200,17 +213,18 @@ class Table:
             ]
         lines += [r"\bottomrule", r"\end{tabular}}" + "}" * long]
         if self.notes:
-            # In LaTeX, backquotes around code are removed from notes.
+            # Remove the backquotes around code, because LaTeX would print them.
             sentences = (f"{note.removesuffix('.')}.".replace("`", "") for note in self.notes)
             notes, size = " ".join(map(latex_text, sentences)), r"\tiny" if long else r"\scriptsize"
-            # The notes are in a separate box as wide as the line, because they are too long for the caption.
+            # Write the notes into a separate box as wide as the line, because they are too long for the caption.
             lines += [r"\par\smallskip", rf"\begin{{minipage}}{{\linewidth}}{size} {notes}\end{{minipage}}"]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
     def latex_or_reason(self, title: str, label: str, wrap: bool = False) -> str:
-        """Return the table as LaTeX or, if a character has no LaTeX command, a LaTeX comment that names this character.
+        """Return the table as LaTeX. If a character has no LaTeX command, return a LaTeX comment that names this
+        character.
 
-        So the character does not prevent other formats and other tables from being written.
+        Thus such a character does not prevent other formats and other tables from being written.
         """
         try:
             return self.latex(title, label, wrap)
@@ -219,7 +233,9 @@ class Table:
             return reason.encode("ascii", "replace").decode("ascii")
 
     def _latex_sides(self, wrap: bool) -> list[str]:
-        """Return the LaTeX column specifications; with `wrap`, columns of sentences share most of the line width."""
+        """Return the LaTeX specification of each column. If `wrap` is true, columns of sentences share most of the line
+        width.
+        """
         cells = [[_plain(row.cells[index]) for row in self.rows] for index in range(len(self.columns))]
         sentences = [
             wrap and column.words and max(map(len, texts), default=0) > _CHARACTERS_ON_A_LINE
@@ -230,10 +246,11 @@ class Table:
         return [width if wraps else "l" if column.words else "r" for column, wraps in pairs]
 
     def text(self, widths: Sequence[int]) -> list[str]:
-        """Return the table as lines for a terminal, headings first; columns have the given `widths` in characters.
+        """Return the table as lines for a terminal, headings first; `widths` are the widths of the columns in
+        characters.
 
-        The width of a column includes the gap before it. Longer texts are truncated and end in two dots. Lines have no
-        trailing spaces.
+        The width of a column of numbers includes the gap before it. A text that is too long is truncated and ends in
+        two dots. Lines have no trailing spaces.
         """
         sides = [column.words for column in self.columns]
         rows = [self.headings, *([_plain(cell) for cell in row.cells] for row in self.rows)]
@@ -244,7 +261,7 @@ class Table:
 
 
 _WITHIN_HEIGHT = r"\resizebox*{!}{\ifdim\totalheight>0.75\textheight 0.75\textheight\else\totalheight\fi}{%"
-# Pages are landscape with narrow margins, because the widest table of a paper has thirteen columns of numbers.
+# Pages are landscape with narrow margins, because the widest table of the papers has thirteen columns of numbers.
 _PREAMBLE = r"""% Shows all tables, from the files in this folder.
 \documentclass[10pt]{article}
 \usepackage{booktabs}
@@ -255,9 +272,9 @@ _PREAMBLE = r"""% Shows all tables, from the files in this folder.
 
 
 def latex_of_files(numbers: Iterable[tuple[str, int]]) -> str:
-    """Return a LaTeX document that includes the files `<name>.tex` next to it, one table per page.
+    """Return a LaTeX document that includes one file `<name>.tex` per page, from the document's folder.
 
-    `numbers` are (name, number) of the tables; the number is printed in the caption.
+    `numbers` are (name, number of the table in its paper). The caption contains this number.
     """
     inputs = (
         f"\\setcounter{{table}}{{{number - 1}}}\n\\input{{{name}.tex}}\n\\clearpage\n" for name, number in numbers
@@ -266,7 +283,7 @@ def latex_of_files(numbers: Iterable[tuple[str, int]]) -> str:
 
 
 def as_json(table: Table) -> dict[str, Any]:
-    """Return a table as a JSON object, without anchors of rows, for a stage that shows the table later."""
+    """Return a table as a JSON object for a later stage that shows the table. Anchors of rows are left out."""
     written = asdict(table)
     for group in written["groups"]:
         group["rows"] = [row["cells"] if isinstance(row, dict) else row for row in group["rows"]]
@@ -274,7 +291,7 @@ def as_json(table: Table) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> Table:
-    """Return the table from the output of `as_json`."""
+    """Return the table that `as_json` has written as the JSON object `value`."""
     groups = [
         Group([[_read(cell) for cell in row] for row in group["rows"]], _read(group["heading"]))
         for group in value["groups"]
@@ -298,7 +315,8 @@ def table(
 ) -> Table:
     """Return a table with one group of rows.
 
-    `words` are the indices of the columns of words, or the number of columns of words before the columns of numbers.
+    `words` are the indices of those columns that contain words. If `words` is an integer, it is the number of columns
+    of words, which precede the columns of numbers.
     """
     worded = range(words) if isinstance(words, int) else [index % len(header) for index in words]
     columns = [Column(heading, index in worded) for index, heading in enumerate(header)]
@@ -316,12 +334,12 @@ def divided(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
 
 
 def shortened(text: str, width: int) -> str:
-    """Return the text, or its beginning followed by two dots if it is longer than `width`."""
+    """Return a text; if it is longer than `width` characters, return its beginning followed by two dots."""
     return text if len(text) <= width else text[: width - 2] + ".."
 
 
 GAP = 2
-"""Number of spaces between columns on a terminal."""
+"""Number of spaces before a column of numbers on a terminal."""
 
 
 def _fitted(text: str, width: int, words: bool) -> str:
@@ -353,13 +371,14 @@ def _latex_heading(text: str) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    # LaTeX would read a bracket or star at the beginning of a row as an option of the preceding line break.
+    # Put braces around a bracket or star at the beginning of a row, because LaTeX would read it as an option of the
+    # preceding line break.
     return " & ".join(f"{{{text}}}" if text.startswith(("[", "*")) else text for text in cells) + r" \\"
 
 
 def _latex_cell(cell: Content, column: Column) -> str:
     if not isinstance(cell, Cell):
-        # In columns of numbers, a hyphen denotes a range or a missing number, so it becomes a dash.
+        # In columns of numbers, a hyphen denotes a range or a missing number, so it is printed as a dash.
         return latex_text(cell) if column.words else latex_text(cell).replace("-", "--")
     number = latex_text(cell.text) if column.words else _latex_number(cell.text)
     parts = [rf"\textbf{{{number}}}" if cell.bold else number]
@@ -371,5 +390,5 @@ def _latex_cell(cell: Content, column: Column) -> str:
 
 
 def _latex_number(text: str) -> str:
-    # A hyphen without digits denotes a missing number, so it becomes a dash and not a minus sign.
+    # A hyphen without digits denotes a missing number, so it is printed as a dash and not as a minus sign.
     return "--" if text == "-" else latex_text(text).replace("-", "$-$").replace("+", "$+$")

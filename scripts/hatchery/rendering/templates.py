@@ -1,13 +1,13 @@
-"""Pages and cards from Jinja2 templates in `templates/` next to this file, and drawings embedded in pages.
+"""Pages and cards from Jinja2 templates in the folder `templates/`, and drawings embedded in pages.
 
-Inserted values are escaped, except for `Markup`: as HTML in `*.html.j2`, as Markdown in `*.md.j2`. An undefined
+Inserted values are escaped, as HTML in `*.html.j2` and as Markdown in `*.md.j2`, unless they are `Markup`. An undefined
 variable is an error.
 
-A page embeds the contents of SVG files, so that a figure on the page always equals its file. A file may contain a
-second drawing for phones (`drawing.save_drawings`); then the page shows the drawing that fits the window.
+A page embeds the contents of SVG files, so that a figure on the page always equals the figure's file. A file may
+contain a second drawing for phones (`drawing.save_drawings`); the page then shows the drawing that fits the window.
 
-A card is a page of short sections with prose, tables, figures and sample texts. Its Markdown version omits figures and
-sample texts.
+A card is a page of short sections with prose, tables, figures and sample texts. The Markdown version of a card contains
+no figures and sample texts.
 """
 
 import re
@@ -35,7 +35,7 @@ FOLDER = Path(__file__).with_name("templates")
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Render a template; `.html.j2` and `.md.j2` escape inserted values."""
+    """Render a template. In files `.html.j2` and `.md.j2`, inserted values are escaped."""
     return Markup(_environment(template.endswith(".html.j2")).get_template(template).render(values))
 
 
@@ -45,13 +45,15 @@ def _script() -> Markup:
 
 
 def _script_digest() -> str:
-    """Return the script source that a page's content security policy allows: the base64 SHA-256 of the only script."""
+    """Return the script source that a page's content security policy allows: the SHA-256 (base64) of the page's only
+    script.
+    """
     return f"sha256-{b64encode(sha256(_script().encode()).digest()).decode()}"
 
 
 @cache
 def _environment(html: bool) -> "Environment":
-    # Jinja2 is imported here, so that commands without pages start faster.
+    # Import Jinja2 only here, so that commands that write no pages start faster.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -72,7 +74,7 @@ def _environment(html: bool) -> "Environment":
 
 
 def anchor(text: str) -> str:
-    """Return the HTML id of the heading with this text."""
+    """Return the HTML id of a heading with the text `text`."""
     return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text.lower()).split())
 
 
@@ -91,22 +93,24 @@ def _markdown(value: Any) -> Any:
 
 
 NARROW_ID = "narrow"
-# Maximum factor by which a drawing is enlarged; with a larger factor, its letters would be larger than headings.
+# Maximum factor by which a page enlarges a drawing. With a larger factor, the letters of the drawing would be larger
+# than the page's headings.
 MOST_ENLARGED = 1.35
 _POINTS = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"')
 _SYMBOL = re.compile(rf'<symbol id="[^"]*{NARROW_ID}" (viewBox="[^"]*")>(.*?)</symbol>\n?', flags=re.DOTALL)
 
 
 def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -> Markup:
-    """Return the SVG file at `path` as a figure of an HTML page; its caption is also its alternative text.
+    """Return the SVG file at `path` as a figure of an HTML page; the caption is also the alternative text.
 
-    The paragraphs of `explanation` are folded. Raises EvaluationError if the file is missing or not an SVG.
+    The paragraphs of `explanation` are hidden until a reader opens them. Raises EvaluationError if the file is missing
+    or is not an SVG.
     """
     text = read_text(path)
     start = text.find("<svg")
     if start < 0 or "</svg>" not in text:
         raise EvaluationError(f"{path}: expected an SVG drawing")
-    # Ids get a prefix, because they are only unique within a drawing, and a page contains several drawings.
+    # Add a prefix to the ids, because ids are only unique within a drawing, and a page contains several drawings.
     drawing = prefixed_ids(text[start:], f"{path.stem}-")
     name, described = readable(path.stem), f"caption-{path.stem}"
     narrow: dict[str, object] | None = None
@@ -135,7 +139,7 @@ def prefixed_ids(svg: str, prefix: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file that a page shows. Raises EvaluationError if the file cannot be read."""
+    """Return the text of a file that is inserted into a page. Raises EvaluationError if the file cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -143,13 +147,13 @@ def read_text(path: Path) -> str:
 
 
 def _most_pixels(points: float) -> int:
-    """Return the maximum width, in CSS pixels, of a drawing that is `points` wide."""
+    """Return the maximum width, in CSS pixels, at which a page shows a drawing that is `points` wide."""
     return round(points * 4 / 3 * MOST_ENLARGED)
 
 
 @dataclass(frozen=True)
 class Text:
-    """A sample text of a corpus; the heading names its origin."""
+    """A sample text of a corpus; the heading states the text's origin."""
 
     heading: str
     text: str
@@ -157,7 +161,7 @@ class Text:
 
 @dataclass
 class Section:
-    """One section of a card; `prose` comes from Hatchery's code, not from foreign text, and may contain Markdown."""
+    """One section of a card. `prose` is written by Hatchery's code, not by third parties, and may contain Markdown."""
 
     title: str
     prose: list[str] = field(default_factory=list)
@@ -171,5 +175,7 @@ def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
 
 
 def card_markdown(title: str, description: str, sections: Sequence[Section], front_matter: Sequence[str] = ()) -> str:
-    """Return the card as Markdown, without figures and sample texts; `front_matter` are lines of YAML above it."""
+    """Return the card as Markdown, without figures and sample texts; `front_matter` is written above the card as
+    YAML.
+    """
     return render("card.md.j2", title=title, description=description, sections=sections, front_matter=front_matter)
