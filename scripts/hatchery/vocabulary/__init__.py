@@ -1,1 +1,3 @@
-"""The AO-CHILDES vocabulary, and the selection of text that contains only words of this vocabulary."""
+"""The vocabulary of child-directed speech (AO-CHILDES), and the selection of text that contains only words of this
+vocabulary.
+"""

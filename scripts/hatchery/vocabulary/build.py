@@ -1,9 +1,9 @@
 """Building of a vocabulary (`vocabulary.csv`) from transcripts or a released list (docs/papers/reduced-vocabulary.md,
 "Words of child-directed speech").
 
-As in the released file, words are in the order of their first occurrence, followed by the appended words of the
-settings. `rejected.csv` lists each rejected word with its frequency and the reason. Transcripts are read line by line;
-only the list of words is in memory.
+As in the released file, words are in the order of their first occurrence. The words that the settings append follow.
+`rejected.csv` lists each rejected word with its frequency and the reason. Transcripts are read line by line; only the
+list of words is in memory.
 """
 
 from collections import Counter
@@ -33,9 +33,10 @@ from hatchery.vocabulary.word_lists import (
 
 @dataclass(frozen=True)
 class BuiltVocabulary:
-    """A vocabulary: words with frequencies, rejected words (word, frequency, reason), and counts of rows.
+    """A vocabulary: words with frequencies, rejected words (word, frequency, reason), and numbers of read and dropped
+    rows.
 
-    `comparison` is the result of `list_comparison` with the released list; None without a released list.
+    `comparison` is the result of `list_comparison` with the released list; None if there is no released list.
     """
 
     words: dict[str, int]
@@ -47,7 +48,9 @@ class BuiltVocabulary:
 def build(
     settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
 ) -> None:
-    """Build a vocabulary and write it; see the stage `build_vocabulary`."""
+    """Build a vocabulary, and write it into the folder of `run`. The stage `build_vocabulary` describes the
+    arguments.
+    """
     raw = open_source(source)
     listed = None
     if released is not None:
@@ -85,7 +88,7 @@ def from_transcripts(
     dictionary: frozenset[str] | None,
     released: list[tuple[str, int]] | None,
 ) -> BuiltVocabulary:
-    """Return the vocabulary of all utterances in CHILDES tables."""
+    """Return the vocabulary of all accepted utterances in CHILDES tables."""
     counts: Counter[str] = Counter()
     frequencies: Counter[str] = Counter()
     for file in matching_names(source, settings.files):
@@ -110,7 +113,7 @@ def from_transcripts(
 def from_word_list(
     source: RawSource, settings: VocabularySettings, released: list[tuple[str, int]] | None
 ) -> BuiltVocabulary:
-    """Return the vocabulary of a released word list."""
+    """Return the vocabulary that contains the words of a word list."""
     files = matching_names(source, settings.files)
     rows = _rows(source, files, settings.encoding, settings.word_column, settings.frequency_column)
     words, rejected = _usable(rows, settings.reading)

@@ -1,32 +1,34 @@
 """Definition of the selection of text: the division of a text into words, and the rule that accepts a text
 (docs/papers/reduced-vocabulary.md, "Comparison of words", column of the corpora, and "Selection of text").
 
-The division into words has two versions, as_published (the authors' code) and corrected. The two versions lower-case
-the text, and reject a text that contains `http` (a hyperlink). Numerals count as words but are not looked up in the
+The division into words has two versions, as_published (the authors' code) and corrected. Both versions lower-case the
+text, and reject a text that contains `http` (a hyperlink). Numerals count as words but are not looked up in the
 vocabulary. The versions differ as follows:
 
 - Separators of words. as_published: all characters except letters, digits and underscores. corrected: all characters
   except letters, digits and apostrophes within words; ’ and ʼ are apostrophes, too. Hyphens are separators in both
   versions.
-- Single letters. as_published: neither looked up nor counted. corrected: looked up and counted like other words.
-- Numerals. as_published: the digits at the beginning of a word, even if other characters follow (`4th` is a numeral and
-  the word `th`; `2nd` is rejected because of `nd`). corrected: digits with separators (1,000 3.14 10:30 1/2) and
-  endings (4th, 2nd, 1990s) are one numeral. In both versions, digits after a letter belong to the word (mp3).
+- Single letters. as_published: single letters are neither looked up nor counted. corrected: single letters are looked
+  up and counted like other words.
+- Numerals. as_published: the digits at the beginning of a word are a numeral, even if other characters follow (`4th` is
+  a numeral and the word `th`; `2nd` is rejected because of `nd`). corrected: digits with separators (1,000 3.14 10:30
+  1/2) and endings (4th, 2nd, 1990s) are one numeral. In both versions, digits after a letter belong to the word (mp3).
 - Contractions. as_published: stem and ending are separate words (`don't` is `don` and an ignored `t`; `didn't` is
   rejected because of `didn`). corrected: a contraction is one word. It is known if the vocabulary contains the word
   without apostrophe, or if its stem is known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; two endings
   are allowed (shouldn't've).
 
-Selection of sentences: lower-case the document, split it with Punkt, and check each sentence. Selection of spans:
-lower-case the document, split it at single spaces, and check the windows of `window_words` words (fewer at the end)
-that begin every `stride_words` words; windows may overlap. A candidate is rejected for the first of these reasons: it
-contains a hyperlink, a word outside the vocabulary, or too few counted words. Without `lower_case`, the original
-document is split, and only the comparison uses lower case. The functions `plain_sentences` and `plain_spans` define the
-results, and are the baseline of the benchmark; the fast filters return equal results.
+Selection of sentences: the document is lower-cased and split by Punkt, and each sentence is a candidate. Selection of
+spans: the document is lower-cased and split at single spaces. A window of `window_words` words begins every
+`stride_words` words, and each window is a candidate; windows may overlap, and the last windows may be shorter. A
+candidate is rejected for the first of these reasons that applies: it contains a hyperlink, a word outside of the
+vocabulary, or too few counted words. If `lower_case` is false, the original document is split, and only the comparison
+with the vocabulary uses lower case. The functions `plain_sentences` and `plain_spans` define the results, and are the
+baseline of the benchmark; the fast filters return equal results.
 
 The fast filters rely on two properties: all words of a text are known exactly if all words of each of its `pieces` are
-known, and a piece of two or more ASCII letters is one word. So they split a text once, compare sets, and check each
-distinct piece once.
+known, and a piece of two or more ASCII letters is one word. Therefore they split a text once, compare sets, and check
+each distinct piece once.
 """
 
 import re
@@ -41,21 +43,25 @@ HYPERLINK = "http"
 
 
 class Comparison(Protocol):
-    """Interface of a version (as_published or corrected): division into words, and look-up of words."""
+    """Interface of a version of the comparison (as_published or corrected): how a text is divided into words, and how a
+    word is looked up in the vocabulary.
+    """
 
     separators: str
     """ASCII characters that separate the pieces of a text."""
 
     def words(self, text: str) -> tuple[list[str], int]:
-        """Return the words of a lower-cased text that must be looked up, in text order, and the number of numerals."""
+        """Return (words of a lower-cased text that must be looked up, in their order in the text; number of
+        numerals).
+        """
         ...
 
     def pieces(self, text: str) -> list[str]:
-        """Return the parts of a lower-cased text between separators; no word extends over two parts."""
+        """Return the pieces of a lower-cased text, which are divided by separators. No word extends over two pieces."""
         ...
 
     def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
-        """Return True if the vocabulary contains `word` or, in the version corrected, one of its other forms."""
+        """Return True if the vocabulary contains `word` or, in the version corrected, another form of `word`."""
         ...
 
 
@@ -64,7 +70,9 @@ def _ascii_but(kept: str) -> str:
 
 
 class AsPublished:
-    """The version as_published: numerals are removed; then words are sequences of two or more word characters."""
+    """The version as_published: numerals are removed; each sequence of two or more remaining word characters is a
+    word.
+    """
 
     separators = _ascii_but("A-Za-z0-9_")
     _numerals = re.compile(r"\b\d+")
@@ -72,8 +80,9 @@ class AsPublished:
     _pieces = re.compile(r"\w+")
 
     def words(self, text: str) -> tuple[list[str], int]:
-        """See `Comparison.words`. Numerals are removed; the authors replace them by `number`, a word of their
-        vocabulary."""
+        """See `Comparison.words`. Numerals are removed. (The authors replace a numeral by `number`, a word of their
+        vocabulary.)
+        """
         text, numerals = self._numerals.subn(" ", text)
         return self._words.findall(text), numerals
 
@@ -82,12 +91,12 @@ class AsPublished:
         return self._pieces.findall(text)
 
     def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
-        """See `Comparison.in_vocabulary`. Only the word itself is looked up."""
+        """See `Comparison.in_vocabulary`. Only `word` itself is looked up."""
         return word in vocabulary
 
 
 class Corrected:
-    """The version corrected: numerals and contractions are single words."""
+    """The version corrected: a numeral is one word, and a contraction is one word."""
 
     separators = _ascii_but("A-Za-z0-9'")
     _apostrophes = re.compile("[’ʼ]")
@@ -114,7 +123,7 @@ class Corrected:
         return self._pieces.findall(self._typed(text))
 
     def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
-        """See `Comparison.in_vocabulary`. A contraction is also looked up without apostrophe, and by its stem."""
+        """See `Comparison.in_vocabulary`. A contraction is also looked up without its apostrophe, and by its stem."""
         return self._in_vocabulary(vocabulary, word, self._most_endings)
 
     def _in_vocabulary(self, vocabulary: Set[str], word: str, endings: int) -> bool:
@@ -132,13 +141,13 @@ class Corrected:
 COMPARISONS: dict[ReadingName, Comparison] = {"as_published": AsPublished(), "corrected": Corrected()}
 
 
-# Maximum number of cached pieces: enough for the frequent pieces of a corpus, in less than 100 MB.
+# Maximum number of cached pieces. The cache has room for the frequent pieces of a corpus, and needs less than 100 MB.
 _REMEMBERED = 400_000
 _REMEMBERED_CHARACTERS = 40
 
 
 class KnownWords:
-    """Tests whether texts contain only words that are in `vocabulary` by the rules of `comparison`."""
+    """Tests whether all words of a text are known: contained in `vocabulary` by the rules of `comparison`."""
 
     def __init__(self, vocabulary: Set[str], comparison: Comparison) -> None:
         self._vocabulary = frozenset(vocabulary)
@@ -149,20 +158,20 @@ class KnownWords:
         self._table = bytes(ord(blanks.get(code, chr(code).lower())) for code in range(128)) + b" " * 128
 
     def folded(self, text: str) -> str:
-        """Return the text in lower case, with spaces in place of separators and non-ASCII characters.
+        """Return the text in lower case, with separators and non-ASCII characters replaced by spaces.
 
-        The result has the length of `text`, so character positions in the result and in `text` are equal.
+        The result is as long as `text`, so a position in the result is the same position in `text`.
         """
         return text.encode("ascii", "replace").translate(self._table).decode("ascii")
 
     def contains(self, text: str) -> bool:
-        """Return True if all words of `text`, in any case, are known."""
+        """Return True if all words of `text` are known. `text` need not be in lower case."""
         if text.isascii():
             return self.contains_all(self.folded(text).split())
         return self.contains_all(self._comparison.pieces(text.lower()))
 
     def contains_all(self, pieces: Sequence[str]) -> bool:
-        """Return True if all words of the lower-cased `pieces` are known."""
+        """Return True if all words of the lower-cased pieces are known."""
         if not self._unknown.isdisjoint(pieces):
             return False
         known = self._known
@@ -183,7 +192,7 @@ class KnownWords:
 
 
 def _is_plain(piece: str) -> bool:
-    """Return True for two or more ASCII letters, which are one word in both versions."""
+    """Return True if a piece consists of two or more ASCII letters. Such a piece is one word in both versions."""
     return len(piece) > 1 and piece.isascii() and piece.isalpha()
 
 
@@ -205,17 +214,20 @@ class Rule:
 
 @dataclass(slots=True)
 class Outcome:
-    """The result for a document: accepted texts with their numbers of counted words, and numbers of rejected candidates
-    by reason."""
+    """The result of a selection for one document.
+
+    `accepted` contains each accepted text with its number of counted words, `rejected` the number of rejected
+    candidates by reason.
+    """
 
     accepted: list[tuple[str, int]] = field(default_factory=list)
     rejected: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
     examples: dict[str, str] = field(default_factory=dict)
-    """The first rejected candidate for each reason, if examples were requested."""
+    """First rejected candidate by reason of the rejection; empty if the caller requested no examples."""
 
 
 def verdict(text: str, rule: Rule) -> tuple[str | None, int]:
-    """Return the reason for which a candidate is rejected (None if accepted), and its number of counted words."""
+    """Return (reason why a candidate is rejected, or None if it is accepted; number of its counted words)."""
     text = text.lower()
     words, numerals = rule.comparison.words(text)
     counted = len(words) + numerals
@@ -228,25 +240,27 @@ def verdict(text: str, rule: Rule) -> tuple[str | None, int]:
 
 
 def counted_words(text: str, comparison: Comparison) -> int:
-    """Return the number of words and numerals of a text that count."""
+    """Return the number of counted words of a text, which include numerals."""
     words, numerals = comparison.words(text.lower())
     return len(words) + numerals
 
 
 def windows(text: str, window_words: int, stride_words: int) -> Iterator[str]:
-    """Yield the windows of `window_words` words of a text, where only single spaces separate words."""
+    """Yield the windows of a text, of `window_words` words each. Only single spaces separate words."""
     words = text.split(" ")
     for start in range(0, len(words), stride_words):
         yield " ".join(words[start : start + window_words])
 
 
 def plain_sentences(document: str, rule: Rule, split: Callable[[str], Iterable[str]]) -> Outcome:
-    """Return the result of the selection of sentences; `split` (Punkt) divides the document into sentences."""
+    """Return the result of the selection of sentences; the function `split` (Punkt) divides the document into
+    sentences.
+    """
     return _judged(split(document.lower() if rule.lower_case else document), rule)
 
 
 def plain_spans(document: str, rule: Rule, window_words: int, stride_words: int) -> Outcome:
-    """Return the result of the selection of spans."""
+    """Return the result of the selection of spans from a document."""
     return _judged(windows(document.lower() if rule.lower_case else document, window_words, stride_words), rule)
 
 

@@ -2,18 +2,19 @@
 
 The filters return the results of `plain_sentences` and `plain_spans`. A sentence is checked by one set operation. For
 spans, most words are never checked: a window is checked from its end, and an unknown word rejects all windows that
-contain it, so the search continues with the first window after this word, as in the string search of Boyer and Moore.
-Known words of earlier windows are not checked again. Only words that are checked are lower-cased and split into pieces.
+contain this word. The search continues with the first window after this word, as in the string search of Boyer and
+Moore. Known words of earlier windows are not checked again. Only words that are checked are lower-cased and split into
+pieces.
 
 Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn with a seed and without
 replacement from all windows of a text. A text is a document (C4, Wikipedia), several documents joined by spaces
 (BookCorpus, whose documents are sentences), or a whole corpus (CBT, Simple Wikipedia). The authors use the global
-random generators of NumPy and Python. Here the name of a text seeds its own generator, so the draw depends neither on
-the order of processing nor on the number of processes. If a text has fewer windows than must be drawn, all windows are
-used. A whole corpus is never in memory: each window gets a random number, and the windows with the smallest numbers are
-kept, first in each group of files, then over all files. No window extends over two files. The published function
-inserts spaces between all characters of a Wikipedia article; the authors' final data do not seem to contain this error,
-and neither version reproduces it.
+random generators of NumPy and Python. Here each text has a separate generator, whose seed is derived from the text's
+name, so the draw depends neither on the order of processing nor on the number of processes. If a text has fewer windows
+than must be drawn, all windows are used. A whole corpus is never in memory: each window gets a random number, and the
+windows with the smallest numbers are kept, first in each group of files, then over all files. No window extends over
+two files. The published function inserts spaces between all characters of a Wikipedia article; the authors' final data
+do not seem to contain this error, and neither version reproduces it.
 """
 
 import hashlib
@@ -33,7 +34,7 @@ from hatchery.vocabulary.items import MARK_BYTES
 
 
 class SentenceFilter:
-    """Selects sentences of documents by a rule."""
+    """Selects the sentences of documents that a rule accepts."""
 
     def __init__(self, rule: Rule, sentences: SentenceSpans) -> None:
         self._rule = rule
@@ -41,7 +42,9 @@ class SentenceFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """Return the result for a document; with `examples`, also a rejected sentence for each reason."""
+        """Return the result for a document. If `examples` is true, the result contains a rejected sentence for each
+        reason.
+        """
         outcome = Outcome()
         text = document.lower() if self._rule.lower_case else document
         known = self._known
@@ -55,8 +58,8 @@ class SentenceFilter:
             elif not (
                 known.contains_all(folded[start:end].split()) if sentence.isascii() else known.contains(sentence)
             ):
-                # Unknown words are the most frequent reason for removing a sentence. A local variable is faster than a
-                # counter, so these sentences are counted in a local variable.
+                # Most rejected sentences contain unknown words. Count these sentences in a local variable, because a
+                # dictionary of counts would be slower.
                 unknown += 1
                 if examples:
                     outcome.examples.setdefault(UNKNOWN, sentence)
@@ -74,38 +77,41 @@ class SentenceFilter:
         return outcome
 
 
-# Number of words that are checked together. A larger number reduces the cost per word, but more words are checked in
-# vain.
+# Number of words that are checked together. A larger number reduces the cost per word, but more words are checked
+# unnecessarily.
 _WORDS_PER_LOOK = 10
 
 
 class Words:
-    """The words of a text, separated by single spaces, found without splitting the text; `number` is the number of
-    words."""
+    """The words of a text, which single spaces separate. The text is not split; the positions of the spaces are stored.
+
+    `number` is the number of words.
+    """
 
     def __init__(self, text: str) -> None:
-        # The encoded text has one byte per character, so positions in the text and in the encoded text are equal.
+        # The encoded text has one byte per character, so a position in the encoded text is the same position in the
+        # text.
         characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
         blanks = (characters == ord(" ")).nonzero()[0]
-        # `blank(i)` converts one position to a Python integer; converting all positions would cost more than the
-        # search.
+        # `blank(i)` returns the position of one space as a Python integer. A conversion of all positions would cost
+        # more than the search.
         self.blank = blanks.item
         self._blanks = blanks
         self.number = len(blanks) + 1
         self._text = text
 
     def between(self, first: int, end: int) -> str:
-        """Return the text of the words `first` to `end` - 1; `end` is at most `number`."""
+        """Return the text from word `first` up to word `end` - 1; `end` is at most `number`."""
         start = self.blank(first - 1) + 1 if first else 0
         return self._text[start : self.blank(end - 1) if end < self.number else len(self._text)]
 
     def at(self, position: int) -> int:
-        """Return the index of the word that contains the character at `position`."""
+        """Return the index of the word that contains the character at position `position`."""
         return int(np.searchsorted(self._blanks, position))
 
 
 class SpanFilter:
-    """Selects windows of documents (spans) by a rule."""
+    """Selects the windows of documents (spans) that a rule accepts."""
 
     def __init__(self, rule: Rule, window_words: int, stride_words: int) -> None:
         self._rule = rule
@@ -114,7 +120,9 @@ class SpanFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """Return the result for a document; with `examples`, also a rejected window for each reason."""
+        """Return the result for a document. If `examples` is true, the result contains a rejected window for each
+        reason.
+        """
         outcome = Outcome()
         words = Words(document)
         folded = self._known.folded(document)
@@ -126,7 +134,7 @@ class SpanFilter:
         stride, number = self._stride, words.number
         unknown = 0
         begin = 0
-        # All words from index `begin` to index `proved` are known.
+        # Index after the last checked word: all words from index `begin` up to `proved` - 1 are known.
         proved = 0
         while begin < number:
             if linked and begin // stride in linked:
@@ -150,10 +158,11 @@ class SpanFilter:
         return outcome
 
     def _unknown_word(self, document: str, folded: str, words: Words, low: int, end: int) -> int:
-        """Return the first word index of the last group in [low, end) that contains an unknown word; -1 if all words
-        are known.
+        """Return the index of the first word of the last group with an unknown word, among the words `low` to `end` -
+        1.
 
-        A group has at most _WORDS_PER_LOOK words and does not extend over the start of a window.
+        Return -1 if all words are known. A group has at most _WORDS_PER_LOOK words and does not extend over the start
+        of a window.
         """
         stride, blank, contains_all = self._stride, words.blank, self._known.contains_all
         ascii_only = document.isascii()
@@ -198,17 +207,21 @@ class Window(NamedTuple):
     """A window of consecutive words, drawn at random from a text."""
 
     document: str
-    """Name of the document that contains the window's first word."""
+    """Name of the document that contains the first word of the window."""
     text_number: int
-    """Index, in the file, of the text from which the window was drawn."""
+    """Index, among the texts of the file, of the text from which the window was drawn."""
     windows: int
-    """Number of all windows of this text."""
+    """Number of all windows of the text from which the window was drawn."""
     text: str
-    """Words of the window."""
+    """Words of the window, separated by spaces."""
 
 
 class Marked(NamedTuple):
-    """A window of a corpus that is one text, with a random number (`mark`) and its position (file, word)."""
+    """A window of a whole corpus.
+
+    `mark` is the random number that decides whether the window is drawn. `place` is the position of the window: (index
+    of the file, index of the first word in the file).
+    """
 
     mark: bytes
     place: tuple[int, int]
@@ -227,7 +240,7 @@ def drawn_windows(
     stride_words: int,
     seed: str,
 ) -> Iterator[Window]:
-    """Yield the windows drawn from the texts of one file.
+    """Draw windows from the texts of one file, and yield them in the order of the texts.
 
     `documents` are (name, text) pairs. `seed` contains the seed of the settings and the names of source and file.
     """
@@ -248,12 +261,14 @@ def drawn_windows(
 def marked_windows(
     documents: Documents, window_words: int, stride_words: int, seed: str, file_number: int
 ) -> Iterator[Marked]:
-    """Yield all windows of one file, with random numbers, for a corpus that is one text; the file is read document by
-    document."""
+    """Yield all windows of one file, each with a random number, for a draw from a whole corpus.
+
+    The file is read document by document.
+    """
     generator = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode("utf-8", "replace")).digest()))
     words: list[str] = []
-    # `before` is the number of words that were already removed from memory; `begins` are (index of the first word,
-    # name) of the documents in memory.
+    # `before` is the number of words that were already removed from memory. `begins` contains, for each document in
+    # memory, (index of its first word, its name).
     before = 0
     begins: deque[tuple[int, str]] = deque()
 
@@ -280,6 +295,8 @@ def marked_windows(
 
 
 def smallest_marks(windows: Iterable[Marked], number: int) -> list[Marked]:
-    """Return the `number` windows with the smallest random numbers, in corpus order; only these windows are in
-    memory."""
+    """Return the `number` windows with the smallest random numbers, in the order of the corpus.
+
+    No other windows are stored in memory.
+    """
     return sorted(heapq.nsmallest(number, windows), key=lambda window: window.place)

@@ -1,8 +1,8 @@
 """Selected texts as Parquet: one temporary file (part) per group of input files, and the choice of the texts to keep.
 
-Joining copies whole columns from the parts to the shards, so it is much cheaper than selecting. If the choice of texts
-depends on all parts, a part stores a mark of 16 bytes for each text: a digest (of equal texts, the first is kept) or a
-random number (the texts with the smallest numbers are kept).
+The final shards are joined from the parts by copying whole columns, so joining is much cheaper than selecting. If the
+choice of texts depends on all parts, a part stores a mark of 16 bytes for each text. The mark is a digest of the text
+(of equal texts, only the first is kept) or a random number (the texts with the smallest numbers are kept).
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,10 @@ SCHEMA = pa.schema(
         ("n_counted", pa.int32()),
     ]
 )
-"""Schema of selected texts: `unit` is the index of the group of documents within which equal texts count once,
-`n_words` the number of words separated by single spaces, `n_counted` the number of counted words (see `comparison`)."""
+"""Schema of selected texts. `unit` is the index of the text's unit, a group of documents in which equal texts are kept
+once. `n_words` is the number of words that single spaces separate, `n_counted` the number of counted words (see
+`comparison`).
+"""
 
 MARK_BYTES = 16
 _PART_SCHEMA = pa.schema(
@@ -37,7 +39,7 @@ _ROW_BYTES = 64
 
 
 class PartWriter:
-    """Writes the selected texts of one process to a Parquet file, in constant memory."""
+    """Writes the texts that one process has selected to a Parquet file, in constant memory."""
 
     def __init__(self, path: Path) -> None:
         self._table = TableWriter(path, _PART_SCHEMA)
@@ -47,10 +49,10 @@ class PartWriter:
     def write(
         self, document: str, unit: int, text: str, n_counted: int, mark: bytes | None = None, within: bool = True
     ) -> None:
-        """Add a text; `within` is True if all words of the text are in the vocabulary, and `mark` is a digest or a
-        random number.
+        """Add a text to the file.
 
-        Lone surrogates become U+FFFD, because Parquet, unlike JSON, cannot contain them.
+        `within` is True if all words of the text are in the vocabulary. `mark` is a digest of the text or a random
+        number, or None. Lone surrogates become U+FFFD, because Parquet, unlike JSON, cannot contain them.
         """
         if not text.isascii():
             text = without_surrogates(text)
@@ -93,7 +95,9 @@ def without_surrogates(text: str) -> str:
 
 
 def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
-    """Return the marks of all texts in corpus order: uint64 [texts, 2]."""
+    """Return the marks of all texts in the order of the corpus, uint64 [texts, 2]; a mark of 16 bytes is two
+    numbers.
+    """
     mark_arrays = [np.empty((0, 2), np.uint64)]
     for path in paths:
         for table in read_groups(path, ["mark"]):
@@ -104,8 +108,8 @@ def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
 
 
 def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return which texts to keep, bool [texts]: the first of several texts with equal marks."""
-    # Because lexsort is stable, texts with equal marks stay in corpus order.
+    """Return True for each text to keep, bool [texts]: of several texts with equal marks, the first is kept."""
+    # lexsort is a stable sort, so texts with equal marks stay in the order of the corpus.
     order = np.lexsort((marks[:, 1], marks[:, 0]))
     ordered = marks[order]
     keep = np.zeros(len(marks), np.bool_)
@@ -115,7 +119,7 @@ def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 
 def smallest(marks: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.bool_]:
-    """Return which texts to keep, bool [texts]: the `number` texts with the smallest marks."""
+    """Return True for each text to keep, bool [texts]: the `number` texts with the smallest marks are kept."""
     keep = np.zeros(len(marks), np.bool_)
     keep[np.lexsort((marks[:, 1], marks[:, 0]))[:number]] = True
     return keep

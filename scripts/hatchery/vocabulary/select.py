@@ -1,10 +1,10 @@
 """Selection of sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md, "Selection of text").
 
-Files are processed in parallel, and their results are joined in file order; finished parts survive a kill of the job.
-Memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count once in the whole corpus, and
-the drawn windows if the corpus is one text. The authors' code shuffles the texts of a unit of documents, because it
-stores them in a set. In Hatchery the stage that groups texts shuffles them, so this stage stores the index of each
-text's unit.
+Files are processed in parallel, and their results are joined in the order of the files. Finished parts are kept if the
+job is killed. The required memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count
+once in the whole corpus, and the drawn windows if the corpus is one text. The authors' code stores the texts of a unit
+(a group of documents) in a set, which shuffles the texts. In Hatchery, the stage that groups texts into sequences
+shuffles them, so this stage stores the index of each text's unit.
 """
 
 import shutil
@@ -41,7 +41,9 @@ MEASURES = (
     (*_SEEN, *REASONS, DUPLICATE, *_ACCEPTED),
     (*_SEEN, _NOT_DRAWN, *_ACCEPTED, "accepted_within_vocabulary"),
 )
-"""Rows of counts.csv: for filters, and for drawn windows. `candidates` counts accepted and rejected texts."""
+"""Measures in counts.csv, first for filters (sentences and spans), then for drawn windows. `candidates` is the number
+of accepted and rejected texts.
+"""
 
 
 def select(
@@ -52,7 +54,7 @@ def select(
     sentence_model: Path | None = None,
     workers: int = 1,
 ) -> None:
-    """Select texts and write them; see the stage `select_text`."""
+    """Select texts, and write them into the folder of `run`. The stage `select_text` describes the arguments."""
     if (settings.sentence_model is None) != (sentence_model is None):
         raise ConfigError(
             f"sentence_model: got {sentence_model}, expected {settings.sentence_model}, the value in the settings"
@@ -122,7 +124,7 @@ def _join(settings: SelectionSettings, source: str, parts: list[Part], run: Stag
 
 
 def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool_] | None:
-    """Return which texts of all parts to keep, bool [texts]; None if all texts are kept."""
+    """Return True for each text to keep, over the texts of all parts, bool [texts]; None if all texts are kept."""
     paths = [part.path for part in parts]
     if settings.level == "windows":
         return smallest(marks_of(paths), settings.windows_per_text) if settings.documents_per_text is None else None
@@ -130,9 +132,9 @@ def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArra
 
 
 def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
-    """Return the texts with the columns of `SCHEMA`.
+    """Return the texts of a part with the columns of `SCHEMA`; `first_unit` is added to the index of each unit.
 
-    If `source` is None, the source of a text is in the name of its document.
+    If `source` is None, the source of a text is the beginning of the name of its document.
     """
     unit = pc.add(table.column("unit"), pa.scalar(first_unit, pa.int32()))
     sources = (

@@ -1,8 +1,9 @@
-"""One part of a selection: one process filters, or draws windows from, some files of a source.
+"""One part of a selection: one process selects texts from some files of a source, by a filter or by drawing windows.
 
 Equal texts count once within a unit of documents (`documents_per_unit`). Units and texts never extend over two files,
-and the division of files into parts affects no choice, so the result does not depend on the number of processes. If the
-whole corpus is one unit, the parts store digests of the texts, and equal texts are removed when the parts are joined.
+and the division of files into parts has no effect on the choice of texts, so the result does not depend on the number
+of processes. If the whole corpus is one unit, the parts store digests of the texts, and equal texts are removed when
+the parts are joined.
 
 Documents come from a raw source, and Punkt divides them into sentences; or they come from a corpus, whose documents
 already have one sentence per line.
@@ -46,26 +47,32 @@ from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 DUPLICATE = "duplicate"
-# Samples are taken from each of the first documents of a file and from every hundredth later document, because choosing
-# samples costs more than filtering.
+# Samples of accepted and rejected texts are taken from the first documents of a file and from every hundredth later
+# document, because choosing samples costs more than filtering.
 _FIRST_SAMPLED = 100
 _SAMPLED_EVERY = 100
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The input files by name, with (size in bytes, SHA-256), in reading order, and the function that reads a file."""
+    """The input files, and a function that reads a file.
+
+    `files` maps the names of the files, in reading order, to (size in bytes, SHA-256).
+    """
 
     name: str
     """Name of the raw source or the corpus."""
     files: dict[str, tuple[int, str]]
     read: Callable[[str], Iterator[tuple[str, str]]]
-    """Yields (name, text) of the documents of a file. Raises SourceError or ManifestError for a damaged file."""
+    """Function that yields (name, text) of each document of a file, and raises SourceError or ManifestError if the file
+    is damaged.
+    """
 
 
 @cache
 def opened_texts(manifest: Path, options: RawTextOptions | None) -> Texts:
-    """Return the input files of a raw source or, if `options` is None, of a corpus; a process reads `manifest` once.
+    """Return the input files of a raw source or, if `options` is None, of a corpus. A process reads `manifest` only
+    once.
 
     Raises SourceError or ManifestError for a damaged manifest, and SourceError if no file matches the options.
     """
@@ -90,15 +97,15 @@ def _raw_documents(source: RawSource, options: RawTextOptions, file: str) -> Ite
 
 
 def source_of(document: str) -> str:
-    """Return the source of a document of a corpus: its name up to the first slash."""
+    """Return the source of a document of a corpus, which is the document's name up to the first slash."""
     return document.partition("/")[0]
 
 
 @dataclass(frozen=True)
 class Task:
-    """The work of a process: some files of a source, and the settings of the selection.
+    """The work of one process: some files of a source, and the settings of the selection.
 
-    `first_file` is the index, in the source, of the first file in `files`.
+    `first_file` is the index of the first of these files in the source.
     """
 
     settings: SelectionSettings
@@ -123,7 +130,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        # The value is never None, because `SelectionKeys` replaces None by a number.
+        # This value is never None here, because `SelectionKeys` replaces None by a default number.
         settings.minimum_counted_words or 0,
         settings.lower_case,
     )
@@ -136,7 +143,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
 
 
 def select_part(task: Task, path: Path) -> Facts:
-    """Write the texts selected from the task's files to `path`; return counts, the number of units, and samples."""
+    """Select texts from the task's files, and write them to `path`; return counts, the number of units, and samples."""
     record = _Record()
     with PartWriter(path) as part:
         if task.settings.level != "windows":
@@ -149,7 +156,7 @@ def select_part(task: Task, path: Path) -> Facts:
 
 
 class _Record:
-    """The counts, the number of units and the samples of one part of a selection."""
+    """Collector of the counts, the number of units and the samples of one part of a selection."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -158,7 +165,9 @@ class _Record:
         self._accepted: list[str] = []
 
     def documents(self, task: Task, file: str) -> Iterator[tuple[str, str]]:
-        """Yield (name, text) of the documents of a file, and count documents and characters."""
+        """Yield (name, text) of each document of a file, and add the numbers of documents and characters to the
+        counts.
+        """
         documents = characters = 0
         for name, text in task.texts.read(file):
             documents += 1
@@ -167,7 +176,7 @@ class _Record:
         self.counts.update(documents=documents, characters=characters)
 
     def sample(self, accepted: str | None, rejected: dict[str, str]) -> None:
-        """Offer an accepted text, and rejected texts by reason, as samples."""
+        """Offer an accepted text, and rejected texts by reason, as samples; only some offered texts are kept."""
         if accepted is not None:
             self._accepted = chosen_samples([*self._accepted, without_surrogates(accepted)])
         for reason, text in rejected.items():
@@ -183,7 +192,7 @@ class _Record:
 
 
 def sampled(index: int) -> bool:
-    """Return True if samples are taken from the document with index `index` in its file."""
+    """Return True if samples are taken from the document whose index in its file is `index`."""
     return index < _FIRST_SAMPLED or index % _SAMPLED_EVERY == 0
 
 
@@ -266,7 +275,9 @@ def _seed(task: Task, file: str) -> str:
 
 
 class _WindowWriter:
-    """Writes drawn windows in lower case if set, counts their words, and takes samples."""
+    """Writes drawn windows, counts their words, and takes samples. If the settings request it, windows are
+    lower-cased.
+    """
 
     def __init__(self, task: Task, part: PartWriter, record: _Record) -> None:
         self._part, self._record = part, record

@@ -1,4 +1,4 @@
-"""Settings of a vocabulary, and settings of a selection of text by a vocabulary."""
+"""Settings of a vocabulary, and settings of a selection of text that contains only words of a vocabulary."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -11,40 +11,47 @@ from hatchery.settings.base import Count, Natural, ReadingName, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularySettings(Settings):
-    """Source of a vocabulary, and processing of its words."""
+    """Settings of a vocabulary: content of its source, and processing of its words."""
 
     kind: Literal["transcripts", "word_list"]
     """Content of the source: CHILDES tables with one utterance per row, or a list of words with frequencies."""
     reading: ReadingName = "corrected"
-    """Version of the word processing. as_published reproduces the authors' errors (joined compounds, TRUE and FALSE in
-    capitals, the lost word nan); corrected fixes these errors. hatchery/vocabulary/word_lists.py lists the errors."""
+    """Version of the processing of words. as_published reproduces the authors' errors (joined compounds, TRUE and FALSE
+    in capitals, missing word nan); corrected fixes these errors. hatchery/vocabulary/word_lists.py lists the errors.
+    """
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files to read from the source."""
     encoding: str = "utf-8"
-    """Encoding of the source, the dictionary and the released list."""
+    """Character encoding of the source, the dictionary and the released list."""
     appended_words: tuple[str, ...] = ()
-    """Words that are added at the end of the vocabulary without any test."""
+    """Words that are added at the end of the vocabulary without being checked."""
     word_column: str = "word"
-    """Name of the column with the words of a word list."""
+    """Name of the column that contains the words, if the source is a word list."""
     frequency_column: str | None = "frequency"
-    """Name of the column with the frequencies of a word list; null if there is no such column."""
+    """Name of the column that contains the frequencies, if the source is a word list; null if the list has no
+    frequencies.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionKeys(Settings):
-    """Unit of the selected texts, and the rule of their selection."""
+    """Settings of a selection of text: unit of the selected texts, and rule by which they are selected."""
 
     options: RawTextOptions | None = None
     """Files to read and their format; null reads the documents of a corpus."""
     level: Literal["sentences", "spans", "windows"]
-    """Unit of selection. sentences: sentences within the vocabulary; Punkt splits raw texts, and a line of a corpus is
-    a sentence. spans: windows of words within the vocabulary, which may overlap. windows: randomly drawn windows with
-    any words, for comparison."""
+    """Unit of selection. sentences: sentences within the vocabulary; a sentence is a unit that Punkt finds in raw
+    texts, or a line of a corpus. spans: windows of words within the vocabulary, which may overlap. windows: randomly
+    drawn windows with any words, for comparison.
+    """
     reading: ReadingName = "corrected"
-    """Version of the division into words and of their look-up; see hatchery/vocabulary/comparison.py."""
+    """Version of the comparison with the vocabulary: how a text is divided into words, and how words are looked up (see
+    hatchery/vocabulary/comparison.py).
+    """
     lower_case: bool = True
-    """Convert documents to lower case before all other steps, as in the papers; the selected texts are then in lower
-    case."""
+    """If true, documents are lower-cased before all other steps, as in the papers, so that the selected texts are in
+    lower case.
+    """
     minimum_counted_words: Natural | None = None
     """Minimum number of counted words in a text; null means 6 for sentences, 41 for spans and 0 for windows."""
     window_words: Count = 110
@@ -52,15 +59,17 @@ class SelectionKeys(Settings):
     stride_words: Count = 30
     """Number of words between the starts of two consecutive spans or windows."""
     documents_per_unit: Count | None = None
-    """Number of consecutive documents of a file within which equal texts count once; null means the whole corpus."""
+    """Number of consecutive documents of a file that form a unit, in which equal texts are kept once; null makes the
+    whole corpus one unit.
+    """
     documents_per_text: Count | None = 1
-    """Number of documents that are joined to a text from which windows are drawn; null joins the whole corpus."""
+    """Number of documents that are joined to one text, from which windows are drawn; null joins the whole corpus."""
     windows_per_text: Count = 1
-    """Number of windows drawn from a text; of a text with fewer windows, all are used."""
+    """Number of windows drawn from a text; if a text has fewer windows, all its windows are used."""
     seed: Natural = 0
-    """Random seed with which windows are drawn."""
+    """Random seed of the draw of windows."""
     rows_per_shard: Count = 500_000
-    """Number of texts in a Parquet file."""
+    """Number of selected texts in a Parquet file."""
 
     def __post_init__(self) -> None:
         if self.minimum_counted_words is None:
@@ -70,9 +79,11 @@ class SelectionKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSettings(SelectionKeys):
-    """Settings of a selection of text: unit and rule, name, and sentence model."""
+    """Settings of a selection of text: name, sentence model, unit of the selected texts, and rule."""
 
     name: str
     """Name of the selection."""
     sentence_model: str | None = None
-    """Name of the source with Punkt parameters; null uses the Punkt parameters of this project."""
+    """Name of the raw input with the parameters of Punkt, the sentence splitter; null uses the parameters in
+    Hatchery.
+    """

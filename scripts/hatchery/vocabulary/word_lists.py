@@ -5,21 +5,23 @@ tables with one utterance per row. The text is the raw `gloss` column. Dropped a
 years (2,190 days; rows without age are kept), utterances without tokens, utterances of children, and utterances from
 collections other than the North American one.
 
-Cleaning of words, as_published: the authors' regular expression contains an unescaped hyphen, so it deletes all ASCII
-characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more), and `! " # $`. The characters
-`%`, `&`, braces and all non-ASCII characters remain, and compounds are joined (`bye_bye` becomes `byebye`). Words of
-two letters that begin with s (`su`, `sk`) are accepted, because the released list contains all such words of the
-transcripts; the dictionary and the suffixes do not explain ten of them, and the reason is unknown.
+Cleaning of words in the version as_published: the authors' regular expression contains an unescaped hyphen. Therefore
+it deletes all ASCII characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more), and also
+`! " # $`. The characters `%`, `&`, braces and all non-ASCII characters remain, and compounds are joined (`bye_bye`
+becomes `byebye`). Words of two letters that begin with s (`su`, `sk`) are accepted, because the released list contains
+all such words of the transcripts. The dictionary and the suffixes do not explain why ten of these words are in the
+released list, and the reason is unknown.
 
-Cleaning of words, corrected: `-`, `+` and `_` separate the words of a compound, as in the texts that are compared with
-the list. Digits and all other ASCII symbols are deleted, also apostrophes, because texts are compared with words
-without apostrophes. Words with characters other than a to z, and codes for unintelligible speech, are rejected.
+Cleaning of words in the version corrected: `-`, `+` and `_` separate the words of a compound, as in the texts that are
+compared with the list. Digits and all other ASCII symbols are deleted. Apostrophes are also deleted, because texts are
+compared with words without apostrophes. Words with characters other than a to z, and codes for unintelligible speech,
+are rejected.
 
 The authors' released file was saved by a spreadsheet, and their code reads it with the defaults of pandas
-(docs/papers/reduced-vocabulary.md, "The released list"). as_published uses the words that their code reads: `TRUE` and
-`FALSE` in capitals, which match no lower-cased text, but not `nan` (and, inferred, `null`), which become missing
-values; words with U+FFFD are unchanged. corrected restores `true` and `false`, keeps `nan`, and rejects words with
-U+FFFD, whose letters are lost.
+(docs/papers/reduced-vocabulary.md, "The released list"). The version as_published uses the words that their code reads.
+It contains `TRUE` and `FALSE` in capitals, which match no lower-cased text. It does not contain `nan` (and, as we
+infer, `null`), which become missing values. Words with U+FFFD are unchanged. The version corrected restores `true` and
+`false`, keeps `nan`, and rejects words with U+FFFD, whose letters are lost.
 """
 
 import re
@@ -39,14 +41,15 @@ from hatchery.settings.base import ReadingName
 OLDEST_DAYS = 2190.0
 CHILDREN = frozenset({"Target_Child", "Child"})
 COLLECTION = "Eng-NA"
-# Cells that represent a missing value in CHILDES tables.
+# Cells of CHILDES tables that contain a missing value.
 _MISSING = frozenset({None, "", "NA"})
 
 
 def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]) -> Iterator[str]:
-    """Yield the accepted utterances of a table in row order, and add the numbers of read and dropped rows to `counts`.
+    """Yield the accepted utterances of a table in the order of its rows.
 
-    Raises SourceError, naming file and line, for a malformed table, a missing column, or an invalid number.
+    Adds the numbers of read and dropped rows to `counts`. Raises SourceError, which names file and line, for a
+    malformed table, a missing column, or an invalid number.
     """
     for place, row in table_rows(source, file, encoding):
         counts["rows"] += 1
@@ -62,9 +65,9 @@ def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]
 
 
 def table_rows(source: RawSource, file: str, encoding: str) -> Iterator[tuple[str, Mapping[str, str | None]]]:
-    """Yield the rows of a CSV table with a header, as (file and line for messages, cells by column name).
+    """Yield the rows of a CSV table with a header, each as (file and line for messages, cells by name of the column).
 
-    Raises SourceError for an empty table, and for rows with another number of cells than the header.
+    Raises SourceError for an empty table, and for a row with more or fewer cells than the header.
     """
     lines = Lines(source, file, encoding)
     for place, row in csv_rows(lines):
@@ -102,7 +105,7 @@ def _number(row: Mapping[str, str | None], column: str, place: str) -> float | N
 
 
 SUFFIXES = ("ion", "ing", "est", "er", "ed", "s")
-"""Suffixes of words that are accepted even if the dictionary lacks them."""
+"""Suffixes: a word that ends in one of them is accepted even if the dictionary lacks the word."""
 
 UNINTELLIGIBLE = frozenset({"xxx", "yyy", "www"})
 """Codes in transcripts for speech that is unintelligible or was not transcribed."""
@@ -114,7 +117,9 @@ _PLAIN = re.compile("[a-z]+")
 
 
 def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
-    """Yield the cleaned, lower-cased words of an utterance in text order, without empty words."""
+    """Yield the cleaned, lower-cased words of an utterance in their order. Words that cleaning makes empty are left
+    out.
+    """
     for piece in utterance.split(" "):
         lower = piece.lower()
         if reading == "as_published":
@@ -129,9 +134,9 @@ def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
 
 
 def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> str | None:
-    """Return the reason why a cleaned word is rejected, or None if it is accepted.
+    """Return the reason why a cleaned word of a transcript is rejected, or None if it is accepted.
 
-    If `dictionary` is None, neither dictionary nor suffixes are checked.
+    If `dictionary` is None, words are not checked by dictionary and suffixes.
     """
     if reading == "corrected":
         if word in UNINTELLIGIBLE:
@@ -145,7 +150,7 @@ def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> s
     return "neither_in_dictionary_nor_suffix"
 
 
-# Words that pandas reads as missing values.
+# Words that pandas would read as missing values.
 LOST_BY_PANDAS = frozenset({"nan", "null"})
 _SPREADSHEET = {"true": "TRUE", "false": "FALSE"}
 _REPLACEMENT = "\ufffd"
@@ -154,9 +159,10 @@ _REPLACEMENT = "\ufffd"
 def listed_words(
     source: RawSource, file: str, encoding: str, word_column: str, frequency_column: str | None
 ) -> Iterator[tuple[str, int]]:
-    """Yield (word, frequency) of a CSV list, unchanged; the frequency is 0 without `frequency_column`.
+    """Yield (word, frequency) for each row of a word list in CSV. Words are unchanged.
 
-    Raises SourceError, naming file and line, for a row without word, and for a frequency that is not a whole number.
+    If `frequency_column` is None, the frequency is 0. Raises SourceError, which names file and line, for a row without
+    a word, and for a frequency that is not a whole number.
     """
     for place, row in table_rows(source, file, encoding):
         word = cell(row, word_column, place)
@@ -169,7 +175,7 @@ def listed_words(
 
 
 def as_spreadsheet(word: str) -> str:
-    """Return a word as a spreadsheet saves it: `true` and `false` in capitals."""
+    """Return a word in the form in which a spreadsheet saves it: `true` and `false` become `TRUE` and `FALSE`."""
     return _SPREADSHEET.get(word, word)
 
 
@@ -181,19 +187,19 @@ def list_rejection(word: str, reading: ReadingName) -> str | None:
 
 
 def restored(word: str, reading: ReadingName) -> str:
-    """Return a word of the released list; the reading corrected restores the lower case of TRUE and FALSE."""
+    """Return a word of the released list. In the version corrected, TRUE and FALSE are lower-cased."""
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 
 
 def dictionary_files(source: RawSource) -> list[str]:
-    """Return the files of a dictionary: all files except those whose name begins with README."""
+    """Return the files of a dictionary, which are all files of the raw input whose name does not begin with README."""
     return [file for file in source.names() if not file.rsplit("/", 1)[-1].upper().startswith("README")]
 
 
 def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
-    """Return the words, one per line, of all files of a dictionary (see `dictionary_files`).
+    """Return the words in all files of a dictionary, which have one word per line (see `dictionary_files`).
 
-    Raises SourceError if there are no words.
+    Raises SourceError if the dictionary contains no word.
     """
     files = dictionary_files(source)
     words = frozenset(word for file in files for line in Lines(source, file, encoding) if (word := line.strip()))
@@ -203,10 +209,11 @@ def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
 
 
 def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return the counts of a comparison between our list and the released list.
+    """Return a comparison between the list that Hatchery has built (`ours`) and the released list, as counts.
 
-    These are the numbers of words in both lists, only in the released list, and only in our list, and the numbers of
-    common words whose frequency in our list is equal, lower or higher.
+    The counts are the number of words and of tokens in each list; the numbers of words in both lists, only in the
+    released list (`missing`), and only in `ours` (`extra`); and the numbers of common words whose frequency in `ours`
+    is equal, lower or higher.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()
@@ -226,9 +233,9 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
 
 
 def read_vocabulary(manifest: str | Path) -> frozenset[str]:
-    """Return the words of the vocabulary with the manifest `manifest`.
+    """Return the words of a vocabulary, whose manifest is `manifest`.
 
-    Raises ManifestError or EvaluationError if its file of words is missing or damaged.
+    Raises ManifestError or EvaluationError if the vocabulary's file of words is missing or damaged.
     """
     path = read_manifest(manifest).file("vocabulary.csv")
     return frozenset(texts["word"] for _, texts in read_rows(path, ("word", "frequency")))

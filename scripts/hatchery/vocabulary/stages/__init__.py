@@ -1,1 +1,1 @@
-"""The stages of this package, one per file."""
+"""Stages of the package `vocabulary`, one per file."""

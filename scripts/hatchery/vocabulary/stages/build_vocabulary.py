@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object]:
-    """Return the settings of a vocabulary."""
+    """Return the settings of the vocabulary `vocabulary` from its configuration file."""
     return keys_of(project.vocabulary(vocabulary), only=VocabularySettings)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the raw input `name` that the stage reads.
+    """Return those files of the raw input `name` that the stage reads.
 
-    They are transcripts or lists that match the patterns, the lists of a dictionary, or all files of a released list.
+    Of the source, these are the transcripts or lists that match the patterns in the settings; of a dictionary, its word
+    lists; of a released list, all files.
     """
     from hatchery.corpora.raw_files import matching_names
     from hatchery.typed import build, stage_body
@@ -37,7 +38,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def vocabulary_inputs(of: "Outputs", vocabulary: str) -> dict[str, Paths]:
-    """Return the source manifests of the raw inputs of a vocabulary."""
+    """Return the source manifests of a vocabulary's raw inputs, by argument."""
     block = of.project.vocabulary(vocabulary)
     named = {"source": source_of(block), "dictionary": block.dictionary, "released": block.released}
     return {key: of("register_source", source=name) for key, name in named.items() if name is not None}
@@ -57,10 +58,10 @@ def vocabulary_inputs(of: "Outputs", vocabulary: str) -> dict[str, Paths]:
 def build_vocabulary(
     settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
 ) -> None:
-    """Build the vocabulary and write it into the folder of `run`.
+    """Build a vocabulary and write it into the folder of `run`.
 
     `source`, `dictionary` and `released` are source manifests. Raises SourceError for damaged or missing input, and
-    ConfigError for a word list with a dictionary.
+    ConfigError if a dictionary is given but the source is a word list.
     """
     from hatchery.vocabulary.build import build
 

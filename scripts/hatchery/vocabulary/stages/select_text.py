@@ -19,17 +19,19 @@ if TYPE_CHECKING:
 
 
 SENTENCE_MODEL = "sentence model"
-"""Input name, in manifests, of the parameters of the sentence splitter."""
+"""Name, in manifests, of the input that contains the parameters of the sentence splitter."""
 
 
 def selection_settings(project: "Project", selection: str) -> dict[str, object]:
-    """Return the settings of a selection of text."""
+    """Return the settings of the selection of text `selection` from its configuration file."""
     return {"name": selection, **keys_of(project.selection(selection), only=SelectionSettings)}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the raw input `name` that the stage reads: texts that match the options, or Punkt
-    parameters."""
+    """Return those files of the raw input `name` that the stage reads.
+
+    These are texts that match the options or, if the raw input is a sentence model, the parameters of Punkt.
+    """
     from hatchery.corpora.raw_texts import raw_text_files
     from hatchery.corpora.sentences import parameter_files
 
@@ -38,8 +40,10 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def selection_inputs(of: "Outputs", selection: str) -> dict[str, Paths]:
-    """Return the manifests of the source or corpus, of the vocabulary and, if the settings name a sentence model, of
-    this model."""
+    """Return the manifests of a selection's inputs, by argument.
+
+    The inputs are the raw source or the corpus, the vocabulary and, if the settings name one, the sentence model.
+    """
     block = of.project.selection(selection)
     return {
         "source": of("register_source", source=source_of(block)) if block.corpus is ABSENT else of.corpus(block.corpus),
@@ -73,8 +77,8 @@ def select_text(
     """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
 
     `source` is a source manifest or, if `settings.options` is None, the manifest of a corpus. `sentence_model` is a
-    source manifest, and `vocabulary` the manifest of a vocabulary. Raises SourceError, naming file and position, for
-    damaged input, ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, and ConfigError if
+    source manifest, and `vocabulary` the manifest of a vocabulary. Raises SourceError, which names file and position,
+    for damaged input, ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, and ConfigError if
     settings and sentence model contradict each other.
     """
     from hatchery.vocabulary.select import select
