@@ -1,4 +1,4 @@
-"""The text that `make rule` prints: a rule as the Snakefile builds it from the record of its stage, and one of its
+"""The text that `make show` prints: a rule as the Snakefile builds it from the record of its stage, and one of its
 jobs.
 
 The text is only printed; no job is run.
