@@ -111,7 +111,7 @@ def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_l
     assert found.tables[0].caption == "Differences of averages"
     alone = {"summary": write_rows_of_summary(tmp_path, [replace(row, seeds=1) for row in rows])}
     found = comparison.ANALYSIS.run(comparison.ComparisonSettings(against="mine/low"), replace(study, tables=alone))
-    assert found.tables[0].caption == "Differences of averages, between two trained models each"
+    assert found.tables[0].caption == "Differences of averages, each between two trained models"
     # One seed on either side, of one of the numbers.
     for seeds in ((1, 3), (3, 1)):
         of_model = {"mine/low": seeds[0], "mine/high": seeds[1]}

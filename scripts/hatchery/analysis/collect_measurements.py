@@ -45,8 +45,8 @@ class HeldOutText:
     """
 
     def __init__(self, tokens: Manifest | None, corpus: Manifest | None = None) -> None:
-        """`tokens` is the manifest of the corpus's token shards, or None if there are none. `corpus` is the manifest of
-        the corpus's documents, or None if they are unknown.
+        """`tokens` is the manifest of the corpus's token shards, or None if there are no token shards. `corpus` is the
+        manifest of the corpus's documents, or None if the documents are unknown.
         """
         self._tokens, self._corpus = tokens, corpus
         self._bytes: dict[str, int] = {}
@@ -189,8 +189,7 @@ def collect(
                 one = Evaluated(evaluation_of(path, model), model, result.name)
                 one = replace(one, text=partial(text.name, one.manifest))
                 if named[result.run].is_baseline:
-                    # For external models, count only the bytes of a text, because their tokens come from other
-                    # tokenizers.
+                    # For external models, count only the bytes of a text, because these models have other tokenizers.
                     one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))
                 else:
                     its = one.manifest, objective_of_model(model)

@@ -19,7 +19,7 @@ from hatchery.evaluation.basis import (
     differing,
 )
 
-BETWEEN_TWO = "between two trained models each"
+BETWEEN_TWO = "each between two trained models"
 """End of the heading of a table of differences between models, if each model has only one pretraining seed."""
 ONE_SEED = (
     "A model with one pretraining seed is one trained model. A difference is then a difference between two trained "

@@ -49,10 +49,10 @@ def half_of_last_digit(number: str) -> float:
 
 
 def combined_deviation(published: float | None, ours: float | None, sampling: float | None) -> float | None:
-    """Return the root of the sum of squares of the published deviation and our deviation.
+    """Return the root of the sum of squares of the published standard deviation and our standard deviation.
 
-    Our deviation is the deviation over runs, or, for a single run, the binomial deviation `sampling`. None if all
-    deviations are None.
+    Our standard deviation is the deviation over runs. For a single run, it is the binomial deviation `sampling`. None
+    if all deviations are None.
     """
     known = [deviation for deviation in (published, ours if ours is not None else sampling) if deviation is not None]
     return math.sqrt(math.fsum(deviation**2 for deviation in known)) if known else None

@@ -10,8 +10,9 @@ from hatchery.errors import EvaluationError
 
 LEAST_PAIRS = 3
 MOST_PERMUTED = 7
-"""Maximum number of observations for which all permutations are counted (7! = 5,040). For more observations, the t
-distribution is accurate."""
+"""Maximum number of observations for which p is computed over all permutations (7! = 5,040). For more observations, the
+t distribution is accurate.
+"""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure: one number per model, identified by `suite`, `task` and `metric`, and shown as `label`.
+    """A measure: one score per model, identified by `suite`, `task` and `metric`, and shown as `label`.
 
     If `objective` is set, the measure is only shown for models that were trained for this objective.
     """

@@ -178,7 +178,7 @@ def check_choice(project: "Project", chosen: ModelChoice, place: str) -> None:
     if manifest is not None and not Path(manifest).is_file():
         raise ConfigError(
             f"{place}.path: got {chosen.path!r}, there is no {manifest}; expected a folder that "
-            "scripts/import_checkpoint.py or a pretraining wrote, or an entry of `data` with such a path"
+            "scripts/import_checkpoint.py or a pretraining wrote, or an entry of `data` whose path is such a folder"
         )
 
 
@@ -233,8 +233,8 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
 def _check_budget(project: "Project", experiment: str, run: str, seed: int, place: str) -> None:
     """Raise ConfigError if a budget of words does not exceed the word budget of the initial model's run.
 
-    With `checkpoints_at`, the budget of the initial model's run must be known, because that run may have passed some of
-    the word counts.
+    If the run has `checkpoints_at`, the budget of the initial model's run must be known, because the initial model's
+    run may have passed some of the word counts.
     """
     ours = project.experiment(experiment).runs[run].pretraining
     if ours.budget is None or ours.steps == 0:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
     """Return the teachers of a run, or the members of an ensemble, in the order of the file.
 
-    A teacher is a run, or the path of a manifest. A run whose distillation has weight 0 has no teachers. Raises
+    Each of them is a run, or the path of a manifest. A run whose distillation has weight 0 has no teachers. Raises
     ConfigError for an unknown experiment, run or seed.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining

@@ -157,8 +157,8 @@ class Compute(TrainingRuntime):
     tokens_per_batch: Annotated[int, Range(ge=64)] | None = None
     """Maximum number of tokens in a scoring batch; null uses a value that was measured to be fast on the device."""
     frozen_layers_mib: Natural = 2048
-    """Memory in MiB for the layer outputs of a frozen model in edge probing. The stored outputs are computed only
-    once.
+    """Memory in MiB for the layer outputs of a frozen model in edge probing. Outputs that fit into this memory are
+    computed only once.
     """
 
 
@@ -180,9 +180,10 @@ class MainFile(Settings):
     target is given.
     """
     storage_root: str | None = None
-    """Folder on large or fast storage for the three folders results/, resources/ and logs/, to which a run creates
-    links. Its parent folder must exist. null keeps the three folders in the checkout. Changing the value changes the
-    links, but moves no files."""
+    """Folder on large or fast storage for the three folders results/, resources/ and logs/; a run creates links to
+    these three folders. The parent folder must exist. null keeps the three folders in the checkout. Changing the value
+    changes the links, but moves no files.
+    """
     data: dict[BlockName, SourceKeys] = field(default_factory=dict)
     """Raw inputs by name. Corpora, suites and tasks refer to a raw input by its name, never by its path."""
     leave_out_baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()

@@ -134,8 +134,8 @@ def without_baselines(experiment: "Experiment", left_out: Collection[str]) -> "E
 
 
 def advice(baselines: Iterable[str]) -> str:
-    """Return the end of a message about missing baselines, which explains how to exclude them. Empty if `baselines` is
-    empty.
+    """Return the end of a message about missing baselines. It explains how to continue without these baselines. Empty
+    if `baselines` is empty.
     """
     names = ", ".join(baselines)
     return f"; to continue without this model: {LEAVE_OUT}: [{names}] in config/config.yaml" if names else ""

@@ -1,4 +1,4 @@
-"""Checks of an experiment's runs against their models, their corpus, this machine and each other."""
+"""Checks that the runs of an experiment fit their models, their corpus, this machine and each other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -350,7 +350,7 @@ class SweepType(CandidateKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSweepFile(SweepKeys):
-    """Candidate tokenizers, the corpus on which they are measured, and the rule that selects one of them."""
+    """Candidate tokenizers, the corpus on which they are measured, and the rule that selects a tokenizer."""
 
     description: str = ""
     """Description of the sweep in one or two sentences."""

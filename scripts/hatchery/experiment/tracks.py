@@ -124,8 +124,8 @@ def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
     for vocabulary, selection in vocabularies_in(experiment.corpus, project):
         yield (
             f"the text of the corpus {experiment.corpus!r} is selected by the vocabulary {vocabulary!r} "
-            f"(selection {selection!r}), which is drawn from other text; expected a corpus without it, or a "
-            f"vocabulary of the selected text itself: {COUNTS}"
+            f"(selection {selection!r}), which is drawn from other text; expected a corpus without this selection, or "
+            f"a vocabulary of the selected text itself: {COUNTS}"
         )
 
 

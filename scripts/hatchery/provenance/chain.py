@@ -48,7 +48,8 @@ class ManifestIndex:
         self._digests = {path: found.digest for found in self._found.values() for path in found.paths}
 
     def add(self, path: str | Path, digest: str) -> bool:
-        """Add a file that no stage produced if it exists and has this digest; return True if it was added.
+        """Add a file that no stage produced, and return True, if the file exists and has this digest. Otherwise, return
+        False.
 
         `path` is relative to the project folder.
         """

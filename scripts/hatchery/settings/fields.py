@@ -242,7 +242,7 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
     return {name: hints[name] for name in fields if get_origin(hints[name]) is not ClassVar}
 
 
-# An annotation of a field's type.
+# `Meta` is the class of a field's annotation.
 
 
 def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:

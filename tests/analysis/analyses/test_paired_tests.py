@@ -121,7 +121,7 @@ def test_of_models_with_one_pretraining_seed_nothing_is_bold_and_the_heading_say
     single = judged_by(tmp_path / "single", {"own": {"a-s1": bad, "b-s1": good}})
     assert single.rows[0]["p_corrected"] < 0.001
     assert not single.tables[0].rows[0].cells[3].bold
-    assert single.tables[0].caption == "Differences on the same minimal pairs, between two trained models each"
+    assert single.tables[0].caption == "Differences on the same minimal pairs, each between two trained models"
     assert "A model with one pretraining seed is one trained model" in " ".join(single.notes)
     # A baseline is one trained model, beside ours with two seeds.
     mixed = judged_by(tmp_path / "mixed", {"own": {"a-s1": bad, "a-s2": bad, "b-s1": good, "b-s2": good, "gpt2": bad}})

@@ -65,8 +65,9 @@ class CorrelationSettings(FrontierSettings):
     """Include only models that replicate a row of the paper's Table 3, and the models in `models`. The p value of the
     printed rho for this number of models is then shown next to our p value."""
     paper: str = ""
-    """Paper whose published values are shown next to ours: tables in config/published/; empty shows no published
-    values."""
+    """Name of the paper whose published values (tables in config/published/) are shown next to our values. If empty, no
+    published values are shown.
+    """
 
     def __post_init__(self) -> None:
         require(not self.tabulated or bool(self.paper), "tabulated", self.tabulated, "false without a `paper`")

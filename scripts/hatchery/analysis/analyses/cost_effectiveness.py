@@ -112,8 +112,9 @@ class CostEffectivenessSettings(AnalysisSettings):
     """Split whose perplexity is the outcome. If it was not measured, the last development perplexity of the training is
     used."""
     paper: str = ""
-    """Paper whose published values are shown next to ours: tables in config/published/; empty shows no published
-    values."""
+    """Name of the paper whose published values (tables in config/published/) are shown next to our values. If empty, no
+    published values are shown.
+    """
 
 
 def check(settings: CostEffectivenessSettings, study: Study) -> None:

@@ -269,8 +269,8 @@ def _notes(
             "or fewer than half of the pairs correctly, or the shorter sentence is the good sentence in far more or "
             "fewer than half of the pairs. In these paradigms, 50 % is not the chance level: compare trained models "
             "with the untrained model.",
-            "The score of a sentence is a sum over its tokens, so a model without knowledge prefers the shorter "
-            "sentence.",
+            "The score of a sentence is the sum of the log-probabilities of its tokens, so a model without knowledge "
+            "prefers the shorter sentence.",
         ]
     elif any(each.guessed is not None for each in judged.values()):
         notes.append(

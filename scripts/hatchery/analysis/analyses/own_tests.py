@@ -18,10 +18,10 @@ def own_tests(experiment: "Experiment", items: Collection[str]) -> dict[str, Any
 
 
 def tested_against(experiment: "Experiment") -> str | None:
-    """Return the model against which all other models of an experiment are tested; None if all pairs of models are
-    tested.
+    """Return the model with which all other models of an experiment are compared in significance tests; None if all
+    pairs of models are compared.
 
-    `tests_against` sets the model. By default, all pairs are tested if there are at most EVERY_TWO_UP_TO models. With
+    `tests_against` sets the model. By default, all pairs are compared if there are at most EVERY_TWO_UP_TO models. With
     more models, the reference is the first untrained model, or else the first baseline, or else the first run.
     """
     models = [*experiment.runs, *experiment.baselines]
