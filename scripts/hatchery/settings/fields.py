@@ -242,9 +242,6 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
     return {name: hints[name] for name in fields if get_origin(hints[name]) is not ClassVar}
 
 
-# `Meta` is the class of a field's annotation.
-
-
 def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """Yield (member, `Annotated` metadata) for each member of a union. If the type is not a union, yield only the type
     itself.
