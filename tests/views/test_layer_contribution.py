@@ -79,7 +79,7 @@ def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> N
     assert (found.model, found.task, found.probes) == ("a", "dp", 3)
     assert found.percent == pytest.approx((40.0, 60.0)) and found.slope == pytest.approx(20.0)
     other = probe_weights("dp", probe(tmp_path / "other", weights((1, [[0.2, 0.2, 0.6]]))))
-    with pytest.raises(EvaluationError, match="the seeds of a do not have the same number of layers"):
+    with pytest.raises(EvaluationError, match="the trainings of a do not have the same number of layers"):
         layer_contributions([*rows, *({"model": "a", "run": "a-s3", **row} for row in other)])
 
 

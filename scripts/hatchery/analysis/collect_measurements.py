@@ -118,8 +118,8 @@ class HeldOutText:
 
     def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
-        # The key contains no share of masked tokens: masks are random, so the expected distribution of predicted
-        # tokens, and thus the loss of the blind guess, is equal for all shares.
+        # The key does not contain the share of masked tokens: masks are random, so the expected distribution of
+        # predicted tokens, and thus the loss of the blind guess, is equal for all shares.
         ends = "ends" if objective.appends_end_token else ""
         key = (split, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:

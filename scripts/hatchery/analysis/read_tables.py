@@ -92,7 +92,7 @@ def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribu
     for (model, task), probes in mixes.items():
         shares = [mean_over(list(spans.values())) for spans in probes.values()]
         if len({len(share) for share in shares}) > 1:
-            raise EvaluationError(f"layer weights: the seeds of {model} do not have the same number of layers")
+            raise EvaluationError(f"layer weights: the trainings of {model} do not have the same number of layers")
         contributions.append(LayerContribution(model, task, mean_over(shares), len(shares)))
     return contributions
 

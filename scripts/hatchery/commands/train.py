@@ -19,7 +19,7 @@ def command(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="A name in config/tokenizers/, a YAML file, or a folder with a tokenizer or model.",
+            help="Name of a file in config/tokenizers/, a YAML file, or a folder with a tokenizer or model.",
             show_default="up to 4096 subwords",
         ),
     ] = None,
