@@ -153,7 +153,8 @@ RUNS = TidyTable(
         Column(
             "initial",
             "text",
-            "initial state: empty (random weights), another model's `weights`, or its `training` (with optimiser)",
+            "initial state: empty (random weights), `weights` (of another model) or `training` (weights and optimiser "
+            "state of another model)",
         ),
         Column(
             "earlier_steps",
