@@ -262,7 +262,8 @@ LAYERS = TidyTable(
         Column(
             "quantity",
             "text",
-            "`layer_weight` (ELC-BERT's alpha x number of inputs), `unit_weight` (no weighting) or `probe_share`",
+            "`layer_weight` (ELC-BERT's alpha x number of inputs), `unit_weight` (no weighting) or `probe_share` "
+            "(weight in a probe)",
         ),
         Column("depth", "integer", "number of layers of the model"),
         Column("task", "text", "probed task; empty for the model's own weights"),
