@@ -200,7 +200,9 @@ class Page:
 
 
 def children_after_name(division: etree._Element) -> Iterator[etree._Element]:
-    """Yield the children of a division, except a first child (head or caption) that was used as its heading."""
+    """Yield the children of a division, except a first child (head or caption) that was used as the division's
+    heading.
+    """
     for index, child in enumerate(division):
         if index or not (child.tag == "head" or is_caption(child)):
             yield child
@@ -220,7 +222,9 @@ _TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 
 
 def text_id(root: etree._Element, file: str) -> str:
-    """Return the id of a text in the BNC, such as `A00`; for a text without an id, the file's name."""
+    """Return the id of a text in the BNC, such as `A00`; for a text without an id, return the file's name without
+    suffix.
+    """
     stored = root.get(XML_ID)
     if stored is None:
         return PurePosixPath(file).stem
@@ -262,8 +266,8 @@ def _finished(title: str, page: Page) -> str:
 class Speakers:
     """The names of speakers by identifier, the value of the attribute `who` of a turn.
 
-    `draw` returns a random first name for a speaker without a name. A speaker who is not listed in the header gets this
-    name at the first turn.
+    `draw` returns a random first name for a speaker without a name. A speaker who is not listed in the header also gets
+    a random first name, at the first turn.
     """
 
     def __init__(self, header: etree._Element, page: Page, draw: Callable[[], str]) -> None:

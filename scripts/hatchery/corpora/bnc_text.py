@@ -151,7 +151,7 @@ class WrittenBody:
         for child in children_after_name(division):
             self._block(child, prefix, suffix, number)
         if not self._page.corrected and (prefix or suffix):
-            # In the published reading, a division ends with a block that contains only its marks.
+            # In the published reading, a division ends with a block that contains only the marks around the division.
             self._page.blocks.append(f"{prefix}{suffix}")
 
     def _block(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
@@ -229,8 +229,8 @@ class WrittenBody:
         self._count_unused(label, start)
 
     def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
-        """For the reading `corrected`, write the mark of a list item once: on the first block of the item, after the
-        marks of quotes around the list.
+        """For the reading `corrected`, write the mark of a list item once: on the first block of the item that is not a
+        heading, after the marks of quotes around the list.
         """
         for index, block in enumerate(self._page.blocks[start:], start):
             if not is_heading(block):

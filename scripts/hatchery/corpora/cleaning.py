@@ -21,16 +21,16 @@ _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
 # Rule 7 removes a space after an opening bracket.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
 # Rule 8 removes a space before a punctuation mark, but not after three or more full stops, where rule 3 would insert
-# the space again. A text that begins with exactly three full stops is an exception: there, the space is removed. After
-# four full stops, the pattern contains a tab, because the tab that represents rule 3's space is before the last full
-# stop.
+# the space again. A text that begins with exactly three full stops is an exception: there, the space is removed. The
+# alternative with a tab is for four full stops, because the tab that represents rule 3's space is then before the last
+# full stop.
 _UNLESS_BEHIND_STOPS = r"(?:(?<!\.\.\. )(?<!\t\. )|(?<=^\.\.\. ))"
 _BEFORE_MARK = {
     (brace, whole): re.compile(f" (?=[.;:?!…,’)\\]{'}' * brace}])" + ("" if whole else _UNLESS_BEHIND_STOPS))
     for brace in (False, True)
     for whole in (False, True)
 }
-# Rule 9 removes the space after a currency sign, rule 10 the space before a percent sign.
+# Rule 9 removes the space after a currency sign, and rule 10 removes the space before a percent sign.
 _AFTER_CURRENCY = re.compile(r"([$£€]) (?=(\S))")
 _BEFORE_PER_CENT = re.compile(r"(\S) (?=%)")
 _APART = re.compile(" [nN]?'")
@@ -138,7 +138,9 @@ def _inside_abbreviation(text: str, stop: int) -> bool:
 
 
 def join_contractions(text: str, ends: str = " ") -> str:
-    """Join each contraction with the previous word if a character of `ends` follows: "do n't go" becomes "don't go"."""
+    """Return the text with each contraction joined to the previous word if a character of `ends` follows: "do n't go"
+    becomes "don't go".
+    """
     if "'" not in text or not _APART.search(text):
         return text
     for end in ends:

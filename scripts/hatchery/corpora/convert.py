@@ -241,7 +241,7 @@ def _kept_rows(
 ) -> pa.Table:
     """Return the rows of the kept documents, with their kept text; count removed documents and lines as rejections.
 
-    `near` is the result of `near_duplicates`. `first` is the index of the first document in the corpus.
+    `near` is the result of `near_duplicates`. `first` is the index in the corpus of the table's first document.
     """
     has_repeated = settings.duplicates != "keep" and duplicates.any_of(first, first + table.num_rows)
     has_near = bool((near[first : first + table.num_rows] != NOT_NEAR).any())

@@ -212,8 +212,8 @@ class CorpusWriter:
             samples[:] = chosen_samples(samples)
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add the documents of a table with columns of the shards, in their order. If the table lacks a column, this
-        column is null for every document.
+        """Add the documents of a table with the columns of the shards, in their order. If the table lacks a column,
+        this column is null for every document.
         """
         for field in self._schema:
             if field.name not in table.column_names:

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 
-# The module's default limit on the length of a cell (131,072 characters) is shorter than many web pages. Without a
-# limit, one quote that is never closed would make the rest of the file one cell.
+# The default limit of the module csv on the length of a cell (131,072 characters) is shorter than many web pages.
+# Without a limit, one quote that is never closed would make the rest of the file one cell.
 csv.field_size_limit(2**26)
 
 # Key under which a row contains its surplus fields, for which the header has no column.
@@ -87,8 +87,8 @@ def csv_rows(
     columns = head.columns
     missing = [None] * len(columns)
     for cells in _records(lines, head.delimiter, len(columns)):
-        # If the header has no name for the column of row names, the code above has added one. So a row that is still
-        # longer than the header has surplus fields.
+        # If the header has no name for the column of row names, `read_head` has added an empty name. So a row that is
+        # still longer than the header has surplus fields.
         row: dict[Any, Any] = dict(zip(columns, [*cells, *missing[len(cells) :]], strict=False))
         if len(cells) > len(columns):
             row[SURPLUS] = cells[len(columns) :]

@@ -111,7 +111,7 @@ def document_text(paragraphs: Iterable[Sequence[str]]) -> str:
 
 
 def count_sentences(text: str) -> int:
-    """Return the number of lines that are not blank."""
+    """Return the number of sentences in a text: the number of its lines that are not empty."""
     return sum(1 for line in text.split("\n") if line)
 
 

@@ -48,7 +48,7 @@ class FileGroup:
 
     @property
     def bytes(self) -> int:
-        """Return the number of bytes to read."""
+        """Return the number of bytes that this task reads."""
         if self.piece is not None:
             return self.piece.end - self.piece.start
         return sum(size for _, size, _ in self._content())

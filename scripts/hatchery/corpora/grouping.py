@@ -54,7 +54,7 @@ class Sequence(NamedTuple):
 def grouped(
     items: Iterable[Item], length: SequenceLength, reading: ReadingName, lost: Callable[[Item], None]
 ) -> Iterator[Sequence]:
-    """Yield sequences that consist of several items each; the items are either all sentences or all spans. For each
+    """Yield the sequences into which the items are grouped; the items are either all sentences or all spans. For each
     item that is in no sequence, call `lost`.
     """
     if reading == "as_published":
@@ -144,8 +144,8 @@ def point_of_the_last(points: Iterable[int], number: int) -> int:
 
 
 def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folder: Path) -> Iterator[str]:
-    """Yield the texts of each unit in random order. `texts` are pairs of unit and text, ordered by unit; the order of
-    the units is kept.
+    """Yield the texts of each save unit in random order. `texts` are pairs of unit and text, ordered by unit; the order
+    of the units is kept.
 
     The order depends on `seed`, `name`, unit and position within the unit. Large units are sorted with temporary files
     in `folder`.

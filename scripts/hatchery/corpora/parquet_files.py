@@ -1,7 +1,7 @@
 """Rows and texts of Parquet files, such as the data sets of the Hugging Face hub.
 
-Row groups are read in batches, and the pages of a column through a small buffer, so that memory does not grow with the
-size of the file or of its row groups.
+Row groups are read in batches, and the pages of a column are read through a small buffer, so that memory does not grow
+with the size of the file or of its row groups.
 """
 
 from collections import Counter
@@ -136,7 +136,7 @@ def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
             texts = batch.column(0)
             if pa.types.is_struct(texts.type):
                 texts = pc.struct_field(texts, field.split(".")[1:])
-            # Conversion with NumPy is several times faster than with to_pylist.
+            # Convert with NumPy, which is several times faster than to_pylist.
             for text in texts.to_numpy(zero_copy_only=False):
                 yield done, text or ""
                 done += 1

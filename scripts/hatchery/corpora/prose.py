@@ -38,7 +38,7 @@ _NARROWEST = 50
 # The margin is this share of the 95th percentile of line lengths. A percentile is used because single long lines
 # (addresses, rows of tables) hardly change it.
 _PERCENTILE, _MARGIN = 0.95, 0.8
-# Lines with more characters are taken as paragraphs, because sentences are seldom this long.
+# Lines with more characters than this are taken as paragraphs, because sentences are seldom this long.
 _LONGEST_SENTENCE = 200
 
 _REPAIRED = "line or paragraph whose broken encoding was repaired"

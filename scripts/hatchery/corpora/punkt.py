@@ -120,13 +120,12 @@ class SentenceSpans:
         self._cached_has_break = lru_cache(1 << 16)(punkt.text_contains_sentbreak)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return pairs of start and end of the sentences of `text`, in order, without the white space between
-        sentences.
-        """
+        """Return the start and end of each sentence of `text`, in order, without the white space between sentences."""
         special = self._special
         spans = []
         start = 0
-        # The last candidate that Punkt considered, and the start of its run without white space.
+        # The last candidate that Punkt considered, and the start of the run without white space that contains this
+        # candidate.
         previous, run_start = -1, 0
         # A candidate directly before a character that is not white space, as (position, start of its run without white
         # space, start of the next sentence). The decision on this candidate waits, because a later candidate in the
@@ -192,7 +191,8 @@ class SentenceSpans:
         """Return Punkt's decision whether the mark at `position` ends a sentence; only unusual contexts are passed to
         Punkt.
         """
-        # NLTK's expression counts a control character as a word, but Python as white space, so only Punkt can decide.
+        # NLTK's expression counts a control character as a word, but Python counts it as white space, so only Punkt can
+        # decide.
         if not text[next_start].isspace():
             if text[position] != ".":
                 return True
@@ -233,7 +233,7 @@ class SentenceSpans:
 def _run_start(text: str, previous: int, position: int, previous_start: int) -> int:
     """Return the start of the run without ASCII white space that ends before `position`; equals Punkt's result.
 
-    `previous` is the previous candidate, and `previous_start` the start of its run.
+    `previous` is the previous candidate, and `previous_start` is the start of its run.
     """
     space = -1
     for character in _ASCII_SPACES:

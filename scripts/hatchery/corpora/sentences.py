@@ -59,7 +59,7 @@ class PunktModel:
     """Flags of the orthographic contexts of each word type."""
 
     def parameters(self) -> "PunktParameters":
-        """Return these parameters as an object of NLTK."""
+        """Return these parameters as NLTK's `PunktParameters`."""
         from hatchery.corpora.punkt import PunktParameters
 
         parameters = PunktParameters()

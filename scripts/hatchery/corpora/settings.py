@@ -220,11 +220,11 @@ class SequenceGroup(Settings):
     maximum_sequences: Count | None = None
     """Maximum number of sequences; null groups all texts."""
     development: Amount = 0
-    """Development sequences: an integer is their number, a value with a decimal point their share."""
+    """Development sequences: an integer is their number, and a value with a decimal point is their share."""
     test: Amount = 0
-    """Test sequences: an integer is their number, a value with a decimal point their share."""
+    """Test sequences: an integer is their number, and a value with a decimal point is their share."""
     set_aside: Amount = 0
-    """Sequences that are not used: an integer is their number, a value with a decimal point their share."""
+    """Sequences that are not used: an integer is their number, and a value with a decimal point is their share."""
 
     def __post_init__(self) -> None:
         for name in self.quotas:

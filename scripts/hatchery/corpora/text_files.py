@@ -110,12 +110,12 @@ def _codec(encoding: str) -> str:
 class Lines:
     """Iterates over the lines of a file without line ends (\\n, \\r\\n or \\r) and byte-order mark, in constant memory.
 
-    With `piece`, only the lines of this piece are read. `offset` and `line` are the numbers of bytes and lines read so
-    far, so that a text can be divided between records. If `longest` is set, only \\n ends a line, and a line of more
-    bytes is an error.
+    If `piece` is set, only the lines of this piece are read. `offset` is the number of bytes that were read so far, and
+    `line` is the number of lines, so that a text can be divided between records. If `longest` is set, only \\n ends a
+    line, and a line of more bytes is an error.
 
     Reading raises SourceError naming the file and the offset of the first byte that is invalid in the encoding, or the
-    position of the damage in a compressed file; ConfigError for an unknown encoding.
+    position of the damage in a compressed file. It raises ConfigError for an unknown encoding.
     """
 
     def __init__(
@@ -149,8 +149,8 @@ class Lines:
 
     @contextmanager
     def put_back(self) -> Iterator[None]:
-        """Return a context in which `offset` and `line` are those before the current line, so that a piece can begin at
-        it.
+        """Return a context in which `offset` and `line` have their values from before the current line, so that a piece
+        can begin at this line.
         """
         self.offset, self.line = self.offset - self._length, self.line - 1
         yield

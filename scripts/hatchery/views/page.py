@@ -198,7 +198,7 @@ def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableVie
 
 
 def _suites(tables: ScoreTables) -> list[tuple[str, list[Table], bool]]:
-    """Return (title, tables, initially unfolded) of each suite; short tables are unfolded."""
+    """Return (title, tables, True if initially unfolded) of each suite; short tables are unfolded."""
     found, all_keys = [], tables.scores.keys()
     for suite in tables.scores.suites():
         keys = [key for key in all_keys if key[0] == suite]

@@ -65,8 +65,8 @@ def titled(row: Mapping[str, Any]) -> str:
 
 
 def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the day (UTC) on which the models of `rows` were trained, as text; the first and the last day if they
-    differ.
+    """Return the day (UTC) on which the models of `rows` were trained, as text. If the days differ, return the first
+    and the last day.
 
     Empty if the days are unknown.
     """

@@ -1,6 +1,6 @@
 """The scores of an experiment as tables of a page, next to published values.
 
-Each score links to its row on the provenance page, and from there to the manifests.
+Each score links to its row on the provenance page, and this row links to the manifests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +29,12 @@ class ScoreTables:
         self._places = {row.selectors: place for place, row in enumerate(scores.rows)}
 
     def tables(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
-        """Return tables with `measures` as rows and models as columns; with ROWS_FROM or more models, models are rows.
+        """Return tables with `measures` as rows and models as columns; if there are ROWS_FROM or more models, models
+        are rows.
 
         A line separates the first `averages` measures from the other measures. The best scores of a measure are bold,
         and the score of a blind guess is the last column (or row). If there are more than MOST_MODELS models, only the
-        first MODELS_OF_MANY are shown.
+        first MODELS_OF_MANY models are shown.
         """
         models = self.scores.with_numbers(measures)
         if len(self.scores.models) > MOST_MODELS:
@@ -115,5 +116,5 @@ class ScoreTables:
         shown = f"the first {ROWS_SHOWN} of " if count > ROWS_SHOWN else "all "
         return (
             f"The experiment has {count:,} models. Averages are shown for {shown}these models, and single tasks are "
-            f"shown for the first {MODELS_OF_MANY}; summary.csv contains every number of every model."
+            f"shown for the first {MODELS_OF_MANY} models; summary.csv contains every number of every model."
         )

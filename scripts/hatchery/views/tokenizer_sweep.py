@@ -50,8 +50,8 @@ def selection_markdown(settings: SweepSettings, sweep: Sweep) -> str:
         f"Word-split ratio, fertility and unknown tokens are measured on {facts.sequences:,} sequences with "
         f"{facts.sample_words:,} space-separated words, drawn with seed {settings.seed}. ESMS is measured on "
         f"{facts.reference_words} words with {facts.reference_morphemes} morphemes ({facts.morphemes}). The "
-        "word-split ratio is measured on words in isolation, and fertility in running text. Published values were "
-        "measured on the papers' corpora and word lists.",
+        "word-split ratio is measured on words in isolation, and fertility is measured in running text. Published "
+        "values were measured on the papers' corpora and word lists.",
     ]
     if search is not None and settings.frequency_search is not None:
         lines += ["", *_search_lines(settings, search)]

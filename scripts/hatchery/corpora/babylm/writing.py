@@ -115,11 +115,11 @@ def _as_printed(line: str) -> str:
 
 
 _FILE_OR_CATEGORY_MARK = ("[[Category:", "[[File:")
-# The pattern matches a file or category link, even if its caption contains links, but not if these links contain
+# This pattern matches a file or category link, even if its caption contains links, but not if these links contain
 # further links. With possessive quantifiers, the match takes linear time even for text with many brackets.
 _FILE_OR_CATEGORY = re.compile(r"\[\[(?:File|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-# The pattern also matches a link without `]]` at its end; the text of this link is kept. If the pattern matched only
+# This pattern also matches a link without `]]` at its end; the text of this link is kept. If the pattern matched only
 # complete links, or had no possessive quantifiers, text with many brackets would take quadratic time.
 _PUBLISHED_LINK = re.compile(r"\[\[([^|\]]*+)(?:\|[^\]]*+)?+(\]\])?+")
 # Maximum depth of nested links, which are rare. Without a maximum, text with many brackets would take quadratic time.

@@ -197,7 +197,7 @@ def files(source: RawSource, options: BabylmOptions) -> list[str]:
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the documents of one file, in its order.
+    """Yield the documents of one file, in the order of the file.
 
     If the source also has development text, all training text is in the training split. Otherwise, training documents
     have no split, and the conversion draws some of them for development. The names of documents do not depend on the

@@ -38,7 +38,7 @@ SUBWORD_NOTE = " Subwords are the tokens into which the tokenizer splits the tex
 VOCABULARY_NOTE = (
     "A running word is a whitespace-separated word in lower case, without the punctuation, symbols and control "
     "characters at its ends. Pieces that consist only of these characters, and the markers [UNK] and [TAB], are not "
-    "counted. Types are different words, hapaxes are types that occur once. All splits are counted together."
+    "counted. Types are different words, and hapaxes are types that occur once. All splits are counted together."
 )
 
 
@@ -173,7 +173,11 @@ def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
     ]
     header = ("source", "running words", "types", "hapaxes", "hapaxes, % of types")
     top = [(name, ", ".join(f"{word}\u00a0({n:,})" for word, n in found.top)) for name, found in facts.items()]
-    stopped = "" if all(found.complete for found in facts.values()) else " Stopped: only the first words are counted."
+    stopped = (
+        ""
+        if all(found.complete for found in facts.values())
+        else " “Stopped” sources have too many types, so only their first words are counted."
+    )
     return Section(
         "Vocabulary",
         [VOCABULARY_NOTE + stopped],
@@ -221,7 +225,9 @@ def licence_section(licensed: Sequence[Licensed]) -> Section:
         (item.source, item.licence or "not stated", *map(count, (item.documents, item.words, item.characters)))
         for item in licensed
     ]
-    note = "The column “licence” of the corpus's shards gives the licence of each document, as its source spells it."
+    note = (
+        "The column “licence” of the corpus's shards gives the licence of each document, in the spelling of the source."
+    )
     header = ("source", "licence", "documents", "words", "characters")
     title = "Licences of the documents"
     return Section(title, [note], tables=[_table(title, header, rows, words=2)])

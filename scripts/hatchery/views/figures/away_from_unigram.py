@@ -1,7 +1,7 @@
 """Final BLEU of models whose first training steps had a penalty for predictions near the unigram distribution.
 
-Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9. The paper's BLEU is from 0 to 1,
-ours from 0 to 100.
+Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9. The paper's BLEU is from 0 to 1, and
+our BLEU is from 0 to 100.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ Source: `measurements.parquet`.
 AXES = {"penalty": "strength of the penalty", "steps": "steps with the penalty"}
 
 Scores = Mapping[RegularisedStart, tuple[float, float]]
-"""Mean and standard error (0 with one seed) of BLEU by penalty strength and steps."""
+"""Mean and standard error of BLEU by penalty strength and number of steps; the error is 0 for a single seed."""
 
 
 def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
@@ -78,7 +78,7 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
 
 
 def scores_of(settings: RegularisedFigure, frame: pl.DataFrame) -> Scores:
-    """Return mean BLEU (0 to 100) of a test set, with standard error, by penalty strength and steps."""
+    """Return mean BLEU (0 to 100) of a test set, with standard error, by penalty strength and number of steps."""
     values: dict[RegularisedStart, list[float]] = {}
     for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):
         values.setdefault(settings.regularised[row["model"]], []).append(row["value"])

@@ -108,7 +108,7 @@ class Violin:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure: a panel per suite, a row per model, scores from -1 to 1 from left to right.
+    """Return the figure, with a panel per suite and a row per model; scores are from -1 on the left to 1 on the right.
 
     Raises ManifestError for an altered table.
     """

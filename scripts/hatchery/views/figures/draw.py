@@ -1,4 +1,6 @@
-"""Draws any figure of an experiment as one SVG file that contains a layout for wide screens and one for phones."""
+"""Draws any figure of an experiment as one SVG file, which contains a layout for wide screens and a layout for
+phones.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -53,7 +53,9 @@ Rows = Sequence[tuple[str, LayerContribution]]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure. Raises ManifestError for an altered table, EvaluationError if the seeds of a model differ."""
+    """Return the figure. Raises ManifestError for an altered table, and EvaluationError if the seeds of a model differ
+    in their layers.
+    """
     return draw_layer_contributions(settings, read_layer_contributions(tables["layers"], settings.runs))
 
 

@@ -70,7 +70,9 @@ class LayerPanel:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure. Raises ManifestError for an altered table, EvaluationError if the seeds of a model differ."""
+    """Return the figure. Raises ManifestError for an altered table, and EvaluationError if the seeds of a model differ
+    in their layers.
+    """
     return draw_layer_weights(settings, panels_of(settings, read_layer_weights(tables["layers"], settings.runs)))
 
 

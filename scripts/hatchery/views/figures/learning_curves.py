@@ -63,7 +63,7 @@ Source: `curves.parquet`, `runs.parquet`.
 
 INTERVALS = 200
 # Batches of real text differ slightly in their number of tokens. If the token counts deviate from a straight line over
-# the steps by more than this fraction of their maximum, a second axis of steps would mislead.
+# the steps by more than this fraction of their maximum, a second axis of steps would mislead, so it is not drawn.
 STEP_TOLERANCE = 0.02
 UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
 

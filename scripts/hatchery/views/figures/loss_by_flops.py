@@ -17,9 +17,9 @@ FIGURE = Declaration(
     explanation="""
 There is one grey line per model, the mean over its seeds. A dot is the evaluation with the lowest development loss in a
 bin of FLOPs, and the black lines are power laws fitted to these dots. Published learning curves, if a study names them,
-have a separate panel: their losses include padding, so only the slopes of published and our power laws can be compared.
-The shaded band is the range of the break point between two laws, if the Bayesian information criterion prefers two
-laws.
+have a separate panel: their losses include padding, so only the slopes of the power laws can be compared between
+published curves and our curves. The shaded band is the range of the break point between two laws, if the Bayesian
+information criterion prefers two laws.
 
 Source: `numbers.csv` of the analysis `power_laws`.
 """,

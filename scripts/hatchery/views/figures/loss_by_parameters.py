@@ -18,7 +18,8 @@ FIGURE = Declaration(
 There is one grey line per model, the mean over its seeds. A dot is the evaluation with the lowest development loss in a
 bin of FLOPs, and the black lines are power laws fitted to these dots. Grey boxes are around the points of a model that
 has the lowest loss in at least three consecutive bins. Published learning curves, if a study names them, have a
-separate panel: their losses include padding, so only the slopes of published and our power laws can be compared.
+separate panel: their losses include padding, so only the slopes of the power laws can be compared between published
+curves and our curves.
 
 Source: `numbers.csv` of the analysis `power_laws`.
 """,

@@ -1,9 +1,9 @@
 """Plot markers and lines: markers of runs, of the means of models, and of published values, and lines through means
 with their bands.
 
-A run is a dot: filled if it succeeded, hollow if it failed. Published values that are comparable with ours are open
-diamonds. Published values that are not comparable appear only in the summary, with the reason. The band of a line is
-the spread over seeds.
+A run is a dot: filled if it succeeded, hollow if it failed. Published values that are comparable with our values are
+open diamonds. Published values that are not comparable appear only in the summary, with the reason. The band of a line
+is the spread over seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -91,9 +91,9 @@ PublishedMarks = Mapping[Key, PublishedValue]
 
 
 def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, PublishedValue]:
-    """Return the published values of the models in the experiment; empty if the settings name no paper.
+    """Return the comparable published values of the models in the experiment; empty if the settings name no paper.
 
-    Raises ConfigError if the settings name a paper that the tables lack, EvaluationError for an invalid table.
+    Raises ConfigError if the settings name a paper that the tables lack, and EvaluationError for an invalid table.
     """
     papers = [path for name, path in tables.items() if name.partition("/")[0] == PUBLISHED]
     values = chosen_values(settings.published, papers, "tables: published")

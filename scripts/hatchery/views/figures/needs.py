@@ -42,7 +42,7 @@ class Need:
     table: str
     name: str
     asked_by: Callable[["Project", str], object] = lambda project, experiment: True
-    """Returns a true value if an experiment has these results, according to its configuration."""
+    """Function that returns a true value if an experiment has these results, according to its configuration."""
     of_others: bool = False
     """True if external models also have these results; False for results of training, which is unknown for external
     models.

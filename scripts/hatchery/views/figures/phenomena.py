@@ -133,9 +133,10 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | None = None) -> SuiteBars:
-    """Return a panel with means and deviations over seeds: phenomena by name, then their average if there are several.
+    """Return a panel with means and deviations over seeds: phenomena by name, then their average if there are several
+    phenomena.
 
-    The average over paradigms follows if a paper prints it for one of the models.
+    The average over paradigms follows if a paper prints this average for one of the models.
     """
     metrics = set(measured.filter(pl.col("level").is_in(LEVELS))["metric"])
     metric = next((known for known in AXES if known in metrics), ACCURACY)

@@ -49,7 +49,7 @@ training. The gain is the maximum log-likelihood of the regression with the mode
 log-likelihood of the regression without these surprisals, divided by the number of rows, in thousandths of a nat. The
 perplexity is per word of the texts, so that it is comparable across tokenizers. For masked models, which also see the
 following words, the perplexity is a pseudo-perplexity. Both x axes are logarithmic. Imported models, for which the
-number of training words is unknown, are only in the left panels. Numbers that are not comparable have separate rows.
+number of training words is unknown, are only in the left panels. Gains that are not comparable have separate rows.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,

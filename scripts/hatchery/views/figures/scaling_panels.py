@@ -31,7 +31,7 @@ Rows = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class LawPanel:
-    """One panel: the rows of one source of curves (ours or published) in one entry of the analysis."""
+    """One panel: the rows of our curves or of the published curves, in one entry of the analysis."""
 
     title: str
     rows: Rows

@@ -38,10 +38,10 @@ FIGURE = Declaration(
     caption="Average score of each pretrained model against its number of parameters and its pretraining FLOPs; the "
     "colour is the perplexity of the model. Stars are compute-optimal models.",
     explanation="""
-Each suite has a row of two panels: the average score against the model's parameters (left) and against the FLOPs of its
-pretraining (right), both on logarithmic axes. Stars are compute-optimal models: no other model reached a lower
-development loss with about as many FLOPs. Hollow markers are the models of a published table, if the study names one;
-they have no colour, because their perplexities are on another scale.
+Each suite has a row of two panels: the average score against the model's number of parameters (left) and against the
+FLOPs of its pretraining (right), both on logarithmic axes. Stars are compute-optimal models: no other model reached a
+lower development loss with about as many FLOPs. Hollow markers are the models of a published table, if the study names
+such a table; these models have no colour, because their perplexities are on another scale.
 
 Source: `numbers.csv` of the analysis `correlation`.
 """,

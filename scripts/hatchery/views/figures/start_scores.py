@@ -39,7 +39,7 @@ LEAST_SPAN = 0.5
 
 Rows = Sequence[Mapping[str, str]]
 Panel = tuple[str, str, dict[str, tuple[float, float]]]
-"""(title, metric, values); the values are mean and standard error (0 with one seed) by model."""
+"""(title, metric, values); the values are (mean, standard error) by model, and the error is 0 for a single seed."""
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:

@@ -34,7 +34,7 @@ Source: `measurements.parquet`.
 )
 
 Words = dict[str, dict[tuple[int, str], dict[str, float]]]
-"""Surprisals of single runs by set of texts, then by (position, word), then by model."""
+"""Surprisals, averaged over seeds, by set of texts, then by (position, word), then by model."""
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -104,7 +104,9 @@ def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple
 
 
 def words_by_text(rows: Sequence[tuple[str, str, float]]) -> Words:
-    """Return the words of each text in reading order, from rows (model, task, surprisal) of single runs."""
+    """Return the surprisals of the words of each text in reading order, averaged over seeds. Rows are (model, task,
+    surprisal) for single runs.
+    """
     values: dict[str, dict[tuple[int, str], dict[str, list[float]]]] = {}
     for model, task, value in rows:
         text, position, word = task.split("/", 2)

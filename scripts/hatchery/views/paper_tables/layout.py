@@ -90,7 +90,7 @@ class ScoreLayout(Settings):
     metric: str = ""
     """Metric of all columns that do not set `metric`."""
     scale: float = 1.0
-    """Factor by which the numbers of all columns are multiplied that do not set `scale`."""
+    """Factor by which numbers are multiplied in all columns that do not set `scale`."""
     decimals: int = 1
     """Number of decimals of all columns that do not set `decimals`."""
     deviation_decimals: int | None = None
@@ -101,8 +101,8 @@ class ScoreLayout(Settings):
     """Models among which the best number of a column is determined: the models of a block, or all models of the table.
     """
     bold: BoldRule = "best"
-    """Numbers that the paper's caption says are in bold face: only the best, or also those within one deviation of the
-    best.
+    """Numbers in bold face according to the paper's caption: only the best number, or also the numbers within one
+    deviation of the best number.
     """
     change_from: str = ""
     """Published row whose numbers are subtracted from the numbers of all other rows; empty prints scores instead of
@@ -133,7 +133,7 @@ class OrderLayout(Settings):
     """Table of the almost stochastic order of each row over each other row."""
 
     kind: Literal["order"]
-    """Content of the table."""
+    """Kind of the table: order is the almost stochastic order of models."""
     caption: str
     """Caption below the table's number."""
     block: BlockLayout
@@ -153,7 +153,7 @@ class LayersLayout(Settings):
     """Table of the contributions of the layers to each probed task, in percent, and the slope over the layers."""
 
     kind: Literal["layers"]
-    """Content of the table."""
+    """Kind of the table: layers are contributions of layers to probed tasks."""
     caption: str
     """Caption below the table's number."""
     row: str
@@ -161,7 +161,7 @@ class LayersLayout(Settings):
     layers: int
     """Number of layers of the model."""
     tasks: dict[str, str]
-    """Probed tasks, each with the heading of its column."""
+    """Probed tasks, each with the heading of its row."""
     suite: str = "probing"
     """Suite of the tasks."""
     decimals: int = 2
@@ -203,7 +203,7 @@ class SizesLayout(Settings):
     """Table of sizes of corpora."""
 
     kind: Literal["sizes"]
-    """Content of the table."""
+    """Kind of the table: sizes are sizes of corpora."""
     caption: str
     """Caption below the table's number."""
     rows: tuple[SizeRow, ...]
@@ -221,7 +221,7 @@ class TasksLayout(Settings):
     """
 
     kind: Literal["tasks"]
-    """Content of the table."""
+    """Kind of the table: tasks are sizes of tasks."""
     caption: str
     """Caption below the table's number."""
     tasks: dict[str, str]

@@ -132,7 +132,7 @@ def _notes(
     left_out: Mapping[str, str],
 ) -> list[str]:
     notes = [
-        "epsilon_min of almost stochastic order: at 0 the row dominates the column, at 1 there is no evidence of "
+        "epsilon_min of almost stochastic order: at 0, the row dominates the column; at 1, there is no evidence of "
         f"dominance; bold: values below {THRESHOLD:g}, at which the row is better than the column",
         "The compared scores are the means over the tasks of each run, including runs that predict one class for all"
         " rows; n is the number of runs of the row",

@@ -1,7 +1,8 @@
 """The printed part of a paper's table: rows, our models that replicate the rows, printed numbers, and notes.
 
-Each printed number must have a cell in the layout, and each row of the layout a printed number. The notes explain the
-origin of numbers, the kind of deviation, the number of runs, bold face, and numbers that are not comparable.
+Each printed number must have a cell in the layout, and each row of the layout must have a printed number. The notes
+explain the origin of numbers, the kind of deviation, the number of runs, bold face, and numbers that are not
+comparable.
 """
 
 from collections.abc import Iterable, Sequence
@@ -219,7 +220,7 @@ def common_notes(
     if settings.caveat:
         notes.append(f"† None of our numbers is comparable with a printed number: {settings.caveat}")
     if reasons := remarks(lines, headings, comparable=False):
-        title = "Remarks on printed numbers" if settings.caveat else "† Not comparable with ours"
+        title = "Remarks on printed numbers" if settings.caveat else "† Not comparable with our numbers"
         notes.append(f"{title}: {'; '.join(reasons)}")
     if about := remarks(lines, headings, comparable=True):
         notes.append(f"Remarks on printed numbers: {'; '.join(about)}")

@@ -48,7 +48,7 @@ class PaperTablesSettings(Settings):
 
     @property
     def models(self) -> list[str]:
-        """Return our models in the order of the configuration, external models last."""
+        """Return our models in the order of the configuration, followed by external models."""
         return models_in_order((*self.runs, *baseline_runs(self.baselines, self.runs)))
 
     @property

@@ -30,14 +30,15 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
     if any(row.metric in SLOPES.values() for row in summary.rows):
         asked.append(
             "The slopes are regression slopes of the log-probability of correct tokens on the logarithm of their "
-            "frequency in the training text, from the whole model and without the bias of its output layer."
+            "frequency in the training text, for predictions of the whole model and for predictions without the "
+            "output bias."
         )
     if summary.trained_otherwise:
         own = summary.trained_otherwise
         models = ", ".join(f"{summary.label(model)} ({own[model]})" for model in summary.models if model in own)
         asked.append(
-            f"Models that were trained with masks other than the evaluation's: {models}. Their perplexities may be "
-            "high because of the masks alone."
+            f"Models that were trained with masks other than the evaluation's: {models}. The perplexities of "
+            "these models may be high because of the masks alone."
         )
     return [Section(evaluation.title, " ".join(asked), measures)]
 

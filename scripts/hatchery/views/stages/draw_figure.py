@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from hatchery.workflow.outputs import Outputs
 
 MOST_DRAWN = 40
-"""Maximum number of models in a figure: more cannot be distinguished, and the file grows by megabytes."""
+"""Maximum number of models in a figure. With more models, the models cannot be distinguished, and the file grows by
+megabytes.
+"""
 
 
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
@@ -94,8 +96,8 @@ def figures_of(project: "Project", experiment: str) -> list[str]:
 
 
 def figure_inputs(of: "Outputs", experiment: str, figure: str) -> dict[str, Paths]:
-    """Return the input files of a figure: tidy tables, manifests of analyses and, if the figure marks them, published
-    values.
+    """Return the input files of a figure: tidy tables, manifests of analyses and, if the figure marks published values,
+    the tables of these values.
 
     Raises ConfigError if the experiment lacks results that the figure needs.
     """

@@ -85,9 +85,9 @@ def summarise(
 ) -> None:
     """Write the summary of an experiment or a study to `output` (CSV) and in the other requested formats.
 
-    Checksums of the written files, which readers verify, are in a file next to them that ends in `.sha256`. Nothing is
-    written if the table `measurements` is damaged. Raises ConfigError, ManifestError or EvaluationError, which names
-    the faulty file.
+    Checksums of the written files are in files with the suffix `.sha256` in the same folder; readers verify these
+    checksums. Nothing is written if the table `measurements` is damaged. Raises ConfigError, ManifestError or
+    EvaluationError, which names the faulty file.
     """
     from hatchery.analysis.published_values import chosen_values
     from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised
