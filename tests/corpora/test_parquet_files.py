@@ -104,7 +104,9 @@ def test_a_name_with_a_dot_of_its_own_is_a_column(source) -> None:
 @pytest.mark.parametrize("values", [WORDS.cast(pa.binary()), TIMES, TIMES.cast(pa.date32()), pa.array([[b"x"], None])])
 def test_values_that_are_neither_text_nor_numbers_are_refused(values: pa.Array, source) -> None:
     opened = source(parquet([("text", values), ("id", NUMBERS)]))
-    with pytest.raises(SourceError, match=r"a\.parquet: column 'text' holds .*, expected text or numbers; save it as"):
+    with pytest.raises(
+        SourceError, match=r"a\.parquet: column 'text' holds .*, expected text or numbers; save the column as"
+    ):
         READ["rows"](opened)
     with pytest.raises(SourceError, match=r"a\.parquet: column 'text': expected text, got "):
         READ["texts"](opened)

@@ -131,7 +131,7 @@ def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> Non
         ({"a__docx": "x", "b__zip": "x"}, {}, r"set the option `files`, or save documents as plain text \(\.txt\)$"),
         ({f"{n}__dat": "x" for n in "abcdefghijk"}, {}, r"there are: a\.dat, .*, h\.dat and 3 more"),
         ({"a__csv": "text,id,text\nx,1,y\n"}, {}, r"a\.csv: line 1: 2 columns are called 'text'"),
-        ({"a__csv": "id;text\n1;x\n"}, {}, r"a\.csv: line 1: one column, 'id;text', .*`delimiter`, perhaps to ';'"),
+        ({"a__csv": "id;text\n1;x\n"}, {}, r"a\.csv: line 1: got one column, 'id;text', .*`delimiter`, perhaps to ';'"),
         ({"a__txt": "x"}, {"tagged": True, "punctuation_column": "t"}, "punctuation_column"),
     ],
 )

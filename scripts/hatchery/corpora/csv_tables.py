@@ -181,8 +181,10 @@ def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_optio
         if count > 1 and column:
             raise SourceError(f"{place}: {count} columns are called {column!r}; rename all but one")
     if len(columns) == 1 and (other_delimiters := [mark for mark in DELIMITERS if mark in columns[0]]):
-        remedy = f"set the option `delimiter`, perhaps to {other_delimiters[0]!r}" if has_options else "rename it"
-        raise SourceError(f"{place}: one column, {columns[0]!r}, with the delimiter {delimiter!r}; {remedy}")
+        remedy = (
+            f"set the option `delimiter`, perhaps to {other_delimiters[0]!r}" if has_options else "rename this column"
+        )
+        raise SourceError(f"{place}: got one column, {columns[0]!r}, with the delimiter {delimiter!r}; {remedy}")
 
 
 def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:

@@ -102,7 +102,9 @@ def parquet_rows(
         columns = [column for column in column_names if wanted is None or column in wanted]
         for column in () if wanted is None else columns:
             if not _is_json(kind := file.schema_arrow.field(column).type):
-                raise SourceError(f"{where}: column {column!r} holds {kind}, expected text or numbers; save it as text")
+                raise SourceError(
+                    f"{where}: column {column!r} holds {kind}, expected text or numbers; save the column as text"
+                )
         unread = {column: UNREAD for column in column_names if column not in columns}
         for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]

@@ -93,7 +93,7 @@ class Drawing:
             if int(totals[-1]) < part.bytes:
                 raise CorpusError(
                     f"{name} has {int(totals[-1]):,} bytes in {len(indices):,} documents, fewer than the "
-                    f"{part.bytes:,} bytes to draw; add sources, or set fewer `adjusted_words`"
+                    f"{part.bytes:,} bytes to draw; add sources, or set a smaller `adjusted_words`"
                 )
             drawn[indices[totals <= part.bytes]] = True
         return drawn

@@ -240,7 +240,7 @@ def _rows(manifest: Manifest) -> int:
 def _item_files(manifest: Manifest) -> list[Path]:
     paths = manifest.files(".parquet", "items-")
     if not paths:
-        raise ManifestError(f"{manifest.path}: not the manifest of a selection: it names no items-*.parquet")
+        raise ManifestError(f"{manifest.path}: not the manifest of a selection: the manifest names no items-*.parquet")
     return paths
 
 
