@@ -131,7 +131,7 @@ def test_shares_of_children_are_checked_by_row_and_month(
 
 def test_months_are_written_in_plain_digits(tmp_path: Path) -> None:
     problem = acquisition_problem(tmp_path, "word,１６,²\nbird,0.1,0.2\n", CONTEXTS)
-    assert problem == "cdi_human.csv:2: there is no column of an age in months, such as '16'"
+    assert problem == "cdi_human.csv:2: no column has an age in months as its name, such as '16'"
 
 
 @pytest.mark.parametrize(

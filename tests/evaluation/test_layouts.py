@@ -203,9 +203,9 @@ def test_wic_marks_the_word_in_both_sentences_for_the_head_that_reads_it():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"end1": 99}, r"the word at \[32, 99\) lies outside 'sentence1', which has 44 characters"),
-        ({"start2": 32}, r"the word at \[32, 32\) lies outside 'sentence2'"),
-        ({"start1": 0, "end1": 1}, r"the word at \[0, 1\) lies outside 'sentence1'"),
+        ({"end1": 99}, r"the word at \[32, 99\) is outside 'sentence1', which has 44 characters"),
+        ({"start2": 32}, r"the word at \[32, 32\) is outside 'sentence2'"),
+        ({"start1": 0, "end1": 1}, r"the word at \[0, 1\) is outside 'sentence1'"),
     ],
 )
 def test_wrong_wic_spans_are_named(changes, message):

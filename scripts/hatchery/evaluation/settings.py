@@ -42,7 +42,7 @@ class BaselineSettings(Settings):
     """Architecture of the model. masked predicts masked words, causal predicts the next word, and encoder_decoder
     generates text from the output of an encoder (T5, BART)."""
     leading_blank: bool | None = None
-    """Add a space before every sentence of minimal pairs; null uses the suite's value."""
+    """Add a space before every sentence of minimal pairs; null uses the suite's setting `leading_blank`."""
     predicts_next: bool = False
     """For a masked model: true if the model predicts a token at the position before this token, as GPT-BERT does
     (backend mntp)."""
@@ -134,15 +134,17 @@ class SuiteSettings(Settings):
 
     format: PairFormat = "blimp"
     """File format. blimp: JSON lines with sentence_good and sentence_bad. rows: tables with a header (.csv, .tsv), JSON
-    lines or Parquet with the columns named in `columns`. multiple_choice: the same kinds of files with a prompt and
-    choices, named in `choices`. alternating_lines: the two sentences of a pair on consecutive lines, as in Zorro; each
-    file is a paradigm. ewok, entity_tracking, comps, global_piqa and wug: JSON lines as in BabyLM's files."""
+    lines or Parquet with the columns named in `columns`. multiple_choice: files as for rows, with a prompt and several
+    choices in the columns named in `choices`. alternating_lines: the two sentences of a pair on consecutive lines, as
+    in Zorro; each file is a paradigm. ewok, entity_tracking, comps, global_piqa and wug: JSON lines as in BabyLM's
+    files.
+    """
     columns: PairColumns | None = None
     """With format rows: columns of a pair of sentences."""
     choices: ChoiceColumns | None = omitted_at_default(None)
     """With format multiple_choice: columns of prompt, choices and label; null uses MuBench's columns."""
     good_line: Literal["first", "second"] | None = None
-    """With format alternating_lines: position of the correct sentence in a pair."""
+    """With format alternating_lines: the line of a pair that contains the correct sentence."""
     files: str = "*.jsonl"
     """Shell pattern of the suite's files in the source."""
     unit: Unit = "paradigm"
@@ -242,7 +244,7 @@ class SuiteSettings(Settings):
         wanted = "scored unless the edition is 2026, without `official` and `temperatures`"
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
         decides = self.format != "wug" and not self.temperatures and self.track is None
-        wanted = "fp32 or tf32 with the format wug, `temperatures` or `track`, which report scores themselves"
+        wanted = "fp32 or tf32 with the format wug, `temperatures` or `track`, which report scores, not only decisions"
         require(decides or self.precision != "screened", "precision", self.precision, wanted)
         is_choice = self.format == "multiple_choice"
         wanted = "null, because only the format multiple_choice has this key"
@@ -357,7 +359,7 @@ class TranslationChoice(Settings):
     """Translation of test sets in an experiment."""
 
     tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
-    """Test sets by name, as shown in the tables; an empty mapping measures no translation."""
+    """Test sets by name, as shown in the tables; with an empty mapping, nothing is translated."""
     leave_out: Names = ()
     """Runs that translate no test sets, for example runs from which another run continues; `*` matches any text."""
     beams: BeamChoice | None = None

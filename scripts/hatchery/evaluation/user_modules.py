@@ -66,7 +66,7 @@ class UserEncoder(Encoder):
         shapes = [list(state.shape) for state in states]
         if not states or any(len(shape) != 3 or shape != shapes[0] for shape in shapes):
             raise ModelError(
-                f"{self.name}: {STATES} returned the shapes {shapes}, expected tensors of one shape [B, T, D]"
+                f"{self.name}: {STATES} returned the shapes {shapes}, expected tensors of the same shape [B, T, D]"
             )
         if tuple(shapes[0][:2]) != tuple(input_ids.shape):
             raise ModelError(

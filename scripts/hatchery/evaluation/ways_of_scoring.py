@@ -112,7 +112,7 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
     rates = getattr(objective, "rates", None)
     if name != "diffusion" or (rates is not None and rates.covers_all):
         return None
-    share = getattr(objective, "hidden_share", "no share of tokens").removesuffix(",")
+    share = getattr(objective, "hidden_share", "no tokens").removesuffix(",")
     return f"{name!r} hides 0 to 100 % of the tokens, but the model was trained with {share} hidden"
 
 
@@ -134,8 +134,8 @@ def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edi
     """
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
-            f"{name!r} by the rules of {edition} predicts the hidden tokens of an encoder-decoder, which is not "
-            "supported here; use a suite of the edition 2023, by whose rules the decoder predicts from left to right"
+            f"{name!r} by the rules of {edition} predicts the hidden tokens of an encoder-decoder, which Hatchery does "
+            "not support; use a suite of the edition 2023, by whose rules the decoder predicts from left to right"
         )
     fitting = fitting_ways(kinds, predicted_before)
     if name in fitting or (name == "auto" and fitting):

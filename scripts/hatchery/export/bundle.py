@@ -108,9 +108,10 @@ def _parse(name: str, sources: Path, text: str | None = None) -> Module:
         if isinstance(node, IMPORTS):
             _bind(module, node)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            pass  # Omit imports that only type checkers need; annotations quote the imported names.
+            pass  # Omit imports that only type checkers need: annotations quote the imported names.
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if index > 0:  # A string after an assignment is its docstring; the first string is the module's docstring.
+            # A string after an assignment documents it. The first string, the module's docstring, is stored separately.
+            if index > 0:
                 module.statements[-1].lines.extend(lines[end_before:end])
         else:
             while start > end_before and lines[start - 1].startswith("#"):

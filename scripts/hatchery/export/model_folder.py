@@ -32,8 +32,8 @@ from hatchery.training.objective import ModelKind
 
 ROOT = '''"""{title} for `transformers`.
 
-Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal models: AutoModelForCausalLM),
-or, with a newly initialised head:
+Load these models with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal models:
+AutoModelForCausalLM), or, with a newly initialised head:
 {further}.
 """
 

@@ -78,7 +78,9 @@ def write_files(
 
 
 def public_name(task: str) -> str:
-    """Return the organisers' name of a zero-shot task: `blimp` for BLiMP."""
+    """Return the organisers' name of a zero-shot task. It is `blimp` for BLiMP, and Hatchery's name for all other
+    tasks.
+    """
     return "blimp" if task == BLIMP else task
 
 

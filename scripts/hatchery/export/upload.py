@@ -130,7 +130,7 @@ def upload(planned: Upload, hub: HubInterface) -> None:
                 allow_patterns=sorted(branch.files),
                 commit_message=f"Model exported by Hatchery: {branch.name}",
             )
-    except Exception as error:  # The hub's library, its HTTP library and the system raise different exceptions.
+    except Exception as error:  # The hub's library, its HTTP library and the system raise exceptions of many types.
         status = getattr(getattr(error, "response", None), "status_code", 0)
         remedy = _REMEDIES.get(int(status), "check whether this machine can reach the hub")
         raise UploadError(

@@ -178,7 +178,7 @@ class NextTokenExamples(PaddedExamples):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True: the sequences have no random parts."""
+        """True, because the sequences have no random parts."""
         return True
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:

@@ -155,7 +155,7 @@ class PreferencePairs:
     def batch(
         self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
     ) -> dict[str, Tensor]:
-        """Return a batch of pairs: `input_ids`, `attention_mask` and `labels` [2 B, T], and `causal` [2 B]."""
+        """Return a batch of B pairs: `input_ids`, `attention_mask` and `labels` [2 B, T], and `causal` [2 B]."""
         return self._texts.batch(seed, epoch, _rows(indices), mask_rate)
 
     def counted_batch(
@@ -165,7 +165,9 @@ class PreferencePairs:
         return self._texts.counted_batch(seed, epoch, _rows(indices), mask_rate)
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return the number of words that a model reads for each pair, int64 [len(indices)]."""
+        """Return, for each pair, the number of words in all texts that a model reads for the pair, int64
+        [len(indices)].
+        """
         return self._texts.words(seed, epoch, _rows(indices)).reshape(-1, TEXTS_OF_A_PAIR).sum(axis=1)
 
     def counted(self, batch: Mapping[str, Tensor]) -> tuple[int, ...]:
@@ -197,6 +199,6 @@ def pairs_of(shards: "TokenShards", sequence_length: int, end_token: bool, requi
     if required and not len(pairs):
         raise TrainingError(
             f"{shards.manifest.path}: none of the {shards.n_documents:,} pairs fits into sequence_length "
-            f"{sequence_length}; expected prompt, text and special tokens of a pair within this number"
+            f"{sequence_length}; expected at most this number of tokens for prompt, text and special tokens"
         )
     return pairs

@@ -283,7 +283,7 @@ def test_wrong_files_of_people_are_told_before_anything_runs(configuration: Path
     write(configuration, experiments__mine=entry.replace("'*.csv'", "times.csv").replace("children.csv", "times.csv"))
     words, children = told()
     assert "reading: times.csv:2: the field 'Subtlex_log10' is missing; the record has: item, word" in words
-    assert "acquisition: times.csv:2: there is no column of an age in months" in children
+    assert "acquisition: times.csv:2: no column has an age in months" in children
 
 
 def test_a_tokenizer_that_would_end_every_translation_is_refused_with_its_file(

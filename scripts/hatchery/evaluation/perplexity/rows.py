@@ -48,11 +48,13 @@ Perplexity = Annotated[float, Range(ge=1.0), Infinite()]
 
 
 class Measured(Record):
-    """A table row in which some columns are metrics."""
+    """Base class of table rows in which some columns are metrics."""
 
     @classmethod
     def metrics(cls) -> dict[str, tuple[str, Metric]]:
-        """Return the column and the metric of each measurement, by name of the measurement, in the order of columns."""
+        """Return, by name of the measurement, the column that contains the measurement and its `Metric`, in the order
+        of columns.
+        """
         table: Any = cls
         marked = {column: markers_of(hint, Metric) for column, hint in hints_of(table).items()}
         return {
@@ -62,7 +64,9 @@ class Measured(Record):
         }
 
     def values(self) -> dict[str, float]:
-        """Return the measured values by the name of the measurement; fractions are converted to percent."""
+        """Return the row's measurements by name; fractions are converted to percent, and missing measurements are
+        omitted.
+        """
         found = {name: (getattr(self, column), metric) for name, (column, metric) in self.metrics().items()}
         return {
             name: 100 * value if metric.percent else value
@@ -127,15 +131,19 @@ class FrequencyRow(Record):
 
 
 def split_of_bin(task: str) -> str:
-    """Return the name of the split from the task name of one of its bins (see `FrequencyRow.task`)."""
+    """Return the name of the split to which a bin belongs; `task` is the task name of the bin (see
+    `FrequencyRow.task`).
+    """
     return task.partition(_BIN)[0]
 
 
 BITS_PER_BYTE = "bits_per_byte"
-"""Loss per byte of the text, which is comparable across tokenizers; it is computed when results are collected."""
+"""Name of a metric: the loss in bits per byte of the text, which is comparable across tokenizers. It is computed when
+results are collected.
+"""
 
 HELD_OUT_METRICS = {
     **{name: metric for table in (SplitScore, WordScore) for name, (_, metric) in table.metrics().items()},
     BITS_PER_BYTE: Metric("bits per byte", better=-1),
 }
-"""All metrics on held-out text, by the name of the measurement."""
+"""Properties of all metrics on held-out text, by name of the measurement."""

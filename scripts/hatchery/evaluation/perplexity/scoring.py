@@ -316,7 +316,7 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
         edges = [*document.sentence_starts.tolist(), len(document.ids)]
         first = index - int(bounds[document_index])
         ids = document.ids[edges[first] : edges[first + 1]]
-        # The special token at the end of a paragraph is not a target.
+        # Omit the special token at the end of a paragraph, because it is not a target.
         words = ids[ids >= shards.n_special][:longest].tolist()
         if words:
             sentences.append(words)

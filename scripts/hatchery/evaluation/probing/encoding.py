@@ -198,8 +198,8 @@ def encode_spans(
     ]
     if len(widths := {len(pair) for pair in spans}) > 1:
         raise EvaluationError(
-            f"targets: got targets with {' and '.join(map(str, sorted(widths)))} spans, expected one number of spans "
-            "in all targets of a task"
+            f"targets: got targets with {' and '.join(map(str, sorted(widths)))} spans, expected the same number of "
+            "spans in all targets of a task"
         )
     labels, unknown = _labels(kept, n_labels, multi_label)
     # Sentences that are too long keep their index, but have an empty sequence of ids.

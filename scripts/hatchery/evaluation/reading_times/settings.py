@@ -69,8 +69,9 @@ class ReadingTableSettings(Settings):
     scoring: ScoringName = "auto"
     """Scoring method; auto is left_to_right for causal models and pll for masked and hybrid models."""
     window_margin: Natural = 0
-    """Number of tokens by which the context of a causal model is shorter than its maximum input length. The oldest
-    tokens of a longer text are dropped, separately for each word."""
+    """Number of tokens by which the context of a causal model is shorter than the maximum input of the model. If a text
+    is longer, its oldest tokens are dropped, separately for each predicted word.
+    """
     of_model: Annotated[tuple[Literal["surprisal", "entropy"], ...], Unique()] = ("surprisal",)
     """Predictors of a word that are computed with the model; their joint gain is measured. surprisal and entropy are in
     nats; entropy is the entropy of the prediction of the word's first token, and requires scoring from left to right.
@@ -100,9 +101,10 @@ class ReadingTableSettings(Settings):
     remain after `drop_sentence_ends`. Words without enough previous words are excluded from the regressions.
     """
     random_effects: Literal["none", "intercepts", "slopes"] = "slopes"
-    """none: linear regression. intercepts and slopes: mixed model with independent random effects of each participant,
-    either an intercept, or an intercept and a slope of every predictor. All regressions are fitted by maximum
-    likelihood."""
+    """none: linear regression. intercepts: mixed model with a random intercept of each participant. slopes: mixed model
+    with a random intercept and a random slope of every predictor for each participant. All random effects are
+    independent, and all regressions are fitted by maximum likelihood.
+    """
 
     @property
     def responses(self) -> tuple[str, ...]:

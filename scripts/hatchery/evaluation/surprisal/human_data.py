@@ -129,7 +129,7 @@ def read_children(source: RawSource, pattern: str) -> Children:
         ages = [age for age in record.values if age.isascii() and age.isdigit()]
         children[word] = {float(age): number_in(record, age, 0, 1) for age in ages}
         if not children[word]:
-            raise EvaluationError(f"{record.where}: there is no column of an age in months, such as '16'")
+            raise EvaluationError(f"{record.where}: no column has an age in months as its name, such as '16'")
     if not children:
         raise EvaluationError(f"{name}: the file contains no words")
     return children

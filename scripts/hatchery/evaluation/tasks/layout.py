@@ -243,7 +243,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Layout:
-    """The conversion of a record's fields to the inputs of a model."""
+    """A conversion of the fields of a record to the inputs of a model."""
 
     make: Callable[[Context], LayOut]
     """Function that receives the task's `Context` and returns a function from a record to its examples."""

@@ -64,13 +64,13 @@ class Cover(NamedTuple):
     """The positions of the tokens to predict, which are covered by random spans."""
 
     positions: np.ndarray
-    """int64 [labelled], in the order in which spans first covered the positions."""
+    """Positions, int64 [labelled], in the order in which spans first covered them."""
     decision: np.ndarray
     """float64 [labelled]: for each position, the uniform number that determines the replacement, drawn for the last
     span that covers the position.
     """
     drawn_lengths: np.ndarray
-    """int64 [spans]: lengths of all placed spans, including empty spans."""
+    """Lengths of all placed spans, including empty spans, int64 [spans]."""
 
 
 @dataclass(frozen=True)

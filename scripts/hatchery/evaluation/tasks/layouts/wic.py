@@ -43,7 +43,7 @@ def _span(record: Record, segment: int, text: str, context: Context) -> MarkedSp
     start, end = bounds
     if not (0 <= start < end <= len(text)) or not text[start:end].strip():
         raise EvaluationError(
-            f"{record.where}: the word at [{start}, {end}) lies outside 'sentence{segment + 1}', "
+            f"{record.where}: the word at [{start}, {end}) is outside 'sentence{segment + 1}', "
             f"which has {len(text)} characters"
         )
     return MarkedSpan(segment, start, end)
