@@ -92,7 +92,7 @@ class OurModel:
 
 
 def _asked_as(use: Use, scoring: str) -> Architecture:
-    # `auto` means the first kind in this list: the kind (masked or causal) as which the model was trained.
+    # `auto` means the first kind in this list: the kind (masked or causal) for which the model was trained.
     return required_architecture(scoring, tuple(dict.fromkeys((*use.learned, *use.kinds))))
 
 

@@ -276,9 +276,9 @@ class PerplexityChoice(Settings):
     splits: Annotated[tuple[HeldOut, ...], Unique()] = ()
     """Splits of the corpus on which the perplexity is measured; an empty list skips the measurement."""
     masking: Literal["common", "own"] = "common"
-    """Prediction targets. common: the same tokens, masked one by one, for every model with this tokenizer. own: the
-    targets that the model's own training objective selects; perplexities are then comparable between seeds and model
-    sizes but not between objectives.
+    """Prediction targets. common: the same tokens for every model with this tokenizer, each of them chosen
+    independently of the others. own: the targets that the model's own training objective selects; perplexities are then
+    comparable between seeds and model sizes but not between objectives.
     """
     # A sequence has at least four tokens: two special tokens frame it, and every method of splitting needs space for
     # two more tokens.

@@ -57,7 +57,8 @@ def counted_examples(n_examples: int, limit: int | None) -> np.ndarray:
 
 
 def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_size: int) -> np.ndarray:
-    """Return, for each token id that masking can choose, the number of its tokens in `documents`: int64 [vocab_size].
+    """Return, for each token id that masking can choose, the number of tokens with this id in `documents`: int64
+    [vocab_size].
 
     If each token is masked with the same probability, labels have this distribution. Ids below `special.n_protected`
     are never masked, so their count is 0. Raises TrainingError for an id outside of the vocabulary, and if masking can
@@ -69,7 +70,7 @@ def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_si
 
 
 def maskable_tokens(shards: "TokenShards") -> np.ndarray:
-    """Return, for each token id that masking can choose, the number of its tokens in a split: int64 [V]."""
+    """Return, for each token id that masking can choose, the number of tokens with this id in a split: int64 [V]."""
     return corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
 
 

@@ -221,7 +221,7 @@ class SentencePairs:
         least one token.
 
         The texts are truncated at their ends. If the second text follows the first text in the document, the truncation
-        of the first text leaves a gap between them.
+        of the first text leaves a gap between the two texts.
         """
         excess = len(first) + len(second) - self._pair_target(short_draw, length_draw)
         if excess <= 0:

@@ -53,7 +53,7 @@ class PreferredMasking:
     """Positive preference of each subword, float64 [V]. Masking probabilities are proportional to preferences."""
 
     def at(self, rate: float) -> "PreferredMasking":
-        """Return a copy of the rule that predicts the share `rate` of the tokens."""
+        """Return a copy of the rule with `rate` as the share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(

@@ -36,7 +36,8 @@ class PlacedWords:
 
 def place_words(words: Sequence[str], normalisation: Normalisation) -> PlacedWords:
     """Return the text of a sentence with the character range of each word. The normalisation `none` joins the words by
-    spaces; `ltg_detokenised` removes the spaces that running text does not have, such as spaces before commas.
+    spaces; `ltg_detokenised` normalises the words and joins them to running text, for example without a space before a
+    comma.
 
     If normalisation removes all characters of a word, the word gets an empty range in front of the next word. Raises
     ConfigError for another normalisation. Words must contain no space.

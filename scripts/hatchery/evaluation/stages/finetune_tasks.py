@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings of all tasks of a job. They equal the settings of separate jobs, so the results are equal,
+    """Return the settings of all tasks of a job. The settings equal those of separate jobs, so the results are equal,
     too.
     """
     tasks = project.task_batch(experiment, batch)

@@ -28,7 +28,7 @@ SOURCE = "source of {}"
 
 
 def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings of all suites of a job. They equal the settings of separate jobs, so the results are equal,
+    """Return the settings of all suites of a job. The settings equal those of separate jobs, so the results are equal,
     too.
     """
     record = record_of(score_minimal_pairs)

@@ -156,8 +156,9 @@ def as_text(value: Any) -> str | None:
 
 
 def rare_characters_note(rare: Mapping[str, int]) -> str:
-    """Return a note on the characters of the texts that no token of the vocabulary contains, the most frequent
-    first."""
+    """Return a note on the characters of the texts that no token of the vocabulary contains; the most frequent
+    characters are listed first.
+    """
     order = sorted(rare, key=lambda character: (-rare[character], character))
     named = ", ".join(
         f"{character if character.isprintable() else ''} U+{ord(character):04X} in {rare[character]:,}".strip()

@@ -42,8 +42,8 @@ CLEANING: Mapping[str, Callable[[str], str]] = {
     "full": lambda text: clean(text, BABYLM_RULES),
 }
 LOOKS_LIKE_WORDS_FROM, LOOKS_LIKE_WORDS = 5, 0.9
-"""Thresholds for a note: if a column has at least 5 texts, and at least the share 0.9 of these texts are single words,
-the table seems to have one word per row.
+"""Thresholds for a note: minimum number of texts in a column, and minimum share of texts that are single words. A
+column above both thresholds seems to have one word per row.
 """
 
 
@@ -139,7 +139,7 @@ def texts_of(
     survey: Survey | None = None,
     most_rows: int | None = None,
 ) -> Iterator[Text]:
-    """Yield the texts of one file, sorted by first row; blank lines and missing cells are skipped.
+    """Yield the texts of one file in the order of their first rows; blank lines and missing cells are skipped.
 
     `survey` is updated with each text. `most_rows` limits the number of rows to read from the file.
 
@@ -185,7 +185,7 @@ def _whole_texts(
 def _grouped_words(
     rows: Callable[[], Iterable[Record]], settings: SurprisalSettings, name: str, survey: Survey
 ) -> Iterator[Text]:
-    """Yield the texts of a table in which each row is a single word, sorted by first row.
+    """Yield the texts of a table in which each row is a single word, in the order of the texts' first rows.
 
     The table is read twice. The first pass counts the rows of each text, because the rows of a text need not be
     adjacent: a table may be sorted by words or participants.

@@ -84,7 +84,7 @@ class MaskingRule(Protocol):
         """True if the rule reads word starts."""
 
     def at(self, rate: float) -> "MaskingRule":
-        """Return a copy of the rule that predicts the share `rate` of the tokens."""
+        """Return a copy of the rule with `rate` as the share of tokens to predict."""
 
     def __call__(
         self, ids: "np.ndarray", word_starts: "np.ndarray | None", generator: "np.random.Generator"

@@ -50,7 +50,7 @@ class ShortSpanMasking:
     """If true, and fewer tokens are maskable than the target number, all tokens including special tokens are masked."""
 
     def at(self, rate: float) -> "ShortSpanMasking":
-        """Return a copy of the rule that predicts the share `rate` of the tokens."""
+        """Return a copy of the rule with `rate` as the share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(

@@ -91,7 +91,7 @@ class SpanMasking:
     at_least_one: bool = True
 
     def at(self, rate: float) -> "SpanMasking":
-        """Return a copy of the rule that predicts the share `rate` of the tokens."""
+        """Return a copy of the rule with `rate` as the share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
@@ -163,7 +163,7 @@ class PublishedSpanMasking:
     sequence_length: int
 
     def at(self, rate: float) -> "PublishedSpanMasking":
-        """Return a copy of the rule that predicts the share `rate` of the tokens."""
+        """Return a copy of the rule with `rate` as the share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(

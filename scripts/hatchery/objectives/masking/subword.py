@@ -40,7 +40,7 @@ class SubwordMasking:
     special_tokens_maskable: bool = False
 
     def at(self, rate: float) -> "SubwordMasking":
-        """Return a copy of the rule that predicts the share `rate` of the tokens."""
+        """Return a copy of the rule with `rate` as the share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(

@@ -29,7 +29,7 @@ class WholeWordMasking:
     special_tokens_maskable: bool = False
 
     def at(self, rate: float) -> "WholeWordMasking":
-        """Return a copy of the rule that predicts the share `rate` of the tokens."""
+        """Return a copy of the rule with `rate` as the share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
