@@ -1,24 +1,26 @@
-# Hatchery on one machine with Python 3.11 or later, git and make: `make demo`. `make` alone lists all targets.
+# Commands for Hatchery on one machine with Python 3.11 or later, git and make. `make demo` runs the demo; `make` without a
+# target lists all targets.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-# The Python that creates .venv; if empty, the newest installed one of python3.14 to python3.11.
+# Python interpreter that creates .venv; if empty, the newest installed interpreter from python3.11 to python3.14.
 PYTHON ?=
 CORES ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 EXPERIMENT ?= demo
 PYTEST_OPTIONS ?=
 
-# Variables of the user's shell must not decide which modules the commands import or whether bytecode is written.
+# Variables of the user's shell must not affect which modules the commands import, and whether bytecode is written.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-# Snakemake needs a folder for its cache before it reads the workflow.
+# Snakemake needs a writable folder for its cache before it reads the workflow. If ~/.cache is not
+# writable, use a folder in this checkout.
 ifneq ($(shell (mkdir -p "$${HOME:?}/.cache" && test -w "$$HOME/.cache") 2>/dev/null && echo yes),yes)
 export XDG_CACHE_HOME ?= $(CURDIR)/.snakemake/cache
 endif
 
-# Rules call `python` by name, so the environment comes first on PATH. $PWD is expanded by the shell, which unlike make
-# copes with any character in it.
+# Rules call `python` by name, so the environment is first on PATH. The shell expands $PWD, because make would fail for
+# some characters in the path.
 IN_ENVIRONMENT := PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python -m
 
 .PHONY: help
@@ -27,19 +29,19 @@ help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)$$/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
 
 .PHONY: env
-env: ## make .venv from the lock files, if it is missing or outdated
+env: ## create .venv from the lock files, if .venv is missing or outdated
 	@PYTHON="$(PYTHON)" sh scripts/install_environment.sh
 
 .PHONY: demo
 demo: EXPERIMENT := demo
-demo: run ## run the demo experiment and make its page (four to six minutes on two cores)
+demo: run ## run the demo experiment and write its page (four to six minutes on two cores)
 
 .PHONY: real
 real: EXPERIMENT := real_small
-real: run ## run the small experiment on real corpora and make its page
+real: run ## run the small experiment on real corpora and write its page
 
 .PHONY: run
-run: env ## run EXPERIMENT=name and make its tables and page; CORES=n sets the number of cores
+run: env ## run EXPERIMENT=name and write its tables and page; CORES=n sets the number of cores
 	@$(IN_ENVIRONMENT) snakemake --cores $(CORES) -- "results/$(EXPERIMENT)/index.html"
 	@echo "The page is $$PWD/results/$(EXPERIMENT)/index.html"
 
@@ -50,7 +52,7 @@ why: env ## show the jobs that would run for TARGET=file (or EXPERIMENT=name), t
 
 RULE ?=
 .PHONY: show
-show: env ## show inputs, outputs, settings and resources of a job of RULE=name, in the plan of TARGET=file or EXPERIMENT=name
+show: env ## show RULE=name, and inputs, outputs, settings and resources of one of its jobs for TARGET=file or EXPERIMENT=name
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/show_rule.py "$(RULE)" "$(TARGET)"
 
 CELL ?=
@@ -65,7 +67,7 @@ try: env ## query the models of EXPERIMENT=name at a prompt: fill gaps, continue
 A ?=
 B ?=
 .PHONY: diff
-diff: env ## show where the experiments A=name and B=name differ: settings, and numbers with intervals (ALL=1: all)
+diff: env ## show in which settings and scores the experiments A=name and B=name differ; ALL=1 also shows differences within noise
 	@PYTHONPATH="$$PWD/scripts" .venv/bin/python -m hatchery compare "$(A)" "$(B)" $(if $(ALL),--all)
 
 CHECK_OPTIONS ?=
@@ -73,7 +75,7 @@ CHECK_OPTIONS ?=
 cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and test whether Slurm would accept these jobs; submits no job
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
-# Tests of one folder stay in one process, because they share fixtures.
+# All tests of a folder run in one process, because they share fixtures.
 TEST_PROCESSES ?= 2
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 
@@ -82,17 +84,17 @@ test: env ## run all tests that need no cluster, including the slow tests that r
 	@$(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m "not slurm" $(PYTEST_OPTIONS)
 
 .PHONY: test-fast
-test-fast: env ## run the tests that take seconds
+test-fast: env ## run the fast tests, each of which takes at most a few seconds
 	@$(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m "not slow" $(PYTEST_OPTIONS)
 
 .PHONY: test-python
-test-python: ## run the fast tests with another PYTHON=name, in a clone with an environment of its own
+test-python: ## run the fast tests with another interpreter, PYTHON=name, in a clone with a separate environment
 	@folder=$$(mktemp -d) && git clone --quiet . "$$folder/hatchery" && \
 	  $(MAKE) --no-print-directory -C "$$folder/hatchery" test-fast PYTHON="$(PYTHON)"; \
 	  status=$$?; rm -rf "$$folder"; exit $$status
 
 .PHONY: test-cluster
-test-cluster: env ## run the Slurm tests; they start a two-node Slurm on this machine (root, Debian)
+test-cluster: env ## run the Slurm tests, which start Slurm with two nodes on this machine (needs root and Debian)
 	@$(IN_ENVIRONMENT) pytest -m slurm $(PYTEST_OPTIONS)
 
 TRANSFORMERS_4 := .transformers-4
@@ -107,8 +109,8 @@ test-transformers-4: env ## test exported models with the version of transformer
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" .venv/bin/python -c "import transformers; print('transformers', transformers.__version__)"
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" $(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m hub $(PYTEST_OPTIONS) tests/export
 
-# Other tools that load exported models; Hatchery itself needs none of these tools. Both versions of transformers are
-# tested at the same time.
+# Install other tools that load exported models; Hatchery itself does not need these tools. The tools are tested with both
+# versions of transformers at the same time.
 TOOLS := .tools
 IN_TOOLS = -p no:cacheprovider $(PYTEST_OPTIONS) tests/export/test_in_tools.py
 $(TOOLS)/installed: tests/export/tools.lock
@@ -124,7 +126,7 @@ test-tools: env ## test exported models in lm-evaluation-harness, minicons, capt
 	  other=$$!; PYTHONPATH="$$PWD/$(TOOLS)" $(IN_ENVIRONMENT) pytest $(IN_TOOLS); first=$$?; \
 	  wait $$other; second=$$?; cat $(TOOLS)/transformers-4.out; exit $$((first | second))
 
-# PyTorch for CPUs does not install Triton; only this test needs it.
+# Install Triton, which only this test needs; PyTorch for CPUs does not install Triton.
 TRITON := .triton
 $(TRITON)/installed: requirements.lock
 	@rm -rf $(TRITON) && mkdir $(TRITON)
@@ -137,7 +139,7 @@ test-kernels: env ## test the GPU kernels on the CPU, with Triton's interpreter
 	@$(MAKE) --no-print-directory $(TRITON)/installed
 	@PYTHONPATH="$$PWD/$(TRITON)" TRITON_INTERPRET=1 $(IN_ENVIRONMENT) pytest $(PYTEST_OPTIONS) tests/modeling/test_kernels.py
 
-# Install mutmut, which makes one change at a time in the code.
+# Install mutmut, which changes the code, one change at a time, to test the tests.
 MUTATION := .mutation
 $(MUTATION)/installed: tests/mutation/mutmut.lock
 	@rm -rf $(MUTATION)
@@ -147,7 +149,7 @@ $(MUTATION)/installed: tests/mutation/mutmut.lock
 MODULE ?=
 MINUTES ?= 15
 .PHONY: test-mutants
-test-mutants: env ## put mistakes into MODULE=package/module, one at a time, and list the mistakes that no test detects; MINUTES=15
+test-mutants: env ## put mistakes into MODULE=package/module, one at a time, and list the mistakes that no test detects; MINUTES=15 limits the time
 	@$(MAKE) --no-print-directory $(MUTATION)/installed
 	@PYTHONPATH="$$PWD/$(MUTATION)" OMP_NUM_THREADS=1 PATH="$$PWD/.venv/bin:$$PATH" \
 	  python tests/mutation/run.py "$(MODULE)" --minutes "$(MINUTES)"
@@ -159,7 +161,7 @@ $(SITE)/installed: docs/site/site.lock
 	@touch $@
 
 .PHONY: site
-site: env ## build the site of the documentation: .site/html/index.html, with search, which needs no network
+site: env ## build the documentation as a site with search, which needs no network: .site/html/index.html
 	@$(MAKE) --no-print-directory $(SITE)/installed
 	@OMP_NUM_THREADS=1 .venv/bin/python docs/site/gallery.py $(SITE)/gallery > /dev/null
 	@PYTHONPATH="$$PWD/$(SITE):$$PWD/scripts" .venv/bin/python -m sphinx --quiet --fail-on-warning --keep-going \
@@ -170,7 +172,7 @@ site: env ## build the site of the documentation: .site/html/index.html, with se
 
 BENCH_OPTIONS ?=
 .PHONY: bench-gpu
-bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with the packages in PYTHONPATH=folder
+bench-gpu: ## measure the speed of a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with packages in PYTHONPATH=folder
 	@python=.venv/bin/python; [ -x "$$python" ] || python="$(or $(PYTHON),python3)"; \
 	  PYTHONPATH="$(PYTHONPATH)" "$$python" benchmarks/gpu.py $(BENCH_OPTIONS)
 
@@ -189,7 +191,7 @@ format: env ## fix the style of the Python files and the workflow
 	@$(IN_ENVIRONMENT) snakefmt Snakefile
 
 .PHONY: schemas
-schemas: env ## write workflow/schemas and docs/settings.md again from the classes of settings
+schemas: env ## write workflow/schemas and docs/settings.md again from the settings classes
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_schemas.py
 
 .PHONY: envs
@@ -203,8 +205,9 @@ sentence-model: env ## train the sentence splitter's model again; NLTK_DATA_FOLD
 	  --source brown=$(NLTK_DATA_FOLDER)/brown.zip --source inaugural=$(NLTK_DATA_FOLDER)/inaugural.zip \
 	  --source state_union=$(NLTK_DATA_FOLDER)/state_union.zip
 
-# Locked versions are kept if they satisfy requirements.in. Their hashes are removed first, because uv would keep them and
-# not add the hashes of other platforms. A marker that is true on all platforms of pyproject.toml is left out.
+# Locked versions are kept if they satisfy requirements.in. The hashes of the locked versions are removed first, because uv
+# would keep these hashes and not add the hashes of other platforms. A marker that is true on all platforms of
+# pyproject.toml is left out.
 .PHONY: lock
 lock: env ## write requirements.lock and envs/*.yaml again from requirements.in (needs uv on PATH)
 	@sed -n 's/^\([a-z][^ ]*==[^ ;]*\).*/\1/p' requirements.lock > .lock.partial && mv .lock.partial requirements.lock
@@ -228,5 +231,5 @@ clean-leftovers: ## remove files that killed jobs left behind; keeps results and
 	@python=.venv/bin/python; [ -x "$$python" ] || python=python3; "$$python" scripts/clean_leftovers.py
 
 .PHONY: clean-experiment
-clean-experiment: env ## remove results/EXPERIMENT; keeps models, checkpoints and everything that experiments share
+clean-experiment: env ## remove the folder results/EXPERIMENT; keeps models, checkpoints and all other results that experiments share
 	@.venv/bin/python scripts/clean_experiment.py -- "$(EXPERIMENT)"

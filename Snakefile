@@ -13,16 +13,16 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 min_version("9.27")
-# The garbage collector runs rarely, because planning creates many objects but few reference cycles; otherwise, garbage
-# collection would take a sixth of a dry run.
+# Run the garbage collector rarely, because planning creates many objects but few reference cycles. With the default
+# thresholds, garbage collection would take a sixth of a dry run.
 gc.freeze()
 gc.set_threshold(100_000, 20, 20)
 # The folder of this Snakefile, even if another workflow imports this file as a module.
 CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=False))
 if not (CHECKOUT / "scripts/hatchery").is_dir():
     raise SystemExit(
-        f"error: {CHECKOUT}: there is no library (scripts/hatchery) beside the Snakefile; clone Hatchery and name"
-        " the Snakefile of the clone by its path"
+        f"error: {CHECKOUT}: there is no library (scripts/hatchery) next to the Snakefile; clone Hatchery, and"
+        " use the path of the Snakefile in the clone"
     )
 sys.path.insert(0, str(CHECKOUT / "scripts"))
 
@@ -47,7 +47,7 @@ from hatchery.workflow.open_workflow import (
 from hatchery.workflow.snakemake_call import begin_jobs, is_real_run, prepare_call
 
 prepare_call(workflow, lambda wildcards: RULES.jobs.names_of_wildcards(wildcards))
-# Cluster jobs start later, and must read the configuration as it was when the jobs were planned.
+# Cluster jobs start later than the workflow, but must read the configuration as it was when they were planned.
 RULES = open_workflow(
     with_plain_errors(frozen_configuration)(
         "config", workflow.is_main_process, is_real_run(workflow)
@@ -90,16 +90,16 @@ for stage in STAGES.values():
             **RULES.resources_of(stage),
         params:
             **RULES.params(stage),
-        # Slurm sends its signals to every process of a job. `tee` ignores them, so that messages written while a checkpoint is
-        # saved reach the log.
+        # Slurm sends its signals to every process of a job. `tee` ignores these signals, so that the log contains the
+        # messages that a training writes while it saves a checkpoint.
         shell:
             "{params.run} {params.call} {params.given:q} 2>&1"
             " | (trap '' TERM USR1 INT; exec tee {log})"
 
 
 # With this rule, users request results by readable paths, which are links to the folders that contain the results. The
-# rule has nothing to do, because the links are created when the workflow starts. `update` prevents Snakemake from
-# deleting the linked file.
+# command of the rule only prints a line, because the links are created when the workflow starts. `update` prevents
+# Snakemake from deleting the file to which a link leads.
 rule show_result:
     input:
         RULES.shown_manifest(workflow),
@@ -129,7 +129,8 @@ rule all:
     localrule: True
 
 
-# Mistakes in the requested targets are reported before jobs are planned, missing data before the first job starts.
+# Mistakes in the requested targets are reported before jobs are planned. Missing data are reported before the first job
+# starts.
 check_request(RULES, workflow)
 
 
@@ -137,7 +138,7 @@ if is_module(workflow):
     begin_in_module(RULES, workflow)
 
 
-# Snakemake does not run `onstart` in a dry run, so a dry run creates no file.
+# Snakemake does not run `onstart` in a dry run, so a dry run does not create files.
 onstart:
     require_raw_data(RULES.project, workflow.dag)
     asked = workflow.dag_settings

@@ -1,4 +1,6 @@
-"""Print the jobs that an experiment or a study would submit to Slurm, and test each command; exit with 1 on problems.
+"""Print the jobs that an experiment or a study would submit to Slurm, and test whether Slurm would accept each command.
+
+The exit status is 1 if there are problems.
 
 For example: python scripts/check_cluster.py --experiment strict
 """
@@ -28,7 +30,9 @@ def main(arguments: argparse.Namespace) -> None:
         *endless_trainings(project.members(arguments.experiment), Resources(Jobs(project)), retries),
     ]
     if missing:
-        found.append(f"this machine has {missing}, so nothing was tested; run this on a login node of the cluster")
+        found.append(
+            f"this machine has {missing}, so nothing was tested; run this command on a login node of the cluster"
+        )
     for problem in found:
         print(f"error: {problem}", file=sys.stderr)
     if found:

@@ -1,8 +1,8 @@
-"""Run a command on GPUs that no other job holds: `claim_gpus.py --gpus 1 -- python scripts/run.py finetune ...`.
+"""Run a command on GPUs that no other job has reserved: `claim_gpus.py --gpus 1 -- python scripts/run.py finetune ...`.
 
 The command replaces this process, so that it receives signals and determines the exit status. CUDA_VISIBLE_DEVICES
-lists the claimed GPUs. If the machine has fewer GPUs than requested, the command uses all GPUs; without GPUs, it runs
-on the CPU.
+lists the reserved GPUs. If the machine has fewer GPUs than requested, the command uses all GPUs; if it has no GPUs, the
+command runs on the CPU.
 """
 
 import argparse
@@ -16,14 +16,14 @@ from hatchery.errors import ConfigError
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Claim the GPUs and replace this process by the command. Raises ConfigError if the program does not exist."""
+    """Reserve the GPUs, and replace this process by the command. Raises ConfigError if the program does not exist."""
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         raise ConfigError("claim_gpus: got no command, expected a command after `--`")
     names = visible_gpus(os.environ)
     environment = dict(os.environ)
     if names:
-        # The GPUs are claimed even if the command needs all GPUs, so that no other job uses one of these GPUs.
+        # Reserve the GPUs even if the command needs all GPUs, so that no other job uses one of them.
         wanted = min(arguments.gpus, len(names))
         locks = arguments.locks or lock_folder(os.environ)
         held = claim(names, wanted, locks, lambda: _waiting(names, wanted), jobs_per_gpu=arguments.jobs_per_gpu)

@@ -13,15 +13,16 @@ from hatchery.stage import reserved_names
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Remove the folder, or the link to it. Raises ConfigError for a name that no experiment can have."""
+    """Remove the folder of the experiment, or the link to this folder. Raises ConfigError for a name that no experiment
+    can have.
+    """
     name, reserved = arguments.experiment, reserved_names()
     if name in reserved:
         raise ConfigError(
             f"EXPERIMENT: got {name}, expected the name of an experiment; the experiments share the folder "
             f"results/{name}/"
         )
-    # Names are compared without case and without final full stops, because some file systems ignore case and final full
-    # stops.
+    # Compare names without case and without final full stops, because some file systems ignore both.
     if name.casefold().rstrip(". ") in reserved or name.startswith(".") or not name.strip() or Path(name).name != name:
         raise ConfigError(f"EXPERIMENT: got {name}, expected the name of an experiment in config/experiments/")
     folder = arguments.results / name

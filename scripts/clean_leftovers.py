@@ -1,7 +1,7 @@
-"""Remove files that killed jobs left and that no later job uses; checkpoints of unfinished trainings are kept.
+"""Remove files that killed jobs have left and that no later job uses; checkpoints of unfinished trainings are kept.
 
-The program removes temporary files that were not written for an hour, run folders of finished models, and empty run
-folders. It keeps files that the next attempt of a job uses, because that attempt removes these files.
+The program removes temporary files that have not changed for an hour, run folders of finished models, and empty run
+folders. Files that the next attempt of a job uses are kept, because that attempt removes these files.
 """
 
 import argparse
@@ -17,7 +17,7 @@ QUIET_SECONDS = 3600
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Remove the files, print one line for each, and name the unfinished trainings."""
+    """Remove the files, print one line for each removed file, and list the unfinished trainings."""
     results, checkpoints = arguments.project / "results", arguments.project / "results/checkpoints"
     removed = 0
     for folder in (results, arguments.project / "resources"):
@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
     for path in clear_finished(checkpoints, finished_runs(results / "models")):
         print(f"removed {path}")
         removed += 1
-    print(f"removed {removed} leftover files and folders")
+    print(f"removed {removed} files and folders that killed jobs have left")
     for folder in sorted(checkpoints.glob("*/")):
         print(
             f"kept {folder}: the training is unfinished; run the command of this training again to continue the "

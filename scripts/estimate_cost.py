@@ -1,4 +1,4 @@
-"""Estimate FLOPs, time and disk space of an experiment or a study from its settings, without data."""
+"""Estimate FLOPs, run time and disk space of an experiment or a study from its settings, without data."""
 
 import argparse
 import json
@@ -12,7 +12,9 @@ from hatchery.workflow.jobs import Jobs
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the estimate for the experiment, or for each experiment of a study, with existing token shards."""
+    """Print the estimated cost of the experiment, or of each experiment of a study, and the size of existing token
+    shards.
+    """
     planned = {"planned_device": arguments.device, "planned_mfu": arguments.mfu, "gpus_per_node": arguments.devices}
     overrides = {key: value for key, value in planned.items() if value is not None}
     if arguments.devices is not None:

@@ -18,7 +18,7 @@ from hatchery.workflow.resources import Resources
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the plan of the targets."""
+    """Print the plan for the targets: jobs, reasons, cost, and missing raw data."""
     planned = planned_jobs(arguments.targets, arguments.project)
     if not planned:
         print("no job would run: all requested results are up to date")
@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    # If the reader closes the pipe, as `head` does, the program ends without a message.
+    # If the program that reads the output exits first, as `head` does, end without a message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="+", help="files in results/, named as for snakemake")

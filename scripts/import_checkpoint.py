@@ -1,4 +1,4 @@
-"""Import a checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code as a model that can be evaluated here."""
+"""Import a checkpoint of the published code of LTG-BERT, ELC-BERT or GPT-BERT as a model that Hatchery can evaluate."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ from hatchery.export.published_checkpoint import LAYOUTS, import_checkpoint
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Call the library's function with the arguments."""
+    """Import the checkpoint that the arguments name."""
     import_checkpoint(
         arguments.weights,
         arguments.config,

@@ -1,7 +1,7 @@
 """Run a stage: python scripts/run.py STAGE results/settings/<digest>.json '{"output": "FILE"}'.
 
-The arguments of a stage are given as JSON objects, or as files with a JSON object; if a key is repeated, the last value
-is used. `python scripts/run.py STAGE` without arguments lists the stage's arguments.
+The arguments of a stage are given as JSON objects, or as files that contain a JSON object. If a key occurs in several
+objects, its last value is used. `python scripts/run.py STAGE` without arguments lists the stage's arguments.
 """
 
 import argparse
@@ -13,8 +13,8 @@ from hatchery.stage import function_of
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Run the stage that the first argument names. Raises ConfigError for an unknown stage, with the most
-    similar name.
+    """Run the stage that the first argument names. For an unknown stage, raises ConfigError with the most similar
+    name.
     """
     function = function_of(arguments.stage)
     if not arguments.given:
@@ -24,8 +24,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    # Ctrl-C kills a stage, and the next attempt continues. Python's handler would act only after the current library
-    # call, lose the signal during an import, and ignore it in background processes of shell scripts.
+    # Ctrl-C kills a stage, and the next attempt continues. Python's handler of SIGINT would only react after the
+    # current call of a library, would lose the signal during an import, and would ignore the signal in background
+    # processes of shell scripts.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", help="name of the stage: the name of a file in a folder `stages` of scripts/hatchery/")

@@ -1,4 +1,4 @@
-"""Show a rule and an example of its jobs: inputs, outputs, settings, resources and command."""
+"""Show a rule, and one of its jobs as an example: inputs, outputs, settings, resources and command."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from hatchery.workflow.example_job import example_text
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the rule, and its first job in the plan for the targets."""
+    """Print the rule, and the first job of the rule in the plan for the targets."""
     print(visible(example_text(arguments.rule, arguments.targets)), end="")
 
 

@@ -1,4 +1,6 @@
-"""Trace a number of a summary back to the raw files, with manifests and settings. Exit with 1 if a file differs.
+"""Trace a number in a summary back to the raw files, and show the manifests and settings on the way.
+
+The exit status is 1 if a file differs from its checksum.
 
 For example: python scripts/trace.py results/demo/summary.csv --cell elc_bert/demo_pairs/binding
 """
@@ -21,32 +23,35 @@ from hatchery.settings.problems import alternatives
 
 
 def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
-    """Return the components of `model/suite/task/metric` by column; the last components may be missing.
+    """Return the components of a text `model/suite/task/metric` by column; components at its end may be missing.
 
-    Names of models in a study contain a slash. Raises EvaluationError for too many components.
+    The name of a model in a study contains a slash. Raises EvaluationError for too many components.
     """
     words = [word.strip() for word in cell.split("/")] if cell else []
     if "/".join(words[:2]) in models:
         words = ["/".join(words[:2]), *words[2:]]
     if len(words) > len(SELECTORS):
         raise EvaluationError(
-            f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or the first parts of this pattern"
+            f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or the first components of this pattern"
         )
     return {column: word or None for column, word in zip(SELECTORS, words, strict=False)}
 
 
 def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """Return the values of the options that select rows, by column; columns without an option are omitted."""
+    """Return the values of the command-line options that select rows, by column; columns without an option are left
+    out.
+    """
     return {column: getattr(arguments, column) for column in SELECTORS if getattr(arguments, column) is not None}
 
 
 def select(
     rows: Sequence[SummaryRow], wanted: Mapping[str, str | None], number: int | None, where: str
 ) -> list[SummaryRow]:
-    """Return the rows that have all values `wanted` (None allows any value) and, if given, the row number `number`.
+    """Return the rows that have all values in `wanted` (None allows any value); if `number` is given, only row
+    `number`.
 
-    Raises EvaluationError, which suggests the most similar value, for a value that does not occur, and EvaluationError
-    if no row has all values.
+    For a value that does not occur, raises EvaluationError, which suggests the most similar value. Also raises
+    EvaluationError if no row has all values.
     """
     if number is not None:
         if not 1 <= number <= len(rows):
@@ -63,15 +68,19 @@ def select(
         narrowed = [row for row in matching if getattr(row, column) == value]
         if not narrowed:
             there = ", ".join(sorted({getattr(row, column) for row in matching}))
-            raise EvaluationError(f"{where}: {column}: got {value!r}, but the rows selected so far have: {there}")
+            raise EvaluationError(
+                f"{where}: {column}: got {value!r}, but the rows with the other given values have: {there}"
+            )
         matching = narrowed
     return matching
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the provenance chain of one row; if several rows match, print these rows."""
+    """Print the provenance of one row: the chain of manifests back to the raw files. If several rows match, list these
+    rows.
+    """
     where = str(arguments.summary)
-    # The Parquet file contains the rows of the CSV file with typed values.
+    # Read the Parquet file, which contains the rows of the CSV file with typed values.
     summary = read_summary(verified_view(arguments.summary).with_suffix(".parquet"))
     numbers = {row.selectors: number for number, row in enumerate(summary, start=1)}
     cell = cell_selectors(arguments.cell, {row.model for row in summary})
@@ -79,7 +88,7 @@ def main(arguments: argparse.Namespace) -> None:
     if len(rows) > 1:
         for row in rows:
             print(visible(f"{numbers[row.selectors]:>5}  {' '.join(row.selectors)}  {row.whole()}"))
-        raise EvaluationError(f"{where}: {len(rows)} rows match; select one by --row or --{', --'.join(SELECTORS)}")
+        raise EvaluationError(f"{where}: {len(rows)} rows match; select one row by --row or --{', --'.join(SELECTORS)}")
     row, number = rows[0], numbers[rows[0].selectors]
     chain = follow(
         ManifestIndex(arguments.project),
@@ -95,7 +104,7 @@ def main(arguments: argparse.Namespace) -> None:
         print(visible(json.dumps(found, indent=1, ensure_ascii=False)))
     else:
         tree = tree_text(f"{where}, row {number}: {' '.join(row.selectors)} = {row.whole()}", chain, arguments.full)
-        # Names of raw files are foreign text, so control characters are replaced.
+        # Names of raw files come from third parties, so replace control characters before printing the names.
         print(visible(tree), end="")
     for problem in problems:
         print(f"error: {visible(problem)}", file=sys.stderr)
@@ -104,7 +113,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    # If the reader closes the pipe, as `head` does, the program ends without a message.
+    # If the program that reads the output exits first, as `head` does, end without a message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("summary", type=Path, help="results/<experiment>/summary.csv")

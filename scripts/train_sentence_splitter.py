@@ -1,9 +1,9 @@
 """Train Punkt parameters for English on public texts, with manual corrections; the workflow does not run this program.
 
 NLTK's trainer (Kiss and Strunk, 2006) learns abbreviations, collocations, sentence starters and orthographic contexts
-from the texts that a recipe names. The parameter files, in NLTK's format, contain only these statistics, no text. Equal
-texts produce byte-identical files, because the trainer processes word types in sorted order, and files are sorted. The
-recipe's additions and removals correct mistakes that result from small corpora.
+from the texts that a recipe lists. The parameter files, in NLTK's format, contain only these statistics, no text. Equal
+texts produce byte-identical files, because the trainer processes word types in sorted order, and the lines of the files
+are sorted. The additions and removals in the recipe correct mistakes that result from small corpora.
 """
 
 import argparse
@@ -29,7 +29,8 @@ from hatchery.errors import ConfigError, SourceError
 from hatchery.settings.base import Settings
 from hatchery.typed import build
 
-# A word after a lower-case word and a space is inside a sentence, so an initial capital is a property of the word.
+# Pattern of a word after a lower-case word and a space. Such a word is inside a sentence, so its initial capital is a
+# property of the word.
 _INSIDE_SENTENCE = re.compile(r"(?<=[a-z] )(?:([a-z]+)|([A-Z][a-z]*))(?![\w.-])")
 _THRESHOLDS = (
     "ABBREV",
@@ -45,49 +46,56 @@ _THRESHOLDS = (
 
 @dataclass(frozen=True)
 class TrainingText(Settings):
-    """A training corpus: a zip archive."""
+    """A training corpus, which is a zip archive."""
 
     name: str
     """Name of the corpus; the option `--source NAME=path` states its path."""
     files: tuple[str, ...]
-    """Shell patterns of the archive members to read."""
+    """Shell patterns of the archive members that are read."""
     format: Literal["text", "brown"] = "text"
-    """Format of the members: text, or brown with one sentence per line as `word/tag`."""
+    """Format of the archive members: `text`, or `brown`, with one sentence per line as `word/tag`."""
     encoding: str = "utf-8"
     remove: str | None = None
-    """String to remove, such as a marker at the beginning of each file."""
+    """String that is removed from the text, such as a marker at the beginning of each file."""
     hold_out_every: int | None = None
-    """Hold out every n-th file for measurements; null holds out none."""
+    """If n, every n-th file is held out for measurements; null holds out no file."""
 
 
 @dataclass(frozen=True)
 class Recipe(Settings):
-    """Training texts and corrections of a sentence model. Lists of words are one string, separated by spaces."""
+    """Training texts of a sentence model, and corrections of its parameters.
+
+    A list of words is one string, in which spaces separate the words.
+    """
 
     texts: tuple[TrainingText, ...]
     abbreviations: dict[str, str] = field(default_factory=dict)
-    """Abbreviations to add, without the last full stop, in named groups."""
+    """Abbreviations to add, without their last full stop, by name of a group of abbreviations."""
     initials: str = ""
-    """Letters that are added, singly and in pairs (`j`, `j.r`), as abbreviations, because they are initials of
-    names.
+    """Letters that are initials of names. Each letter (`j`) and each pair of letters (`j.r`) is added as an
+    abbreviation.
     """
     before_numbers: str = ""
-    """Words after which a full stop ends no sentence if a number follows, as in `No. 5`."""
+    """Words such as `No` in `No. 5`: a full stop after such a word does not end the sentence if a number follows."""
     not_abbreviations: str = ""
-    """Words to remove from the abbreviations, because a small corpus makes them look like abbreviations."""
+    """Words to remove from the abbreviations, which the trainer mistakes for abbreviations because the corpus is
+    small.
+    """
     minimum_count: int = 1
-    """Minimum number of occurrences of word types whose orthographic context is kept."""
+    """Minimum number of occurrences of a word type; the orthographic context of rarer word types is removed."""
 
 
 class SortedTrainer(PunktTrainer):
-    """NLTK's trainer with sorted word types; NLTK's order is that of a set, which depends on the hash seed."""
+    """NLTK's trainer with sorted word types. NLTK's own order is that of a set, which depends on the hash seed."""
 
     def _unique_types(self, tokens: list[PunktToken]) -> list[str]:
         return sorted(super()._unique_types(tokens))
 
 
 def read_recipe(path: Path) -> Recipe:
-    """Return the recipe in a JSON file. Raises ConfigError, which names file and key, for an invalid recipe."""
+    """Return the recipe that a JSON file contains. For an invalid recipe, raises ConfigError, which names file and
+    key.
+    """
     try:
         return build(Recipe, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, ConfigError) as error:
@@ -95,9 +103,9 @@ def read_recipe(path: Path) -> Recipe:
 
 
 def selected_members(archive: zipfile.ZipFile, text: TrainingText) -> tuple[list[str], list[str]]:
-    """Return the archive members to train on, and the held-out members, both sorted.
+    """Return (archive members for training, held-out archive members), both sorted.
 
-    Raises SourceError if no member matches.
+    Raises SourceError if no member matches the patterns.
     """
     names = sorted(n for n in archive.namelist() if any(fnmatchcase(n, pattern) for pattern in text.files))
     if not names:
@@ -107,7 +115,9 @@ def selected_members(archive: zipfile.ZipFile, text: TrainingText) -> tuple[list
 
 
 def training_text(text: TrainingText, path: Path) -> str:
-    """Return the training text of a corpus. Raises SourceError, which names archive or member, if it cannot be read."""
+    """Return the training text of a corpus. If it cannot be read, raises SourceError, which names the archive or the
+    member.
+    """
     contents = []
     try:
         with zipfile.ZipFile(path) as archive:
@@ -124,10 +134,11 @@ def training_text(text: TrainingText, path: Path) -> str:
 
 
 def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
-    """Return the parameters learned from `text`, with the additions and removals of the recipe; the result is
-    deterministic.
+    """Return the parameters that are learned from `text`, with the additions and removals in the recipe.
+
+    The result is deterministic.
     """
-    # These classes have no time limits for regular expressions, because results must not depend on the clock.
+    # Use classes without time limits for regular expressions, because results must not depend on the clock.
     trainer = SortedTrainer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     trainer.train(text)
     parameters = trainer.get_params()
@@ -137,7 +148,7 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
     parameters.sent_starters -= _names(text, parameters)
     parameters.abbrev_types = _abbreviations(parameters.abbrev_types, recipe)
     parameters.collocations |= {(word, "##number##") for word in recipe.before_numbers.split()}
-    # Only word types that were also seen in lower case are kept, because Punkt treats the others as unknown types.
+    # Keep only word types that also occur in lower case, because Punkt treats the other types as unknown types.
     parameters.ortho_context = {
         word_type: flags
         for word_type, flags in parameters.ortho_context.items()
@@ -147,8 +158,8 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
 
 
 def _names(text: str, parameters: PunktParameters) -> set[str]:
-    # Names of characters in novels begin many sentences. As sentence starters, they would split `Mr. Watson`. `I` is
-    # excluded, because it is always a capital.
+    # Return names of characters in novels. These names begin many sentences, but if they were sentence starters, `Mr.
+    # Watson` would be split. `I` is no name, although it is always a capital.
     lower, capital = Counter[str](), Counter[str]()
     for match in _INSIDE_SENTENCE.finditer(text):
         if match[1]:
@@ -168,13 +179,15 @@ def _abbreviations(learned: set[str], recipe: Recipe) -> set[str]:
     added = {word for group in recipe.abbreviations.values() for word in group.split()}
     added |= {letter for letter in letters if letter not in recipe.not_abbreviations.split()}
     added |= {f"{first}.{second}" for first in letters for second in letters}
-    # The trainer also learns spaced ellipses as abbreviations, which are removed here.
+    # Remove ellipses with spaces, which the trainer also learns as abbreviations.
     words = {word for word in learned if any(character.isalpha() for character in word) and not re.search(r"\s", word)}
     return (words - set(recipe.not_abbreviations.split())) | added
 
 
 def save_parameters(parameters: PunktParameters, folder: Path) -> dict[str, int]:
-    """Write the four parameter files in NLTK's format, sorted, and return the number of entries by file."""
+    """Write the four parameter files in NLTK's format, with sorted lines, and return the number of lines of each
+    file.
+    """
     tables = {
         COLLOCATIONS: ["\t".join(pair) for pair in parameters.collocations],
         STARTERS: list(parameters.sent_starters),
@@ -189,8 +202,8 @@ def save_parameters(parameters: PunktParameters, folder: Path) -> dict[str, int]
 def train_model(recipe_path: Path, sources: Mapping[str, Path], folder: Path) -> None:
     """Train by a recipe, and write the parameters and `model.json` (inputs, settings, counts, digest) into `folder`.
 
-    Raises ConfigError if the names of `sources` differ from those in the recipe, SourceError if a source cannot be
-    read.
+    Raises ConfigError if the names of `sources` differ from the names in the recipe, and SourceError if a source cannot
+    be read.
     """
     recipe = read_recipe(recipe_path)
     names = [text.name for text in recipe.texts]
@@ -221,8 +234,9 @@ _QUOTES = {"``": '"', "''": '"'}
 
 
 def brown_sentences(text: str) -> list[str]:
-    """Return the sentences of a file of the tagged Brown corpus as plain text, with plain quotes and no space before
-    punctuation marks.
+    """Return the sentences of a file of the tagged Brown corpus as ordinary text.
+
+    Quotation marks are straight, and there is no space before punctuation marks.
     """
     return [_running_text(line.split()) for line in text.split("\n") if line.strip()]
 
@@ -231,7 +245,7 @@ def _running_text(tagged: list[str]) -> str:
     text, last = "", ""
     for pair in tagged:
         token = pair.rpartition("/")[0]
-        # The corpus repeats these punctuation marks as separate tokens.
+        # The corpus contains each of these punctuation marks twice, as two tokens, so the second token is left out.
         if token in ("?", "!", ";", ":") and token == last:
             last = ""
             continue
@@ -242,12 +256,12 @@ def _running_text(tagged: list[str]) -> str:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Train by the recipe and write the parameter files."""
+    """Train a sentence model by the recipe, and write the parameter files."""
     train_model(arguments.recipe, dict(arguments.source or ()), arguments.output)
 
 
 def named(pair: str) -> tuple[str, Path]:
-    """Return name and path of `NAME=PATH`. Raises ArgumentTypeError for another form."""
+    """Return name and path of an argument `NAME=PATH`. Raises ArgumentTypeError if the argument has another form."""
     name, separator, path = pair.partition("=")
     if not (name and separator and path):
         raise argparse.ArgumentTypeError(f"expected NAME=PATH, got {pair!r}")

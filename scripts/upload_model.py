@@ -1,4 +1,6 @@
-"""Upload an exported model to the Hugging Face hub, with a branch per checkpoint. Without --upload, only list files.
+"""Upload an exported model to the Hugging Face hub, with a branch for each checkpoint.
+
+Without the option --upload, the files are only listed.
 
 For example: python scripts/upload_model.py babylm ltg_bert-s42
 """

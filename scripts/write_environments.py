@@ -1,12 +1,12 @@
 """Write the conda environments (envs/*.yaml) from the dependency groups of pyproject.toml and from the lock files.
 
 `requirements.lock` is written by uv (`make lock`) in pip's format: exact versions, with the hashes of the files that
-may be installed, and without addresses; `requirements-cpu.lock` contains PyTorch's CPU-only build.
+may be installed, and without addresses. `requirements-cpu.lock` contains PyTorch's CPU-only build.
 
-A dependency group lists the packages that the stages of an environment import. Python comes from conda-forge and all
-packages from pip, because the lock contains pip's versions. An environment file pins all packages of its group and
-their dependencies, with the hashes of the lock file, so that later installations are identical. The dependencies of
-PyTorch's CUDA build are also pinned, because pip with hashes refuses requirements that are not pinned.
+A dependency group lists the packages that the stages of an environment import. Python is installed from conda-forge,
+and all packages with pip, because the lock file contains pip's versions. An environment file pins all packages of its
+group and their dependencies, with the hashes of the lock file, so that later installations are identical. The
+dependencies of PyTorch's CUDA build are also pinned, because pip with hashes refuses requirements that are not pinned.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.command import run_command
 
 MAIN_LOCK, CPU_LOCK = "requirements.lock", "requirements-cpu.lock"
-# Versions with which the workflow is tested; the pip version is the one included in this Python.
+# Versions with which the workflow is tested; this version of pip is part of this version of Python.
 CONDA_PACKAGES = ("python=3.11.7", "pip=23.2.1")
 
 
@@ -28,9 +28,9 @@ CONDA_PACKAGES = ("python=3.11.7", "pip=23.2.1")
 class LockedPackage:
     """One pinned package.
 
-    `marker` states on which machines the package is needed (PEP 508, empty for all), `hashes` are the SHA-256 of the
-    files that may be installed, and `needed_by` the packages that require it (`requirements.in` for a direct
-    requirement).
+    `marker` states on which machines the package is needed (PEP 508; empty for all machines). `hashes` are the SHA-256
+    of the files that may be installed. `needed_by` are the packages that require this package, or `requirements.in` for
+    a direct requirement.
     """
 
     name: str
@@ -41,12 +41,14 @@ class LockedPackage:
 
     @property
     def pin(self) -> str:
-        """Requirement in pip's format, without hashes."""
+        """Requirement for this package in pip's format, without hashes."""
         return f"{self.name}=={self.version}" + (f" ; {self.marker}" if self.marker else "")
 
     @property
     def hash_options(self) -> list[str]:
-        """Options that follow the requirement, sorted, so that pip only installs files whose hashes are in the lock."""
+        """Options that follow the requirement, sorted. With these options, pip only installs files whose hashes are in
+        the lock file.
+        """
         return [f"--hash=sha256:{digest}" for digest in sorted(self.hashes)]
 
 
@@ -56,7 +58,7 @@ def canonical_name(name: str) -> str:
 
 
 def read_lock(path: Path) -> dict[str, LockedPackage]:
-    """Return the packages of a lock file by name."""
+    """Return the packages in a lock file by name of the package."""
     packages = {}
     for entry in re.split(r"^(?=[a-z0-9])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         pin, _, marker = (part.strip(" \\") for part in entry.splitlines()[0].partition(";"))
@@ -68,14 +70,19 @@ def read_lock(path: Path) -> dict[str, LockedPackage]:
 
 
 def read_locks(repository: Path) -> dict[str, LockedPackage]:
-    """Return all packages that Hatchery needs, by name, with the hashes of both builds of PyTorch (CUDA and CPU)."""
+    """Return all packages that Hatchery needs, by name of the package.
+
+    The package of PyTorch contains the hashes of both builds (CUDA and CPU).
+    """
     lock = read_lock(repository / MAIN_LOCK)
     (cpu,) = read_lock(repository / CPU_LOCK).values()
     return lock | {cpu.name: replace(lock[cpu.name], hashes=lock[cpu.name].hashes + cpu.hashes)}
 
 
 def needed_packages(packages: Iterable[str], lock: Mapping[str, LockedPackage]) -> list[str]:
-    """Return the sorted names of the packages that `packages` need, directly or indirectly, without `packages`."""
+    """Return the sorted names of the packages that `packages` need directly or indirectly; `packages` are not
+    included.
+    """
     chosen = set(packages)
     reached = set(chosen)
     while True:
@@ -86,21 +93,22 @@ def needed_packages(packages: Iterable[str], lock: Mapping[str, LockedPackage]) 
 
 
 def read_groups(repository: Path) -> dict[str, list[str]]:
-    """Return the sorted normalised names of the packages of each dependency group, by name of the group."""
+    """Return the sorted normalised names of the packages in each dependency group, by name of the group."""
     groups = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     return {group: sorted(map(canonical_name, names)) for group, names in groups.items()}
 
 
 def conda_environments(repository: Path) -> dict[str, str]:
-    """Return the texts of the conda environments by name."""
+    """Return the text of each conda environment's file, by name of the environment."""
     lock = read_locks(repository)
     return {group: _environment(names, lock) for group, names in read_groups(repository).items()}
 
 
 def _environment(names: list[str], lock: Mapping[str, LockedPackage]) -> str:
-    """Return the text of one environment file.
+    """Return the text of an environment's file.
 
-    Snakemake hashes the file including comments, so a changed text rebuilds the environment and reruns its rules.
+    Snakemake hashes the file including its comments. If the text changes, Snakemake builds the environment again, and
+    runs its rules again.
     """
     lines = [
         "# Made by `make envs` from requirements.lock; do not edit.",
@@ -118,7 +126,7 @@ def _environment(names: list[str], lock: Mapping[str, LockedPackage]) -> str:
 
 
 def _requirements(names: Iterable[str], lock: Mapping[str, LockedPackage]) -> Iterator[str]:
-    """Yield the lines of the requirements; YAML folds the lines of a requirement into one line for pip."""
+    """Yield the lines of the requirements. YAML joins the lines of a requirement to one line for pip."""
     for name in names:
         yield "      - >-"
         yield from (f"        {part}" for part in (lock[name].pin, *lock[name].hash_options))

@@ -8,7 +8,7 @@ from hatchery.schemas import PAGE, SCHEMAS, schema_texts, settings_page
 
 
 def main() -> None:
-    """Write the page and all schemas, and remove schemas of kinds that no longer exist."""
+    """Write docs/settings.md and all schemas, and remove schemas of kinds of files that no longer exist."""
     texts = schema_texts()
     for path in set(SCHEMAS.glob("*.yaml")) - set(texts):
         path.unlink()

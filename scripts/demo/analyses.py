@@ -2,8 +2,9 @@
 coreference.
 
 An `Analysis` stores tags (UPOS, Penn Treebank) and a head for each word, an entity type and a referent for each phrase,
-and a frame for each predicate. A probe cannot label these sentences from single words: some function words are
-ambiguous (that, her), some verb forms are ambiguous (found: VBD or VBN), and sentences contain distracting nouns.
+and a frame for each predicate. The labels do not follow from single words, so a probe needs the context: some function
+words are ambiguous (that, her), some verb forms are ambiguous (found: VBD or VBN), and sentences contain distracting
+nouns.
 """
 
 import random
@@ -17,15 +18,15 @@ from demo.lexicon import NAMES, NUMBERS, OBJECTS, Name, Noun, Number, Verb
 from demo.rows import ADJECTIVES, PERSON_VERBS, THINGS, Draw
 from demo.scenes import Words, fitting_tense, pick_verb
 
-# Range of words: first index, and last index plus 1.
+# Range of words in a sentence: index of the first word, and index of the last word plus 1.
 Span = tuple[int, int]
 _ENTITY_TYPES = {"person": "PERSON", "animal": "ANIMAL", "building": "FAC", "place": "LOC", "fruit": "FOOD"}
 _ENTITY_TYPES |= {"plant": "PLANT", **dict.fromkeys(("vehicle", "tool", "toy", "garment", "thing"), "PRODUCT")}
-# UPOS tag, Penn Treebank tag and dependency relation of determiners that denote a quantity.
+# UPOS tag, Penn Treebank tag and dependency relation, by determiner that denotes a quantity.
 _QUANTITIES = dict.fromkeys(("many", "few", "several"), ("ADJ", "JJ", "amod"))
 _QUANTITIES |= dict.fromkeys(("two", "three"), ("NUM", "CD", "nummod"))
-# UPOS tag, Penn Treebank tag, relation, lemma and role of words before a main verb; words that are not listed are
-# adverbs of time.
+# UPOS tag, Penn Treebank tag, relation, lemma and role, by word that can precede a main verb. A word that is not listed
+# is an adverb of time.
 _BEFORE_VERBS = dict.fromkeys(("not", "n't"), ("PART", "RB", "advmod", "not", "ARGM-NEG"))
 _BEFORE_VERBS |= {"could": ("AUX", "MD", "aux", "can", "ARGM-MOD"), "did": ("AUX", "VBD", "aux", "do", "")}
 for _third, _plain, _lemma in (("has", "have", "have"), ("is", "are", "be"), ("does", "do", "do")):
@@ -33,7 +34,7 @@ for _third, _plain, _lemma in (("has", "have", "have"), ("is", "are", "be"), ("d
 _MAIN_VERB_TAGS = {"past": "VBD", "perfect": "VBN", "progressive": "VBG", "modal": "VB"}
 
 _TENSES: tuple[Tense, ...] = ("present", "past", "past", "perfect", "perfect", "progressive", "modal")
-# A category is drawn before a noun, so that no entity type is rare.
+# A category is drawn first, and then a noun of this category, so that no entity type is rare.
 _CATEGORIES = sorted({noun.category for noun in OBJECTS})
 _THINGS = [[noun for noun in OBJECTS if noun.category == category] for category in _CATEGORIES]
 _DETERMINERS: dict[Number, tuple[str, ...]] = {
@@ -44,7 +45,7 @@ _DETERMINERS: dict[Number, tuple[str, ...]] = {
 
 @dataclass
 class Token:
-    """A word with its tags; `head` is the index of the word's head, -1 for the root."""
+    """A word with its tags; `head` is the index of the word that is its head, -1 for the root."""
 
     form: str
     lemma: str
@@ -55,7 +56,7 @@ class Token:
 
 
 class Phrase(NamedTuple):
-    """A noun phrase of an analysis: its range of words, the index of its head, and its number for agreement."""
+    """A noun phrase of an analysis: its range of words, the index of its head word, and its grammatical number."""
 
     span: Span
     head: int
@@ -64,7 +65,7 @@ class Phrase(NamedTuple):
 
 @dataclass
 class Frame:
-    """The index of a predicate, and the (range of words, role) of each argument."""
+    """A predicate's frame: the index of the predicate, and (range of words, role) of each argument."""
 
     predicate: int
     arguments: list[tuple[Span, str]] = field(default_factory=list)
@@ -74,7 +75,7 @@ class Analysis(Draw):
     """An annotated sentence under construction; the methods for phrases and clauses draw words and append them.
 
     Every entity has a type, and every mention has a referent; mentions with equal referents corefer. `empty` contains
-    omitted words as (index of the word before, form, index of the head), which CoNLL-U calls empty nodes.
+    the omitted words, which CoNLL-U calls empty nodes, as (index of the preceding word, form, index of the head).
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -87,26 +88,26 @@ class Analysis(Draw):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words, in order."""
+        """All words of the sentence, in order."""
         return tuple(token.form for token in self.tokens)
 
     def add(self, form: str, upos: str, xpos: str, head: int = -1, relation: str = "root", lemma: str = "") -> int:
-        """Append a word and return its index."""
+        """Append a word, and return the index of the word."""
         self.tokens.append(Token(form, lemma or form, upos, xpos, head, relation))
         return len(self.tokens) - 1
 
     def attach(self, index: int, head: int, relation: str) -> None:
-        """Set the head of a word, and the relation between the two words."""
+        """Set the head of the word `index`, and the relation between word and head."""
         self.tokens[index].head, self.tokens[index].relation = head, relation
 
     def mention(self, form: str, referent: str, upos: str = "PRON", xpos: str = "PRP") -> Phrase:
-        """Append a pronoun or a name as a mention of `referent`, and return its phrase."""
+        """Append a pronoun or a name as a mention of `referent`, and return the mention as a phrase."""
         index = self.add(form, upos, xpos)
         self.mentions.append(((index, index + 1), referent))
         return Phrase((index, index + 1), index)
 
     def name(self, name: Name) -> Phrase:
-        """Append a first name, and return its phrase."""
+        """Append a first name, and return the name as a phrase."""
         phrase = self.mention(name.word, name.word, "PROPN", "NNP")
         self.entities.append((phrase.span, "PERSON"))
         return phrase
@@ -120,11 +121,11 @@ class Analysis(Draw):
         owner: str = "",
         modifier: tuple[str, Noun, Number] | None = None,
     ) -> Phrase:
-        """Append a noun phrase and return it.
+        """Append a noun phrase and return the phrase.
 
-        With `owner`, `determiner` is a possessive pronoun that refers to `owner`. `modifier` is a prepositional phrase
-        such as "near the boxes". Only persons are mentions, because no later pronoun refers to an animal, a thing or a
-        place.
+        If `owner` is set, `determiner` is a possessive pronoun that refers to `owner`. `modifier` is a prepositional
+        phrase such as "near the boxes". Only persons are mentions, because no later pronoun refers to an animal, a
+        thing or a place.
         """
         start = len(self.tokens)
         head = start + 1 + len(adjectives)
@@ -169,14 +170,15 @@ class Analysis(Draw):
     def verb_group(self, subject: Phrase, verb: Verb, role: str = "ARG0", tense: Tense | None = None) -> Frame:
         """Append the verb group of a statement, and return its frame.
 
-        If `tense` is None, the tense is random, and some verb groups are negated or contain an adverb.
+        If `tense` is None, the tense is random, and the verb group may be negated or contain an adverb.
         """
         negated, adverb, contracted = False, "", False
         if tense is None:
             negated = self.rng.random() < 0.25
             adverb = self.one(ADVERBS) if not negated and self.rng.random() < 0.2 else ""
             tense = fitting_tense(verb, self.one(_TENSES))
-            # "could n't" and "did n't" are contracted like "does n't"; half of the negations are "not".
+            # "could n't" and "did n't" are contracted negations, like "does n't"; the other half of the negations have
+            # "not".
             contracted = negated and self.coin()
         clause = Clause(NounPhrase((), subject.number), verb, (), tense, negated, False, adverb, contracted)
         *before, form = realise(clause)
@@ -194,13 +196,15 @@ class Analysis(Draw):
         return frame
 
     def object(self, thing: Phrase, frame: Frame) -> None:
-        """Make the phrase `thing` the object of a predicate."""
+        """Make the phrase `thing` the object of the predicate of `frame`."""
         self.attach(thing.head, frame.predicate, "obj")
         frame.arguments.append((thing.span, "ARG1"))
 
     def ending(self, frame: Frame) -> None:
-        """Append a place, an adverb, a place and an adverb, or nothing; a sentence of fewer than five words always gets
-        a place."""
+        """Append a place, an adverb, a place and an adverb, or nothing.
+
+        If the sentence has fewer than five words, a place is always appended.
+        """
         if self.coin() or len(self.tokens) < 5:
             start = len(self.tokens)
             preposition, place = self.one(lexicon.PLACE_PREPOSITIONS), self.one(lexicon.PLACES)
@@ -213,12 +217,14 @@ class Analysis(Draw):
             frame.arguments.append(((index, index + 1), "ARGM-MNR" if adverb.endswith("ly") else "ARGM-TMP"))
 
     def man_and_woman(self) -> tuple[Name, Name]:
-        """Return the names of a man and a woman in random order, so that a pronoun can refer to only one of the two."""
+        """Return the name of a man and the name of a woman, in random order; a pronoun can then refer to only one of
+        these persons.
+        """
         first = self.one(NAMES)
         return first, self.one([name for name in NAMES if name.gender != first.gender])
 
     def finish(self) -> None:
-        """End the sentence: append the full stop, and capitalise the first letter."""
+        """End the sentence: append the full stop, and capitalise the first letter of the sentence."""
         root = next(index for index, token in enumerate(self.tokens) if token.head == -1)
         self.add(".", "PUNCT", ".", root, "punct")
         first = self.tokens[0]
@@ -235,14 +241,17 @@ def transitive(analysis: Analysis) -> None:
 
 
 def intransitive(analysis: Analysis) -> None:
-    """Append an intransitive clause: "Every boy with a drum slept by the lake". The subject of "fall" is no agent."""
+    """Append an intransitive clause: "Every boy with a drum slept by the lake".
+
+    The subject of "fall" is not an agent, so it has the role ARG1.
+    """
     subject = analysis.some_noun(lexicon.PERSONS, 0.5)
     verb = analysis.one(lexicon.INTRANSITIVE)
     analysis.ending(analysis.verb_group(subject, verb, "ARG1" if verb.base == "fall" else "ARG0"))
 
 
 def owner(analysis: Analysis) -> None:
-    """Append a clause such as "Helen found her hat", whose possessive refers to the subject or to another person."""
+    """Append a clause such as "Helen found her hat". Its possessive refers to the subject or to another person."""
     name = analysis.one(NAMES)
     subject, other = analysis.name(name), analysis.coin()
     gender = name.gender if not other else "feminine" if name.gender == "masculine" else "masculine"
@@ -255,7 +264,7 @@ def owner(analysis: Analysis) -> None:
 
 
 def report(analysis: Analysis) -> None:
-    """Append reported speech whose pronoun has one possible referent.
+    """Append reported speech with a pronoun that can refer to only one person.
 
     Examples: "Mary says that Tom blames himself", "... that she saw him", "... that Tom helped her".
     """
@@ -283,8 +292,8 @@ def report(analysis: Analysis) -> None:
 
 
 def gapping(analysis: Analysis) -> None:
-    """Append "Tom found the dog and Helen the cat": the second verb is an empty node, and its object has the relation
-    `orphan`.
+    """Append "Tom found the dog and Helen the cat": the omitted second verb is an empty node, and its object has the
+    relation `orphan`.
     """
     first, second = analysis.man_and_woman()
     subject, categories = analysis.name(first), {"animal", "thing", "toy"}

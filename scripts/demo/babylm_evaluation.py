@@ -1,8 +1,8 @@
 """Zero-shot tasks and GLUE of BabyLM 2026 in the generated language: a full and a fast version, with few rows per file.
 
-The layout is that of the organisers' files (docs/papers/babylm-2026.md, "Zero-shot tasks"). A correct answer follows
-from its context: the place where a person found a thing, the box to which a thing was moved, or the category of a
-thing.
+The layout is that of the organisers' files (docs/papers/babylm-2026.md, "Zero-shot tasks"). The correct answer of an
+item follows from its context: the place where a person found a thing, the box to which a thing was moved, or the
+category of a thing.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -34,13 +34,17 @@ _CONCEPTS = ("wug", "dax", "blick", "fep", "toma", "zorp")
 
 
 def _swapped(row: TaskRow) -> list[TaskRow]:
-    """Return an EWoK item, and a copy of the item whose contexts and targets are both swapped."""
+    """Return two EWoK items: the item `row`, and a copy in which the two contexts are swapped and the two targets are
+    swapped.
+    """
     swaps = {"Context1": "Context2", "Context2": "Context1", "Target1": "Target2", "Target2": "Target1"}
     return [row, {key: row[swaps.get(key, key)] for key in row}]
 
 
 def _spatial(draw: Draw, group: int) -> list[TaskRow]:
-    """Return EWoK items in which "Tom found the hammer near the lake." fits "The hammer was near the lake."."""
+    """Return EWoK items in which the context "Tom found the hammer near the lake." fits the target "The hammer was near
+    the lake.".
+    """
     draw(A=NAMES, V=GENERAL_VERBS, T=THINGS, P=place)
     draw(Q=_another(draw, "P", place))
     texts = draw.texts(Context1="A V the T P", Context2="A V the T Q", Target1="the T was P", Target2="the T was Q")
@@ -48,14 +52,14 @@ def _spatial(draw: Draw, group: int) -> list[TaskRow]:
 
 
 def _social(draw: Draw, group: int) -> list[TaskRow]:
-    """Return EWoK items in which "Tom helped Helen." fits "Helen thanked Tom."."""
+    """Return EWoK items in which the context "Tom helped Helen." fits the target "Helen thanked Tom."."""
     draw(A_B=NAMES, V=PERSON_VERBS)
     texts = draw.texts(Context1="A V B", Context2="B V A", Target1="B thanked A", Target2="A thanked B")
     return _swapped({**texts, "Domain": "social-relations", "ContextType": "indirect"})
 
 
 def _properties(draw: Draw, group: int) -> list[TaskRow]:
-    """Return EWoK items in which "Tom was sad." fits "Tom was sad again."."""
+    """Return EWoK items in which the context "Tom was sad." fits the target "Tom was sad again."."""
     draw(A=NAMES, M_N=MOODS, P=place)
     contexts = draw.texts(Context1="A was M P", Context2="A was N P")
     targets = draw.texts(Target1="A was M again", Target2="A was N again")
@@ -66,7 +70,7 @@ _EWOK = {"spatial-relations": _spatial, "social-relations": _social, "agent-prop
 
 
 def _another(draw: Draw, slot: str, source: Callable[[Draw], object]) -> Callable[[Draw], object]:
-    """Return a function that draws a value from `source` that differs from the value in `slot`."""
+    """Return a function that draws a value from `source`; the value differs from the value in the slot `slot`."""
 
     def drawn(_: Draw) -> object:
         while (found := source(draw)) == draw.slots[slot]:
@@ -120,9 +124,10 @@ def _global_piqa(choices: int) -> Callable[[Draw, int], list[TaskRow]]:
 
 
 def _entity(split: str, operations: int) -> Callable[[Draw, int], list[TaskRow]]:
-    """Return a function that makes an item of entity tracking: three boxes, `operations` moves, and a question.
+    """Return a function that makes an item of entity tracking: three boxes, `operations` moves of things, and a
+    question.
 
-    The question asks for the content of the box that the last move filled. The first option is correct.
+    The question asks for the content of the box into which the last move put a thing. The first option is correct.
     """
 
     def rows(draw: Draw, group: int) -> list[TaskRow]:
@@ -142,7 +147,7 @@ def _entity(split: str, operations: int) -> Callable[[Draw, int], list[TaskRow]]
         options = dict.fromkeys([_listed(boxes[asked]), *(_listed([thing]) for thing in things)])
         wrong = [*options][1:5]
         if group == 0 and operations == 1:
-            # In the data of 2026, this row has the option "nothing".
+            # One row has the wrong option "nothing", as in the data of 2026.
             wrong[-1] = " nothing."
         prefix = f"{' '.join(sentences)} Box {asked} contains"
         return [{"input_prefix": prefix, "options": [_listed(boxes[asked]), *wrong], "numops": operations}]

@@ -1,13 +1,13 @@
 """Suites of the BabyLM 2023 archive other than BLiMP and GLUE: the supplement of minimal pairs, and MSGS.
 
-The supplement has five files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). Three files contain
-questions, separated from their answers by a newline. Pairs come as mirrored twins (see `rows`).
+The supplement has five files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). In three files, a text is a
+question and its answer, separated by a newline. Each pair has a mirrored twin (see `rows`).
 
 In a sentence of MSGS (docs/papers/babylm-evaluation.md, "MSGS"), a linguistic and a surface feature agree or disagree.
 There are three linguistic features: the main verb ends in -ing, the construction is control rather than raising, and
 the sentence contains an adjective. There are two surface features: the sentence contains "the", and "the" precedes "a".
-Sentences of a paradigm share their words and differ only in the features. Sentences of different domains share no noun,
-verb, adjective or predicate.
+Sentences of a paradigm have the same words and differ only in the features. Sentences of different domains have no
+noun, verb, adjective or predicate in common.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,11 +23,11 @@ from demo.scenes import GENERAL_VERBS, Words
 
 Texts = tuple[str, ...]
 # One group of rows: a word that identifies the group's draw, the name of the contrast between good and bad texts, and
-# the pairs of a good and a bad text.
+# the (good text, bad text) pairs.
 Contrasts = tuple[str, str, list[Texts]]
 _WATCHING = tuple(verb for verb in PERSON_VERBS if verb.base in {"watch", "draw", "follow", "help", "visit"})
-# Question and answer for each type of question; the slots C and I are the copula and the pronoun that agree with the
-# noun in slot T.
+# Question and answer, by type of question. The slot C is the copula, and the slot I the pronoun, that agrees with the
+# noun in the slot T.
 _TURNS = {
     "where": ("where C the Q T.n ?", "I C P"),
     "whether": ("did A V.base B P ?", "yes"),
@@ -42,12 +42,12 @@ def _adjectives(draw: Draw) -> Words:
 
 
 def _exchanged(one: Texts, other: Texts) -> list[Texts]:
-    """Return two pairs: each question with its own answer (good), and with the answer to the other question (bad)."""
+    """Return two pairs, one for each question: its own answer is good, and the answer to the other question is bad."""
     return [(f"{ask}\n{its}", f"{ask}\n{others}") for (ask, its), (_, others) in ((one, other), (other, one))]
 
 
 def hypernym(draw: Draw, group: int) -> Contrasts:
-    """Return pairs with an inference from a noun to its category as good, and the reverse inference as bad.
+    """Return pairs: the inference from a noun to its category is good, and the reverse inference is bad.
 
     An example is "Tom found a hammer, so Tom found a tool". If the sentences are negated, the reverse inference is
     good.
@@ -66,7 +66,7 @@ def _turns(draw: Draw, kind: str) -> Texts:
 
 
 def qa_congruence_easy(draw: Draw, group: int) -> Contrasts:
-    """Return pairs of a question with an answer of the right type (good), and with an answer of another type (bad)."""
+    """Return pairs of a question with an answer: the answer has the right type (good) or another type (bad)."""
     one, other = _EASY[group % len(_EASY)]
     return f"{one}_{other}", "answer_type", _exchanged(_turns(draw, one), _turns(draw, other))
 
@@ -102,7 +102,7 @@ def subject_aux_inversion(draw: Draw, group: int) -> Contrasts:
 
 
 def turn_taking(draw: Draw, group: int) -> Contrasts:
-    """Return pairs whose good answer has the pronoun that agrees with the question: he or she, it or they."""
+    """Return pairs in which the pronoun of the good answer agrees with the question: he or she, it or they."""
     draw(P=place, M=MOODS)
     if group % 2:
         draw(A_=MEN, B_=WOMEN, V=GENERAL_VERBS, T=THINGS)
@@ -137,10 +137,10 @@ _QUESTIONS: dict[str | None, str] = {
     "lexical_content_the": "Does the sentence contain 'the'?",
     "relative_token_position": "Does 'the' precede 'a'?",
 }
-# Types of the features; a feature that is not listed is its own type.
+# Type of each feature; if a feature is not listed, its type has the name of the feature.
 _TYPES: dict[str | None, str] = dict.fromkeys(("main_verb", "control_raising"), "syntactic_construction")
 _TYPES["lexical_content_the"] = "lexical_content"
-# Patterns of each linguistic feature: pairs of a sentence without the feature and a sentence with the feature.
+# Patterns of sentences for each linguistic feature: pairs of (sentence without the feature, sentence with the feature).
 _FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
     "main_verb": (
         ("D1 N1 SAY that D2 N2 is DO.progressive", "D1 N1 is SAY.progressive that D2 N2 DO"),
@@ -155,12 +155,13 @@ _FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def _after_a(words: Sequence[Any]) -> tuple[Any, ...]:
-    # Words that begin with a vowel are excluded, because "a" would become "an" before these words, and the surface
-    # feature counts only "a".
+    # Exclude words that begin with a vowel: before such a word, "a" would become "an", but the surface feature only
+    # concerns "a".
     return tuple(word for word in words if str(word)[0] not in "aeiou")
 
 
-# Values of each slot of the patterns, in the order of the draws. The values alternate between the two domains.
+# Possible values of each slot of the patterns, in the order in which slots are drawn. Values with an even index belong
+# to the first domain, values with an odd index to the second domain.
 _SOURCES: dict[str, tuple[Any, ...]] = {
     "N1_N2": _after_a(lexicon.PERSONS),
     "DO": tuple(verb for verb in lexicon.INTRANSITIVE if verb.base != "rest"),
@@ -189,7 +190,10 @@ def _determiners(draw: Draw, surface: str | None, positive: bool) -> dict[str, s
 
 @dataclass(frozen=True)
 class Dataset:
-    """One MSGS file pair (training, test): its linguistic feature, its surface feature, or both (ambiguous)."""
+    """A data set of MSGS, with a training file and a test file.
+
+    Its labels depend on a linguistic feature, on a surface feature, or on both (ambiguous); a missing feature is None.
+    """
 
     stem: str
     linguistic: str | None
@@ -201,12 +205,13 @@ class Dataset:
         return self.linguistic is None or self.surface is None
 
     def sentences(self, draw: Draw, domain: int, values: list[tuple[int, int]]) -> list[str]:
-        """Return a sentence for each (linguistic, surface) value in `values`, all with the same words from `domain` (0
-        or 1).
+        """Return a sentence for each pair (linguistic, surface) of feature values in `values`.
+
+        All sentences have the same words, which come from the domain `domain` (0 or 1).
         """
         draw(**{slot: items[domain::2] for slot, items in _SOURCES.items()})
-        # If the data set has no linguistic feature, a randomly chosen linguistic feature has the same value in all rows
-        # of the paradigm.
+        # If the data set has no linguistic feature, draw one of the three linguistic features; its value is the same in
+        # all rows of the paradigm.
         frame = draw.one(_FRAMES[self.linguistic or draw.one(tuple(_FRAMES))])
         idle = draw.coin()
         determiners = [_determiners(draw, self.surface, positive) for positive in (False, True)]
@@ -217,8 +222,10 @@ class Dataset:
         return texts
 
     def task(self, split: str) -> RowTask:
-        """Return the task of a split: "train" has in-domain sentences whose features agree, "test" has all
-        conditions.
+        """Return the task that draws the rows of a split.
+
+        "train" contains sentences of the first domain in which both features have the same value. "test" also contains
+        sentences of the second domain.
         """
         parts = [[("training", 1, 1), ("training", 0, 0)]]
         if split == "test" and self.control:

@@ -1,7 +1,7 @@
-"""Writes generated documents as written and spoken texts of the BNC XML Edition.
+"""Writes generated documents as written and spoken texts in the format of the BNC XML Edition.
 
-Source: docs/papers/ltg-bert.md, "Elements of the BNC". Quotes, lists, verse, captions, gaps and unclear passages occur
-often enough that an error of the reader in one of these elements is noticed.
+Source: docs/papers/ltg-bert.md, "Elements of the BNC". Quotes, lists, verse, captions, gaps and unclear passages are
+frequent enough that a test would find an error of the reader in one of these elements.
 """
 
 import random
@@ -27,13 +27,15 @@ _TAGS: dict[str, tuple[str, str]] = {
 
 
 class _Writer:
-    """Builds elements of one text and numbers its sentences."""
+    """Builder of the XML elements of one text, which numbers the sentences."""
 
     def __init__(self) -> None:
         self.sentences = 0
 
     def words(self, parent: etree._Element, words: Sequence[str]) -> None:
-        """Append `w` and `c` elements; as in the BNC, the space after a word is inside the word's element."""
+        """Append words as elements `w` and punctuation marks as elements `c`; as in the BNC, the element of a word
+        contains the space after it.
+        """
         for index, word in enumerate(words):
             following = words[index + 1] if index + 1 < len(words) else ""
             glued = not following or following in {".", ",", "?", "!", "”", "n't"} or word == "“"
@@ -48,7 +50,10 @@ class _Writer:
                 element.text = word + space
 
     def sentence(self, parent: etree._Element, words: Sequence[str], interruption: str = "") -> None:
-        """Append an `s` element; with `interruption`, an empty element of this name replaces the third word."""
+        """Append an element `s`, which contains a sentence.
+
+        If `interruption` is set, an empty element with this name replaces the third word.
+        """
         self.sentences += 1
         element = etree.SubElement(parent, "s", n=str(self.sentences))
         if not interruption or len(words) < 5:
@@ -85,14 +90,14 @@ def _header(text_id: str, title: str, spoken: bool, speakers: Sequence[str], wor
         for index, name in enumerate(speakers):
             identifier = {"{http://www.w3.org/XML/1998/namespace}id": f"{text_id}PS{index:03d}"}
             person = etree.SubElement(participants, "person", identifier, role="other")
-            # In some texts, the last speaker has no name in the header, so a reader must invent a name.
+            # In some texts, the header does not name the last speaker, so a reader of the format must invent a name.
             if name:
                 etree.SubElement(person, "persName").text = name.lower()
     return header
 
 
 def written_text(text_id: str, documents: Sequence[EmbeddedDocument], rng: random.Random) -> bytes:
-    """Return a written text with one division per document; some paragraphs become quotes, lists or verse."""
+    """Return a written text with one division per document; some paragraphs are quotes, lists or verse."""
     writer = _Writer()
     body = etree.Element("wtext", type="FICTION")
     for number, document in enumerate(documents, start=1):

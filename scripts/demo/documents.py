@@ -1,8 +1,9 @@
 """Documents of the generated English: stories, encyclopaedia articles and conversations.
 
 A document is a title and paragraphs of sentences (tuples of words). In a conversation, each paragraph is a turn with a
-speaker. This module also contains the spellings of a sentence in raw corpora: natural text, space-separated tokens, and
-Penn Treebank quotes. `layouts` and `bnc` write documents in the raw formats. Only written texts quote speech.
+speaker. This module also contains functions that spell a sentence as in raw corpora: natural text, space-separated
+tokens, and Penn Treebank quotes. The modules `layouts` and `bnc` write documents in the raw formats. Only written texts
+quote speech.
 """
 
 import random
@@ -36,8 +37,8 @@ _STORY_KINDS = tuple(kind for weight, kind in _STORY for _ in range(weight))
 
 @dataclass(frozen=True)
 class EmbeddedDocument:
-    """A generated document; `speakers` names the speaker of each paragraph of a conversation, and is empty in other
-    documents.
+    """A generated document. In a conversation, `speakers` contains the speaker of each paragraph; otherwise, it is
+    empty.
     """
 
     title: Words
@@ -57,7 +58,7 @@ def _next_sentences(scene: Scene) -> list[Words]:
 
 
 def story(rng: random.Random) -> EmbeddedDocument:
-    """Return a story: two to four paragraphs of three to six sentences or slightly more, about one scene."""
+    """Return a story about one scene: two to four paragraphs, of at least three to six sentences each."""
     scene = Scene.draw(rng)
     paragraphs = []
     for _ in range(2 + int(rng.random() * 3)):
@@ -71,7 +72,7 @@ def story(rng: random.Random) -> EmbeddedDocument:
 
 
 def article(rng: random.Random) -> EmbeddedDocument:
-    """Return an article about one noun: paragraphs that begin with a definition of the noun and continue with a
+    """Return an article about one noun: each paragraph begins with a definition of the noun and continues with a
     story.
     """
     scene = Scene.draw(rng)
@@ -92,7 +93,7 @@ def article(rng: random.Random) -> EmbeddedDocument:
 
 
 def conversation(rng: random.Random) -> EmbeddedDocument:
-    """Return a conversation of two speakers with ten or more turns: questions, answers and statements."""
+    """Return a conversation between two speakers with ten or more turns: questions, answers and statements."""
     scene = Scene.draw(rng)
     turns: list[tuple[Words, ...]] = []
     while len(turns) < 10 + int(rng.random() * 10):
@@ -127,7 +128,7 @@ def spoken_by(words: Words, name: str) -> Words:
 
 
 def with_speech(document: EmbeddedDocument, rng: random.Random, probability: float = 0.08) -> list[list[Words]]:
-    """Return the paragraphs of a document; each sentence becomes quoted speech with the given probability."""
+    """Return the paragraphs of a document, in which each sentence becomes quoted speech with the given probability."""
     return [
         [
             spoken_by(words, choose(rng, NAMES).word) if rng.random() < probability and words[-1] in ".?" else words
@@ -138,33 +139,33 @@ def with_speech(document: EmbeddedDocument, rng: random.Random, probability: flo
 
 
 def natural(words: Sequence[str]) -> str:
-    """Return ordinary text with straight double quotes."""
+    """Return a sentence as ordinary text with straight double quotes."""
     return text_of(words).replace("“", '"').replace("”", '"')
 
 
 def lower_first(words: Sequence[str]) -> list[str]:
-    """Return the words with a lower-case first letter, unless the first word is a name."""
+    """Return the words with a lower-case first letter. If the first word is a name, the words are unchanged."""
     first, *rest = words
     return [first if first in _NAME_WORDS else first[0].lower() + first[1:], *rest]
 
 
 def spaced(words: Sequence[str]) -> str:
-    """Return space-separated tokens that begin in lower case, the spelling of transcripts."""
+    """Return a sentence as space-separated tokens that begin in lower case, as in transcripts."""
     return " ".join(lower_first(words))
 
 
 def treebank(words: Sequence[str]) -> str:
-    """Return space-separated tokens with quotes as two back-ticks and two apostrophes, the spelling of the Penn
-    Treebank.
+    """Return a sentence as space-separated tokens, with two back-ticks and two apostrophes as quotation marks, as in
+    the Penn Treebank.
     """
     return " ".join({"“": "``", "”": "''"}.get(word, word) for word in words)
 
 
 def paragraph_text(paragraph: Sequence[Words]) -> str:
-    """Return the sentences of a paragraph on one line."""
+    """Return the sentences of a paragraph as ordinary text on one line."""
     return " ".join(natural(words) for words in paragraph)
 
 
 def wrapped(text: str, width: int = 64) -> list[str]:
-    """Return the text in lines of at most `width` characters, as in a printed book."""
+    """Return the text as lines of at most `width` characters, as in a printed book."""
     return textwrap.wrap(text, width)

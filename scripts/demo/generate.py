@@ -1,7 +1,7 @@
 """Writes all generated demo data into one folder: corpora in raw formats, minimal pairs, and fine-tuning tasks.
 
-Equal settings produce byte-identical files on every machine. Sentences of the minimal pairs and of the tasks are not in
-the corpora, so a model has not seen these sentences in training.
+Equal settings produce byte-identical files on every machine. The sentences of the minimal pairs and of the tasks do not
+occur in the corpora, so a model has not seen them in pretraining.
 """
 
 import random
@@ -60,7 +60,7 @@ class _Generator:
         self.pairs: dict[str, list[Pair]] = {}
 
     def documents(self, name: str, kinds: Sequence[Kind], count: int) -> list[EmbeddedDocument]:
-        """Return `count` documents for one source, which alternate between `kinds`; each document has its own random
+        """Return `count` documents for one source, whose kinds alternate; each document has a separate random
         generator.
         """
         made = []
@@ -74,11 +74,13 @@ class _Generator:
         return made
 
     def layout_random(self, name: str) -> random.Random:
-        """Return the random generator of a layout, which is independent of the documents' generators."""
+        """Return the random generator for the layout of a corpus, which is independent of the generators of the
+        documents.
+        """
         return random.Random(f"{self.settings.seed}/layout/{name}")
 
     def bnc_files(self, count: int) -> Iterator[tuple[str, bytes]]:
-        """Yield (path, content) of BNC texts: one spoken text follows every two written texts."""
+        """Yield (path, content) of BNC texts: after every two written texts follows a spoken text."""
         texts = max(2, count // _DOCUMENTS_PER_BNC_TEXT)
         for index in range(texts):
             text_id = f"{chr(65 + index // 260 % 26)}{chr(65 + index // 10 % 26)}{index % 10}"
@@ -105,7 +107,9 @@ class _Generator:
                 yield f"{name}.{suffix}", "".join(f"{line}\n" for line in lines).encode()
 
     def other_files(self) -> Iterator[tuple[str, bytes]]:
-        """Yield (path, content) of the corpora other than the BNC and BabyLM; the path begins with the folder."""
+        """Yield (path, content) of the files of all corpora except the BNC and BabyLM; the path begins with the
+        corpus's folder.
+        """
         count = max(_SMALL_LEAST, round(self.settings.documents * _SMALL_SHARE))
         sources: tuple[tuple[str, tuple[Kind, ...], object], ...] = (
             ("text", ("story",), layouts.plain_files),
@@ -131,7 +135,9 @@ class _Generator:
             yield f"{paradigm.uid}.jsonl", json_lines(blimp_rows(paradigm, pairs))
 
     def task_files(self) -> Iterator[tuple[str, bytes]]:
-        """Yield (path, content) of a training file and a validation file of half its size for each task."""
+        """Yield (path, content) of two files for each task: a training file, and a validation file with half as many
+        rows.
+        """
         count, seed = self.settings.examples_per_task, self.settings.seed
         for name in TASKS:
             training = task_rows(name, count, seed, "train", self.sentences)
@@ -142,7 +148,7 @@ class _Generator:
 
 
 def generate(settings: EmbeddedSettings, run: StageRun) -> None:
-    """Write all generated demo data into `run.folder`; the stage `generate_embedded_sources` calls this function."""
+    """Write all generated demo data into `run.folder`. The stage `generate_embedded_sources` calls this function."""
     for folder in FOLDERS:
         shutil.rmtree(run.folder / folder, ignore_errors=True)
     generator = _Generator(settings)

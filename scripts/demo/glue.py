@@ -1,8 +1,8 @@
 """Tasks of GLUE and SuperGLUE in the generated language (docs/papers/babylm-evaluation.md, "Tasks"), one function each.
 
-The tasks are balanced: no single word predicts the label, only the relation between the words or sentences does. In WSC
+The tasks are balanced: no single word predicts the label; only the relation between the words or sentences does. In WSC
 and WNLI, the text names a man and a woman, and the pronoun refers to one of them by its gender. Passages of BoolQ,
-MultiRC and ReCoRD state several facts, and right and wrong answers name only things in the passage.
+MultiRC and ReCoRD state several facts, and all answers, right or wrong, name only things in the passage.
 
 `acceptability` and `entailment`, in the format of CoLA and RTE, have more rows than the other tasks, and their rows are
 drawn independently.
@@ -40,7 +40,8 @@ _TAKEN = tuple(noun for noun in lexicon.OBJECTS if noun.category in {"fruit", "t
 
 @grouped("sentence")
 def cola(draw: Draw, group: int) -> list[TaskRow]:
-    """Return the good sentence of one minimal pair (1, acceptable) and the bad sentence of its mirrored twin (0).
+    """Return the good sentence of one minimal pair (label 1, acceptable) and the bad sentence of its mirrored twin
+    (label 0).
 
     Solving the task requires the grammar of all paradigms, because a pair and its mirrored twin contain the same words.
     """
@@ -51,10 +52,11 @@ def cola(draw: Draw, group: int) -> list[TaskRow]:
 
 @labelled("sentence")
 def sst2(draw: Draw, label: int, group: int) -> TaskRow:
-    """Return "The old sailor by the lake is not happy" with the label 0 (negative), or a positive sentence (1).
+    """Return a sentence such as "The old sailor by the lake is not happy" (label 0, negative), or a positive sentence
+    (label 1).
 
-    Solving the task requires the mood and the negation; the mood alone and the negation alone are equally frequent with
-    the two labels.
+    Solving the task requires the mood and the negation: the mood alone, and the negation alone, are equally frequent
+    with both labels.
     """
     negated = draw.coin()
     draw(M=PLEASANT if bool(label) != negated else UNPLEASANT, N=lexicon.PERSONS, Q=ADJECTIVES)
@@ -64,10 +66,10 @@ def sst2(draw: Draw, label: int, group: int) -> TaskRow:
 
 @labelled("sentence1", "sentence2")
 def mrpc(draw: Draw, label: int, group: int) -> TaskRow:
-    """Return a sentence, and a paraphrase (1) or a sentence with the same words and another agent (0).
+    """Return a sentence, and a paraphrase (label 1) or a sentence with the same words but another agent (label 0).
 
     For "Tom and Jane thanked Helen", these are "Jane and Tom thanked Helen" and "Helen and Tom thanked Jane". Solving
-    the task requires the roles of the names, because the two sentences have the same words.
+    the task requires the roles of the names, because both sentences have the same words.
     """
     draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
     if not label:
@@ -77,10 +79,10 @@ def mrpc(draw: Draw, label: int, group: int) -> TaskRow:
 
 @labelled("question1", "question2")
 def qqp(draw: Draw, label: int, group: int) -> TaskRow:
-    """Return a question, and an equivalent question (1) or a question with exchanged names (0).
+    """Return a question, and an equivalent question (label 1) or a question with exchanged names (label 0).
 
     For "Does Tom say that Helen saw the cat?", these are "Does Tom say Helen saw the cat?" and "Does Helen say Tom saw
-    the cat?". Solving the task requires the roles of the names, because pairs with the label 0 and with the label 1
+    the cat?". Solving the task requires the roles of the names, because questions with the label 0 and with the label 1
     have the same words.
     """
     draw(A_B=NAMES, S=lexicon.CLAUSAL, V=GENERAL_VERBS, T=THINGS, P=place, L_M=("that", ""))
@@ -90,7 +92,7 @@ def qqp(draw: Draw, label: int, group: int) -> TaskRow:
 
 @grouped("sentence1", "sentence2")
 def stsb(draw: Draw, group: int) -> list[TaskRow]:
-    """Return two sentences whose label is the number of equal parts, from 0 to 5.
+    """Return rows with two sentences; the label is the number of parts that are equal in both sentences, from 0 to 5.
 
     The parts are agent, verb, object, place, and preposition. Different objects of one category add half a point.
     Solving the task requires a comparison of the sentences, because a single sentence does not determine the label.
@@ -105,7 +107,9 @@ def stsb(draw: Draw, group: int) -> list[TaskRow]:
 
 
 def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
-    """Return a text with a pronoun, and for both names in the text whether the pronoun refers to the name."""
+    """Return (text with a pronoun, list of the two names in the text); each name is a pair (name, True if the pronoun
+    refers to it).
+    """
     draw(A_=MEN, B_=WOMEN)
     people = draw.some((draw.slots["A"], draw.slots["B"]), 2)
     meant = draw.one(people)
@@ -116,7 +120,7 @@ def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
 
 @grouped("text")
 def wsc(draw: Draw, group: int) -> list[TaskRow]:
-    """Return a text with the label 1 if the pronoun (span 2) refers to the name (span 1), else 0.
+    """Return rows with a text, whose label is 1 if the pronoun (span 2) refers to the name (span 1), otherwise 0.
 
     Spans are indices of whitespace-separated words.
     """
@@ -138,8 +142,9 @@ def wsc(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("sentence1")
 def wnli(draw: Draw, group: int) -> list[TaskRow]:
-    """Return a text, and its second sentence with a name instead of the pronoun; 1 if the text entails this
-    sentence.
+    """Return rows with a text, and with its second sentence, in which a name replaces the pronoun.
+
+    The label is 1 if the text entails this sentence, otherwise 0.
     """
     text, people = _schema(draw)
     return [
@@ -149,10 +154,11 @@ def wnli(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("premise", "choice1", "choice2")
 def copa(draw: Draw, group: int) -> list[TaskRow]:
-    """Return rows on the effect of an event, or its cause: for "Tom stole a hammer", "the tool was stolen" is the
-    effect.
+    """Return rows with an event, and two choices for its effect or cause: "the tool was stolen" is the effect of "Tom
+    stole a hammer".
 
-    Solving the task requires the category of the thing; a mirrored row has the same choices and the other answer.
+    Solving the task requires the category of the thing; a mirrored row has the same choices, but the other choice is
+    correct.
     """
     draw(A_=NAMES, V=_TAKING, P=place, T0_T1=_TAKEN)
     while draw.slots["T0"].category == draw.slots["T1"].category:
@@ -172,7 +178,8 @@ def _where_or_how(draw: Draw) -> Any:
     return draw.slots["P"] if draw.coin() else draw.one(ADJECTIVES)
 
 
-# Words to draw, and pattern of a sentence, for the two senses of each word: determiner, possessive or auxiliary first.
+# For each word, its two senses. A sense consists of the words to draw, and the pattern of a sentence. In the first
+# sense, the word is a determiner, a possessive or an auxiliary.
 _USES: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
     "that": (
         ({"V": GENERAL_VERBS}, "A V that T P"),
@@ -189,7 +196,8 @@ for _be, _things in (("is", "T"), ("are", "T.plural")):
 
 @labelled("sentence1", "sentence2")
 def wic(draw: Draw, label: int, group: int) -> TaskRow:
-    """Return two sentences with a word in the same sense (1) or in two senses (0): "saw that dog", "said that ...".
+    """Return two sentences that contain a word in the same sense (label 1), or in two senses (label 0) as in "saw that
+    dog" and "said that ...".
 
     The words are function words with two senses: that, her, is, are. Solving the task requires the context of the word
     in both sentences, because each sentence alone is equally frequent with both labels.
@@ -208,10 +216,11 @@ def wic(draw: Draw, label: int, group: int) -> TaskRow:
 
 @grouped("passage")
 def boolq(draw: Draw, group: int) -> list[TaskRow]:
-    """Return a question whose answer is yes (1), and a question whose answer is no (0), about one passage of two facts.
+    """Return two rows on one passage of two facts: a question with the answer yes (label 1), and a question with the
+    answer no (label 0).
 
-    A wrong question combines the two facts: for "Tom found the dog. Helen saw the cat.", it is "Did Helen find the
-    dog?".
+    A question with the answer no combines the two facts: for "Tom found the dog. Helen saw the cat.", it is "Did Helen
+    find the dog?".
     """
     draw(A0_A1=NAMES, V0_V1=GENERAL_VERBS, T0_T1=THINGS, n0=NUMBERS, n1=NUMBERS, P0=place, P1=place)
     passage = draw.text(*(f"A{i} V{i} the T{i}.n{i} P{i}" for i in (0, 1)))
@@ -225,7 +234,8 @@ def boolq(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("paragraph")
 def multirc(draw: Draw, group: int) -> list[TaskRow]:
-    """Return two questions with four answers each, of which two are right, as flat rows in the format of the hub.
+    """Return a row for each answer to two questions, in the flat format of the hub; two of a question's four answers
+    are right.
 
     Every answer is right for one of the two questions, so solving the task requires the agent of each fact.
     """
@@ -248,10 +258,10 @@ def multirc(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("passage")
 def record(draw: Draw, group: int) -> list[TaskRow]:
-    """Return a row whose answer is the person that fits a query such as "@placeholder found an animal".
+    """Return rows with a query such as "@placeholder found an animal", whose answer is the person that fits the query.
 
-    Each of the three persons found a thing of another category and is the answer equally often, so solving the task
-    requires the categories. The passage ends with two lines that `@highlight` introduces.
+    Each of the three persons found a thing of another category, and each is equally often the answer, so solving the
+    task requires the categories. The passage ends with two lines that `@highlight` introduces.
     """
     draw(A0_A1_A2=NAMES, V=GENERAL_VERBS)
     categories = draw.some(sorted({noun.category for noun in CLASSIFIED}), 3)
@@ -285,11 +295,12 @@ def acceptability(rng: random.Random, label: int, group: int, split: str) -> Tas
 
 
 def entailment(rng: random.Random, label: int, group: int, split: str) -> TaskRow:
-    """Return a premise, and a hypothesis with the right (0, entailment) or the wrong number (1, not_entailment).
+    """Return a premise and a hypothesis, which has the right number (label 0, entailment) or the wrong number (label 1,
+    not_entailment).
 
     "Tom found the mice near the lake" entails "Tom found these mice", but not "Tom found this mouse". In the premise,
-    only the form of the noun shows the number. Every third noun is only in the validation rows, so that the score
-    measures knowledge of number from pretraining, not nouns memorised in fine-tuning.
+    only the form of the noun shows the grammatical number. Every third noun is only in the validation rows, so that the
+    score measures knowledge of number from pretraining, not nouns memorised in fine-tuning.
     """
     scene = Scene.draw(rng)
     subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, EVENT_TENSES)
@@ -303,12 +314,13 @@ def entailment(rng: random.Random, label: int, group: int, split: str) -> TaskRo
 
 
 TASKS = {"acceptability": acceptability, "entailment": entailment}
-"""Tasks whose number of rows is `examples_per_task`; the other tasks have too few rows for a model to learn from."""
+"""Tasks with `examples_per_task` training rows. The other tasks have too few rows for a model to learn from."""
 
 
 def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str]) -> list[TaskRow]:
-    """Return `count` different rows with alternating labels, shuffled and numbered; their first text is not in
-    `taken`.
+    """Return `count` different rows, whose labels alternate before the rows are shuffled and numbered.
+
+    The first text of a row is not in `taken`.
     """
     rng = random.Random(f"{seed}/{name}/{split}")
     rows: dict[str, TaskRow] = {}

@@ -1,7 +1,8 @@
 """The grammar of the generated English: it produces grammatical noun phrases, verb groups and clauses.
 
-A clause is a value, which `realise` turns into words. The fields `agreement`, `noun_number` and `verb_form` normally
-follow from the subject and the tense. A minimal pair overrides one of these fields, and so violates one constraint.
+A clause is an object, which `realise` converts to words. The fields `agreement`, `noun_number` and `verb_form` normally
+follow from the subject and the tense. The bad sentence of a minimal pair overrides one of these fields, and so violates
+one constraint.
 """
 
 import random
@@ -40,18 +41,21 @@ _DETERMINER_WEIGHTS: dict[Number, dict[str, int]] = {
         "several": 1,
     },
 }
-# Adverbs inside a sentence. "ever" and "already" are not listed, because "ever" requires a negative or a question, and
-# "already" an affirmative clause.
+# Adverbs inside a sentence. "ever" and "already" are not listed, because "ever" requires a negative clause or a
+# question, and "already" an affirmative clause.
 ADVERBS = ("always", "often", "sometimes")
 
 
 def choose(rng: random.Random, items: Sequence[Item]) -> Item:
-    """Return one item, with uniform probability; faster than `random.choice` and independent of Python's version."""
+    """Return one item, with uniform probability.
+
+    This function is faster than `random.choice`, and its result does not depend on Python's version.
+    """
     return items[int(rng.random() * len(items))]
 
 
 def choose_weighted(rng: random.Random, weights: dict[str, int]) -> str:
-    """Return one key, with a probability proportional to its weight."""
+    """Return one key of `weights`, with a probability proportional to its weight."""
     point = rng.random() * sum(weights.values())
     for key, weight in weights.items():
         point -= weight
@@ -62,7 +66,7 @@ def choose_weighted(rng: random.Random, weights: dict[str, int]) -> str:
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun phrase with the features that determine agreement: number and gender."""
+    """A noun phrase with the features on which agreement depends: number and gender."""
 
     words: tuple[str, ...]
     number: Number
@@ -70,14 +74,14 @@ class NounPhrase:
 
     @property
     def reference(self) -> str:
-        """Key of the pronouns that refer to this phrase: "plural", or the gender of a singular phrase."""
+        """Key of the pronouns that can refer to this phrase: "plural", or the gender of a singular phrase."""
         return "plural" if self.number == "plural" else self.gender
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause before agreement; `agreement` and `verb_form` override the forms that follow from the subject and the
-    tense.
+    """A clause before agreement. If `agreement` or `verb_form` is set, it replaces the form that follows from subject
+    and tense.
     """
 
     subject: NounPhrase
@@ -102,7 +106,7 @@ def noun_phrase(
 ) -> NounPhrase:
     """Return a noun phrase of determiner, adjectives, noun and a final modifier such as "near the boxes".
 
-    `number` determines agreement; `noun_number` sets only the form of the noun, to violate a constraint.
+    `number` determines agreement. If `noun_number` is set, only the noun has this number, which violates a constraint.
     """
     words = [*adjectives, noun.form(noun_number or number)]
     if determiner == "a" and words[0][0] in "aeiou":
@@ -118,7 +122,9 @@ def pick_determiner(rng: random.Random, number: Number) -> str:
 
 
 def pick_adjectives(rng: random.Random, probability: float = 0.3) -> tuple[str, ...]:
-    """Return one or two adjectives in their usual order with the given probability, else no adjective."""
+    """Return, with the given probability, one or two adjectives in their usual order; otherwise, return no
+    adjective.
+    """
     if rng.random() >= probability:
         return ()
     if rng.random() < 0.2:
@@ -127,7 +133,7 @@ def pick_adjectives(rng: random.Random, probability: float = 0.3) -> tuple[str, 
 
 
 def pick_modifier(rng: random.Random, noun: Noun) -> tuple[str, ...]:
-    """Return a prepositional phrase whose noun is a distractor for agreement, because its number is drawn
+    """Return a prepositional phrase, whose noun is a distractor for agreement because its number is drawn
     independently.
     """
     number: Number = "plural" if rng.random() < 0.5 else "singular"
@@ -136,7 +142,9 @@ def pick_modifier(rng: random.Random, noun: Noun) -> tuple[str, ...]:
 
 
 def _verb_group(clause: Clause) -> list[str]:
-    """Return the words of the verb group; in a question, the first word is the auxiliary that precedes the subject."""
+    """Return the words of a clause's verb group; in a question, the first word is the auxiliary that precedes the
+    subject.
+    """
     verb, plural = clause.verb, (clause.agreement or clause.subject.number) == "plural"
     negation = ["n't" if clause.contracted else "not"] if clause.negated else []
     middle = [*negation, clause.adverb] if clause.adverb else negation
@@ -159,7 +167,7 @@ def _verb_group(clause: Clause) -> list[str]:
 
 
 def realise(clause: Clause) -> list[str]:
-    """Return the words of a clause without a final mark; in a question, the auxiliary precedes the subject."""
+    """Return the words of a clause without the final mark; in a question, the auxiliary precedes the subject."""
     group = _verb_group(clause)
     if clause.question:
         inverted = 2 if group[1:2] == ["n't"] else 1
@@ -168,13 +176,13 @@ def realise(clause: Clause) -> list[str]:
 
 
 def sentence(words: Sequence[str], mark: str = ".") -> tuple[str, ...]:
-    """Return a sentence: capitalise the first letter, and append the final mark as a separate word."""
+    """Return a sentence: the words, of which the first is capitalised, and the final mark as a separate word."""
     first, *rest = words
     return (first[0].upper() + first[1:], *rest, mark)
 
 
 def stated(clause: Clause) -> tuple[str, ...]:
-    """Return the clause as a complete sentence."""
+    """Return the clause as a complete sentence with a full stop or a question mark."""
     return sentence(realise(clause), "?" if clause.question else ".")
 
 
@@ -182,7 +190,9 @@ _GLUED_LEFT = frozenset({".", ",", "?", "!", ":", ";", "n't", "'s", "”"})
 
 
 def text_of(words: Sequence[str]) -> str:
-    """Return the sentence as ordinary text: no space before punctuation marks and clitics, and none inside “ ”."""
+    """Return the sentence as ordinary text: there is no space before punctuation marks and clitics, and no space inside
+    “ ”.
+    """
     pieces: list[str] = []
     space = ""
     for word in words:

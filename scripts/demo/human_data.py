@@ -1,6 +1,6 @@
 """Reading times, and ages at which children learn words, for the generated language, in the layout of BabyLM's files.
 
-A longer or rarer word has a longer reading time, and children say frequent words earlier. So the surprisal of a model
+A longer or rarer word has a longer reading time, and children say frequent words earlier. Therefore a model's surprisal
 can predict these data.
 """
 
@@ -25,8 +25,9 @@ COLUMNS = (
 
 
 def human_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield (path, content) of the files; the sentences are good sentences of `pairs`, the minimal pairs by
-    paradigm.
+    """Yield (path, content) of the files with reading times and ages.
+
+    The sentences are good sentences of `pairs`, the minimal pairs by paradigm.
     """
     drawn = random.Random(f"{seed}/babylm_evaluation/human")
     every = sorted({text_of(pair.good) for found in pairs.values() for pair in found})

@@ -1,7 +1,7 @@
 """Inference tasks in the format of MNLI, RTE, QNLI, CommitmentBank and HANS.
 
-The same words occur with all labels, so only the relation between premise and hypothesis predicts the label. The
-exception, as in the original CommitmentBank, is that verbs such as "hope" make the label neutral. In HANS
+The same words occur with all labels, so only the relation between premise and hypothesis predicts the label. There is
+one exception, as in the original CommitmentBank: verbs such as "hope" make the label neutral. In HANS
 (docs/papers/ltg-bert.md, "HANS"), all words of the hypothesis are in the premise: in any order (lexical overlap), as a
 contiguous sequence (subsequence), or as a clause (constituent). For each of these heuristics, three templates have the
 label 0 (entailment) and three have the label 1.
@@ -26,8 +26,8 @@ from demo.rows import (
 from demo.scenes import GENERAL_VERBS
 
 _MANNERS = tuple(adverb for adverb in lexicon.TIME_ADVERBS if adverb.endswith("ly"))
-# For each label, three facts: whether the premise is negated, whether the premise has the noun, and whether the
-# hypothesis is negated. The other sentence has the noun's hypernym.
+# For each label, variants of three facts: whether the premise is negated, whether the premise contains the specific
+# noun, and whether the hypothesis is negated. The sentence without the specific noun contains the noun's hypernym.
 _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
     0: ((False, True, False), (True, False, True)),
     1: ((False, False, False), (True, True, True), (False, False, True), (True, True, False)),
@@ -40,8 +40,9 @@ def _mnli(objects: tuple[str, str], number: str) -> RowTask:
     def mnli(draw: Draw, label: int, group: int) -> TaskRow:
         """Return premise and hypothesis with the label 0 (entailment), 1 (neutral) or 2 (contradiction).
 
-        "Tom found a hammer" entails "Tom found a tool". The reverse is neutral, and negation reverses the direction.
-        Solving the task requires the categories of nouns, the negations of both sentences, and the direction.
+        "Tom found a hammer" entails "Tom found a tool". In the reverse direction, the label is neutral. If both
+        sentences are negated, the direction of the entailment is reversed. Solving the task requires the categories of
+        nouns, the negations of both sentences, and the direction.
         """
         denied, narrow, denied_too = _MONOTONE[label][group % len(_MONOTONE[label])]
         draw(N=CLASSIFIED, A_=NAMES, V=GENERAL_VERBS, P=place)
@@ -55,15 +56,17 @@ def _mnli(objects: tuple[str, str], number: str) -> RowTask:
 
 
 MNLI = _mnli(("a", "a"), "singular")
-# Mismatched validation rows have plural objects, which no training row has.
+# The objects of mismatched validation rows are in the plural; no training row has such an object.
 MNLI_MISMATCHED = _mnli(("some", "any"), "plural")
 
 
 @labelled("sentence1")
 def rte(draw: Draw, label: int, group: int) -> TaskRow:
-    """Return "Every boy slept by the lake", which entails "Every boy slept" (0); with "No boy", the reverse holds.
+    """Return a premise and a hypothesis such as "Every boy slept by the lake" and "Every boy slept" (label 0,
+    entailment).
 
-    Solving the task requires the quantifier and the relative length of the sentences.
+    With "No boy", the entailment has the reverse direction. Solving the task requires the quantifier and the relative
+    length of the sentences.
     """
     upward = draw.coin()
     draw(D=("every", "each") if upward else "no", N=PERSONS, Q=ADJECTIVES, V=lexicon.INTRANSITIVE, P=place)
@@ -73,7 +76,7 @@ def rte(draw: Draw, label: int, group: int) -> TaskRow:
 
 @labelled("sentence")
 def qnli(draw: Draw, label: int, group: int) -> TaskRow:
-    """Return a question and a sentence that answers the question (0), or does not answer it (1).
+    """Return a question, and a sentence that answers the question (label 0) or does not answer it (label 1).
 
     "... near the lake" answers "Where did Tom see the dog?", but "... quietly" does not. Solving the task requires the
     question word and the type of the last phrase.
@@ -85,10 +88,10 @@ def qnli(draw: Draw, label: int, group: int) -> TaskRow:
 
 @labelled("premise", labels=3)
 def cb(draw: Draw, label: int, group: int) -> TaskRow:
-    """Return a premise such as "Helen knew that Tom did not thank Jane" and a hypothesis "Tom thanked Jane".
+    """Return a premise such as "Helen knew that Tom did not thank Jane" and a hypothesis such as "Tom thanked Jane".
 
     As in the original data set, the labels are 0 (entailment), 1 (contradiction) and 2 (neutral). Solving the task
-    requires knowing whether the outer verb presupposes its clause, and comparing the negations in clause and
+    requires knowledge of whether the outer verb presupposes its clause, and a comparison of the negations in clause and
     hypothesis.
     """
     draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
@@ -98,7 +101,7 @@ def cb(draw: Draw, label: int, group: int) -> TaskRow:
     return draw.texts(premise=f"A S that B {ACTED[denied]} C P", hypothesis=f"B {ACTED[claimed]} C P")
 
 
-# Heuristic, subcase, label, premise and hypothesis of each template. Slots: A, B, C and D are persons, V is a verb
+# Templates of HANS: heuristic, subcase, label, premise and hypothesis. Slots: A, B, C and D are persons, V is a verb
 # between persons, S an intransitive verb, P a place, N a preposition, K a verb that presupposes its clause, H a verb
 # that does not presuppose its clause, and Q an adjective.
 SUBCASES = (
@@ -134,7 +137,7 @@ def _persons(draw: Draw) -> list[str]:
 
 @grouped("premise", numbers=False)
 def hans(draw: Draw, group: int) -> list[TaskRow]:
-    """Return one row for each subcase; half of the rows have the label 0 (entailment)."""
+    """Return one row for each subcase of HANS; half of the rows have the label 0 (entailment)."""
     rows = []
     for number, (heuristic, name, label, premise, hypothesis) in enumerate(SUBCASES, start=1):
         persons = _persons(draw)

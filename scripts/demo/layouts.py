@@ -3,8 +3,8 @@ corpora.
 
 Sources: docs/papers/elc-bert.md, "Layouts of the raw files"; the columns of CHILDES exports (AO-CHILDES), the three
 fields of C4's compressed JSON lines, WikiExtractor's blocks, and the line formats of BookCorpus and of the Children's
-Book Test. Every BabyLM layout contains the features that its normaliser must handle: separated tokens, hard-wrapped
-lines, citations, links, dashes before turns, and timing lines of subtitles.
+Book Test. The layout of each BabyLM corpus contains the features that the corpus's normaliser must handle: separated
+tokens, hard-wrapped lines, citations, links, dashes before turns, and timing lines of subtitles.
 """
 
 import csv
@@ -33,13 +33,13 @@ Documents = Sequence[EmbeddedDocument]
 
 
 def aochildes(documents: Documents, rng: random.Random) -> list[str]:
-    """Return one utterance per line as separated tokens, without blank lines."""
+    """Return one line per utterance, which consists of separated tokens, without blank lines."""
     return [spaced(words) for document in documents for words in document.sentences]
 
 
 def bnc_spoken(documents: Documents, rng: random.Random) -> list[str]:
-    """Return one sentence per line, a blank line after each conversation, and some lines that contain only a
-    punctuation mark.
+    """Return one line per sentence, and a blank line after each conversation. Some lines contain only a punctuation
+    mark.
     """
     lines: list[str] = []
     for document in documents:
@@ -52,7 +52,7 @@ def bnc_spoken(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def cbt(documents: Documents, rng: random.Random) -> list[str]:
-    """Return Penn Treebank tokens, one sentence per line; only title lines separate the books."""
+    """Return one line per sentence, as Penn Treebank tokens. Books are only separated by title lines."""
     lines: list[str] = []
     for index, document in enumerate(documents):
         if index % 4 == 0:
@@ -63,7 +63,7 @@ def cbt(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def children_stories(documents: Documents, rng: random.Random) -> list[str]:
-    """Return stories with titles in capitals, blank lines between paragraphs, and some lines indented by four
+    """Return stories with titles in capitals and blank lines between paragraphs. Some lines are indented by four
     spaces.
     """
     lines: list[str] = []
@@ -78,7 +78,7 @@ def children_stories(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def gutenberg(documents: Documents, rng: random.Random) -> list[str]:
-    """Return hard-wrapped lines with one blank line between paragraphs and two blank lines between documents."""
+    """Return hard-wrapped lines, with one blank line between paragraphs, and two blank lines between documents."""
     lines: list[str] = []
     for document in documents:
         lines.extend((natural(document.title).upper(), ""))
@@ -89,7 +89,7 @@ def gutenberg(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def open_subtitles(documents: Documents, rng: random.Random) -> list[str]:
-    """Return one subtitle per line, with dashes before some turns, noises in brackets, and blank lines between
+    """Return one line per subtitle, with dashes before some turns, noises in brackets, and blank lines between
     films.
     """
     lines: list[str] = []
@@ -104,7 +104,7 @@ def open_subtitles(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def qed(documents: Documents, rng: random.Random) -> list[str]:
-    """Return one sentence per line, with escaped entities and timing lines of subtitles."""
+    """Return one line per sentence, with escaped entities and timing lines of subtitles."""
     lines: list[str] = []
     for document in documents:
         for words in document.sentences:
@@ -117,8 +117,8 @@ def qed(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def simple_wikipedia(documents: Documents, rng: random.Random) -> list[str]:
-    """Return articles of a title line, one line per paragraph with citations, and a blank line; some articles are
-    stubs.
+    """Return articles: a title line, one line per paragraph, with citations, and a blank line. Some articles have only
+    one sentence.
     """
     lines: list[str] = []
     for document in documents:
@@ -132,7 +132,7 @@ def simple_wikipedia(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def switchboard(documents: Documents, rng: random.Random) -> list[str]:
-    """Return one utterance per line; some lines begin with a dash."""
+    """Return one line per utterance; some lines begin with a dash."""
     return [
         ("- " if rng.random() < 0.05 else "") + natural(words) for document in documents for words in document.sentences
     ]
@@ -166,8 +166,8 @@ def _linked(text: str, rng: random.Random) -> str:
 
 
 Layout = Callable[[Documents, random.Random], list[str]]
-# For each corpus: its percentage of the words (ELC-BERT, Table 6), its kinds of documents, and the function that writes
-# its layout.
+# For each corpus: its share of the words in percent (ELC-BERT, Table 6), the kinds of its documents, and the function
+# that writes its layout.
 CORPORA: dict[str, tuple[int, tuple[Kind, ...], Layout]] = {
     "aochildes": (5, ("conversation",), aochildes),
     "bnc_spoken": (8, ("conversation",), bnc_spoken),
@@ -197,7 +197,9 @@ def _body(document: EmbeddedDocument, rng: random.Random) -> str:
 
 
 def plain_files(documents: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Yield text files with one document each, a CSV file with a column `text`, and JSON lines with a field `text`."""
+    """Yield text files with one document each, a CSV file with texts in the column `text`, and JSON lines with texts in
+    the field `text`.
+    """
     third = max(1, len(documents) // 3)
     for index, document in enumerate(documents[:third]):
         yield f"story-{index:04d}.txt", _body(document, rng).encode()
@@ -212,8 +214,8 @@ def plain_files(documents: Sequence[EmbeddedDocument], rng: random.Random) -> Fi
 
 
 def childes_file(conversations: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Yield a table with one row per utterance, without punctuation and initial capitals; `type` is the
-    sentence type.
+    """Yield a table with one row per utterance, without punctuation and initial capitals. The column `type` is the type
+    of the sentence.
     """
     table = io.StringIO()
     writer = csv.DictWriter(table, _CHILDES_COLUMNS, lineterminator="\n", restval="NA")
@@ -252,12 +254,14 @@ def c4_file(documents: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
         text = "\n".join(paragraph_text(paragraph) for paragraph in with_speech(document, rng))
         row = {"text": text, "timestamp": "2000-01-01T00:00:00Z", "url": f"https://example.invalid/{index}"}
         lines.append(json.dumps(row) + "\n")
-    # The header of a gzip file contains the current time, unless `mtime` is given.
+    # Set `mtime`, because the header of a gzip file would otherwise contain the current time.
     yield "c4-train.00000-of-00001.json.gz", gzip.compress("".join(lines).encode(), mtime=0)
 
 
 def wikipedia_file(articles: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Yield articles in the blocks of WikiExtractor: the title, a blank line, and one paragraph per line."""
+    """Yield articles in the blocks of WikiExtractor, which contain the title, a blank line, and one line per
+    paragraph.
+    """
     blocks = []
     for index, article in enumerate(articles, start=1):
         title = natural(article.title)
@@ -270,7 +274,7 @@ def wikipedia_file(articles: Sequence[EmbeddedDocument], rng: random.Random) -> 
 
 
 def bookcorpus_file(stories: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Yield one sentence per line, as lower-case tokens, without boundaries between books."""
+    """Yield one line per sentence, as lower-case tokens, without boundaries between books."""
     sentences = (words for story in stories for paragraph in with_speech(story, rng) for words in paragraph)
     yield "books.txt", "".join(f"{treebank(words).lower()}\n" for words in sentences).encode()
 

@@ -1,7 +1,7 @@
-"""The words of the generated English: about 500 word types with the features that the grammar needs.
+"""The words of the generated English: about 500 word types, with the features that the grammar needs.
 
-The words were chosen by hand for this project. All forms (two numbers of a noun, five forms of a verb) are listed, not
-derived by spelling rules, so irregular forms need no special treatment.
+The words were chosen by hand for this project. All forms (two numbers of a noun, five forms of a verb) are listed
+instead of being derived by spelling rules, so irregular forms need no special treatment.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ NUMBERS: tuple[Number, Number] = ("singular", "plural")
 
 @dataclass(frozen=True)
 class Noun:
-    """A countable noun; `category` decides which verbs accept the noun as object, `irregular` marks plurals
-    without -s.
+    """A countable noun. `category` decides which verbs accept the noun as object. `irregular` is True if the plural
+    does not end in -s.
     """
 
     singular: str
@@ -25,12 +25,12 @@ class Noun:
     irregular: bool = False
 
     def form(self, number: Number) -> str:
-        """Return the noun's form in one number."""
+        """Return the form of the noun in the given number."""
         return self.singular if number == "singular" else self.plural
 
     @property
     def hypernym(self) -> "Noun":
-        """The noun that names this noun's category: "tool" for "hammer"."""
+        """The noun that names the category of this noun, such as "tool" for "hammer"."""
         return HYPERNYMS[self.category]
 
     def __str__(self) -> str:
@@ -39,7 +39,9 @@ class Noun:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb with its forms; `objects` are the categories of its direct objects, empty for an intransitive verb."""
+    """A verb with its forms. `objects` are the categories of nouns that can be its direct object; empty for an
+    intransitive verb.
+    """
 
     base: str
     third: str
@@ -50,8 +52,8 @@ class Verb:
 
     @property
     def has_distinct_participle(self) -> bool:
-        """True if past tense and participle differ, so that their confusion is an error (ate, eaten; but found,
-        found).
+        """True if past tense and participle differ (ate, eaten), so that their confusion is an error; False for found,
+        found.
         """
         return self.past != self.participle
 
@@ -61,7 +63,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name, and the gender of pronouns that refer to the name."""
+    """A first name; `gender` is the gender of the pronouns that refer to the name."""
 
     word: str
     gender: Gender
@@ -104,7 +106,7 @@ PLACES = (
     *_nouns("building", "house/houses school/schools church/churches castle/castles shop/shops barn/barns mill/mills"),
     *_nouns("place", "garden/gardens river/rivers park/parks hill/hills bridge/bridges forest/forests lake/lakes"),
 )
-# Nouns that name the categories; the generated text states that a hammer is a tool.
+# Nouns that name the categories; the generated text states, for example, that a hammer is a tool.
 _CATEGORIES = "animal/animals fruit/fruits tool/tools vehicle/vehicles toy/toys plant/plants garment/garments"
 HYPERNYMS = {
     singular: Noun(singular, plural, category=singular)
@@ -128,7 +130,7 @@ INTRANSITIVE = _verbs(
     wait/waits/waited/waited/waiting fall/falls/fell/fallen/falling rest/rests/rested/rested/resting
     play/plays/played/played/playing"""
 )
-# Intransitive verbs for animals.
+# Intransitive verbs that can have an animal as subject.
 ANIMAL_VERBS = tuple(
     verb for verb in INTRANSITIVE if verb.base in {"sleep", "run", "swim", "jump", "wait", "fall", "rest"}
 )

@@ -1,6 +1,8 @@
-"""First-pass durations of readers in the columns of MECO (docs/reading_times.md, "MECO"), for the generated languages.
+"""Gaze durations of readers for texts of the generated languages, with the columns of MECO (docs/reading_times.md,
+"MECO").
 
-Longer and rarer words have longer durations, by amounts that differ between readers. Some durations are missing.
+Longer and rarer words have longer first-pass durations, by amounts that differ between readers. Some durations are
+missing.
 """
 
 import csv
@@ -16,14 +18,14 @@ from demo.rows import Pair
 
 READERS, ITEMS, SENTENCES = 5, 6, 4
 CODES = {"en": "en", "nl": "du", "zh": "ch_s"}
-"""MECO's codes of the languages, by our codes."""
+"""MECO's codes of the languages, by Hatchery's codes."""
 COLUMNS = ("lang", "subid", "itemid", "sentnum", "wordnum", "word", "firstrun.dur", "freq")
 _MISSING_EVERY = 37
 
 
 def meco_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of two tables: L1 in three languages, and L2, English texts for Dutch and Chinese
-    readers.
+    """Yield name and content of two tables: L1 (reading in the first language) with three languages, and L2, with
+    English texts for Dutch and Chinese readers.
     """
     every = sorted({text_of(pair.good) for found in pairs.values() for pair in found})
     first = {code: code for code in LANGUAGES}
@@ -37,8 +39,9 @@ def meco_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple
 
 
 def _rows(every: Sequence[str], readers: str, language: str, drawn: random.Random) -> Iterator[tuple[object, ...]]:
-    """Yield rows of texts in `language`, for readers whose first language is `readers`; `every` are the sentences to
-    draw from.
+    """Yield the rows for texts in `language`, which are drawn from the sentences `every`.
+
+    `readers` is the first language of the readers.
     """
     spelled = LANGUAGES[language]
     counts = Counter(spelled(word) for text in every for word in text.split())

@@ -1,8 +1,8 @@
 """The multilingual track of BabyLM 2026 in generated languages: English, and two ciphers of English called nl and zh.
 
-The nl cipher exchanges letters. The zh cipher replaces each word by two Chinese characters, and omits spaces. So the
-languages have different tokens, but equal labels. The data sets on the hub have the same layouts and column names
-(docs/papers/babylm-2026.md, "The multilingual track"); file names are inferred.
+The cipher nl exchanges letters. The cipher zh replaces each word by two Chinese characters, and omits spaces. Therefore
+the languages have different tokens, but equal labels. The layouts and column names are those of the data sets on the
+hub (docs/papers/babylm-2026.md, "The multilingual track"); file names are inferred.
 """
 
 import csv
@@ -29,12 +29,12 @@ def english(text: str) -> str:
 
 
 def dutch(text: str) -> str:
-    """Return the text with exchanged letters."""
+    """Return the text with exchanged letters, the cipher nl."""
     return text.translate(_LETTERS)
 
 
 def mandarin(text: str) -> str:
-    """Return the text with two characters for each word, full-width punctuation marks and no spaces."""
+    """Return the text in the cipher zh: two characters for each word, full-width punctuation marks, and no spaces."""
     return _WORD.sub(lambda word: _characters(word[0].lower()), text).translate(_MARKS)
 
 
@@ -54,11 +54,11 @@ _ENTAILMENT = {
 }
 _OF_LETTERS = ("arc", "belebele", "bmlama", "include", "truthfulqa")
 _WITHOUT = {"include": ("en",), "xnli": ("nl",)}
-"""Languages that are missing in a task's data."""
+"""Languages without data, by task."""
 
 
 def multilingual_files(pairs: Mapping[str, list[Pair]], seed: int, documents: int, count: int) -> Files:
-    """Yield (path, content) of all files.
+    """Yield (path, content) of all files of the multilingual track.
 
     `pairs` are BLiMP's minimal pairs by paradigm, `documents` is the number of documents of each language, and `count`
     the number of training rows of each task.
@@ -95,14 +95,16 @@ def _documents(written: Callable[[str], str], language: str, seed: int, count: i
 
 
 def _paired(chosen: Mapping[str, list[Pair]], few: int) -> Files:
-    """Yield files of minimal pairs: a folder or file for each paradigm, or a tab-separated table."""
+    """Yield the files of minimal pairs. Depending on the suite, there is a folder or file for each paradigm, or one
+    table.
+    """
 
     def rows(drawn: Sequence[Pair], written: Callable[[str], str], names: tuple[str, str]) -> list[TaskRow]:
         return [{names[0]: written(text_of(one.good)), names[1]: written(text_of(one.bad))} for one in drawn]
 
     blimp = ("sentence_good", "sentence_bad")
     for number, (uid, drawn) in enumerate(chosen.items()):
-        # Paradigms have different sizes, so that the mean over pairs differs from the mean over paradigms.
+        # Paradigms have different numbers of pairs, so that the mean over pairs differs from the mean over paradigms.
         part = drawn[: few * (number + 1)]
         yield f"blimp_babylm_filtered/{uid}/train-00000-of-00001.jsonl", json_lines(rows(part, english, blimp))
         yield f"blimp_nl/{uid}.jsonl", json_lines(rows(part, dutch, blimp))
@@ -121,8 +123,8 @@ def _paired(chosen: Mapping[str, list[Pair]], few: int) -> Files:
 
 
 def _chosen(pairs: Sequence[Pair], language: str, written: Callable[[str], str], few: int) -> Files:
-    """Yield multiple-choice files: MuBench, with labels in three formats, and GlobalPIQA, with a column for each
-    choice.
+    """Yield the multiple-choice files: MuBench, with the label in three formats (text of the choice, digit as text,
+    integer), and GlobalPIQA, with a column for each choice.
     """
     stem = ["WinoGrande", "StoryCloze", "Hellaswag"]
     for number, name in enumerate(stem):
@@ -158,7 +160,7 @@ def _question(group: Sequence[Pair], index: int, written: Callable[[str], str]) 
 
 
 def _tuned(pairs: Sequence[Pair], language: str, written: Callable[[str], str], count: int) -> Files:
-    """Yield training and validation rows of the fine-tuned tasks; the number of a row determines its label."""
+    """Yield training and validation rows of the fine-tuning tasks. The index of a row determines its label."""
     sizes = {"train": count, "valid": count // 3 + 1}
     for task in (*_OF_LETTERS, "sib200", "mnli", "xnli"):
         if language in _WITHOUT.get(task, ()):
@@ -188,7 +190,7 @@ _TREEBANKS = {"en": "en_ewt", "nl": "nl_alpino", "zh": "zh_gsdsimp"}
 
 
 def _treebank(sentences: Sequence[str], written: Callable[[str], str]) -> bytes:
-    """Return sentences in CoNLL-U; the last letter of a word determines its part of speech."""
+    """Return sentences in CoNLL-U format. The last letter of a word determines its part of speech."""
     lines: list[str] = []
     for sentence in sentences:
         for number, word in enumerate(re.findall(r"[A-Za-z']+|[.?!,]", sentence), start=1):

@@ -1,4 +1,6 @@
-"""Paradigms of minimal pairs: the violated constraint, the affected words, and the published name of the phenomenon."""
+"""Paradigms of minimal pairs, each with the violated constraint, the affected words, and the published name of its
+phenomenon.
+"""
 
 import random
 from collections.abc import Callable
@@ -46,8 +48,8 @@ _QUANTIFIERS: dict[Number, tuple[str, ...]] = {
 def determiner_noun(rng: random.Random, nouns: tuple[Noun, ...], broken: Broken, adjective: bool = False) -> Twins:
     """Return twins that violate the agreement of determiner and noun, such as "Tom found this book".
 
-    If `broken` is "second", the bad sentence has another noun form ("this books"), else another determiner ("these
-    book").
+    If `broken` is "second", the bad sentence has another form of the noun ("this books"); otherwise, it has another
+    determiner ("these book").
     """
     scene = Scene.draw(rng)
     noun, demonstrative = choose(rng, nouns), choose(rng, ("this", "that"))
@@ -69,8 +71,8 @@ def subject_verb(
 ) -> Twins:
     """Return twins that violate the agreement of subject and verb: "The dogs sleep / sleeps".
 
-    With `distractor`, a noun of the other number precedes the verb: "The dogs near the box sleep". With `question`, the
-    auxiliary agrees: "Do / Does the dogs sleep?".
+    If `distractor` is true, a noun of the other number precedes the verb: "The dogs near the box sleep". If `question`
+    is true, the auxiliary agrees: "Do / Does the dogs sleep?".
     """
     scene = Scene.draw(rng)
     noun, between = choose(rng, nouns), choose(rng, scene.things)
@@ -122,7 +124,7 @@ def _name(rng: random.Random, gender: str) -> NounPhrase:
 
 
 def embedded_reflexive(rng: random.Random) -> Twins:
-    """Return twins such as "Mary says that Tom blames himself / herself": the nearest subject determines the gender."""
+    """Return twins such as "Mary says that Tom blames himself / herself". The nearest subject determines the gender."""
     outer_verb, verb = choose(rng, lexicon.CLAUSAL), choose(rng, lexicon.REFLEXIVE)
     outer_tense, tense = choose(rng, EVENT_TENSES), Scene.draw(rng).tense()
     man, woman = _name(rng, "masculine"), _name(rng, "feminine")
@@ -136,8 +138,9 @@ def embedded_reflexive(rng: random.Random) -> Twins:
 
 
 def past_participle(rng: random.Random) -> Twins:
-    """Return two minimal pairs with a past tense in place of a participle, and the reverse: "Tom has eaten / ate the
-    pear" and "Tom ate / eaten the pear"."""
+    """Return twins: past tense in place of a participle, as in "Tom has eaten / ate the pear", and participle in place
+    of a past tense, as in "Tom ate / eaten the pear".
+    """
     scene = Scene.draw(rng)
     verb = choose(rng, _DISTINCT)
     noun = choose(
@@ -154,8 +157,10 @@ def past_participle(rng: random.Random) -> Twins:
 
 
 def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
-    """Return twins with "No boy has ever slept"; the bad sentence has "Every" (`broken` is "first") or "already"
-    ("second").
+    """Return twins such as "No boy has ever slept".
+
+    The bad sentence has "Every" instead of "No" if `broken` is "first", or "already" instead of "ever" if it is
+    "second".
     """
     scene = Scene.draw(rng)
     noun, positive = choose(rng, lexicon.PERSONS), choose(rng, ("every", "each"))
@@ -169,7 +174,7 @@ def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
 
 
 def any_or_some(rng: random.Random) -> Twins:
-    """Return twins with "any" and "some": "Tom did not see any / some dogs" and "Tom saw some / any dogs"."""
+    """Return twins with exchanged "any" and "some": "Tom did not see any / some dogs" and "Tom saw some / any dogs"."""
     scene = Scene.draw(rng)
     noun = choose(rng, (*lexicon.OBJECTS, *lexicon.ANIMALS))
     verb, subject = pick_verb(rng, noun), scene.name()
@@ -183,8 +188,9 @@ def any_or_some(rng: random.Random) -> Twins:
 
 
 def quantifier_noun(rng: random.Random, broken: Broken) -> Twins:
-    """Return twins with "Every dog ran" in the past tense; the bad sentence has "All" (`broken` is "first") or
-    "dogs".
+    """Return twins such as "Every dog ran", in the past tense.
+
+    The bad sentence has "All" instead of "Every" if `broken` is "first", or "dogs" instead of "dog" if it is "second".
     """
     scene = Scene.draw(rng)
     noun = choose(rng, (*lexicon.PERSONS, *lexicon.ANIMALS))
@@ -217,8 +223,8 @@ def there_agreement(rng: random.Random) -> Twins:
 
 
 def object_or_none(rng: random.Random) -> Twins:
-    """Return twins with a transitive and an intransitive verb: "Tom carried / slept the pear", "Tom slept / carried by
-    the lake".
+    """Return twins with exchanged transitive and intransitive verbs: "Tom carried / slept the pear" and "Tom slept /
+    carried by the lake".
     """
     noun = choose(rng, lexicon.OBJECTS)
     if rng.random() < 0.5:

@@ -1,9 +1,10 @@
 """Parallel text: the generated English, and its translation into an artificial language.
 
-In the artificial language, the place comes first and the verb last, and adjectives follow their noun. Endings mark
-definiteness, number, case and tense. So a model has to learn more than a dictionary. Every sentence has exactly one
-translation in either direction. Training, development and test set have different sentences of one domain. The set
-`other` is from another domain, in which rare words are as frequent as other words and sentences have two clauses.
+In the artificial language, the place is at the beginning of the sentence and the verb at the end, and adjectives follow
+their noun. Endings mark definiteness, number, case and tense. Therefore a model must learn more than a dictionary.
+Every sentence has exactly one translation in either direction. Training, development and test set have different
+sentences of one domain. The set `other` is from another domain, in which rare words are as frequent as other words and
+sentences have two clauses.
 """
 
 import random
@@ -13,9 +14,9 @@ from demo.grammar import Item, choose
 from demo.lexicon import ANIMALS, INTRANSITIVE, PERSONS, PLACES, TRANSITIVE, Noun, Verb
 
 LANGUAGES = ("en", "tv")
-"""Suffixes of the files: English, and the artificial language."""
+"""Suffixes of the files by language: English (en), and the artificial language (tv)."""
 SPLITS = {"train": 1.0, "other": 0.05, "dev": 0.1, "test": 0.1}
-"""Splits, and the ratio of the number of their pairs to the number of training pairs."""
+"""Splits, each with the ratio of its number of sentence pairs to the number of training pairs."""
 
 _BEINGS = (*ANIMALS[:8], *PERSONS[:3], *PERSONS[7:10])
 _PLACES = PLACES[:8]
@@ -32,7 +33,7 @@ Sides = tuple[list[str], list[str]]
 def parallel_files(pairs: int, seed: int) -> Iterator[tuple[str, bytes]]:
     """Yield (path, content) of all files, with one sentence per line; `pairs` is the number of training pairs.
 
-    Equal arguments give equal bytes. No sentence occurs in two files, and only the training file repeats sentences.
+    Equal arguments yield equal bytes. No sentence occurs in two files, and only the training file repeats sentences.
     """
     words = _Words(seed)
     seen: set[str] = set()
@@ -55,7 +56,7 @@ def parallel_files(pairs: int, seed: int) -> Iterator[tuple[str, bytes]]:
 
 
 class _Words:
-    """Stem of every English word in the artificial language, drawn with the seed; all stems are different."""
+    """Stems of all English words in the artificial language, drawn with the seed. All stems are different."""
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(f"{seed}/parallel/words")
@@ -66,7 +67,7 @@ class _Words:
         for word in [*nouns, *verbs, *_SIZES, *_PREPOSITIONS, "and"]:
             stem = ""
             while not stem or stem in taken:
-                # Stems end in a consonant, and so differ from stems with an ending.
+                # Stems end in a consonant, so no stem is equal to another stem with an ending.
                 stem = "".join(choose(rng, _ONSETS) + choose(rng, _NUCLEI) for _ in range(2)) + choose(rng, "nrlsk")
             taken.add(stem)
             self._stems[word] = stem
@@ -122,6 +123,6 @@ def _form(verb: Verb, plural: bool, past: bool) -> str:
 
 
 def _drawn(rng: random.Random, items: tuple[Item, ...], even: bool) -> Item:
-    """Return a random item; unless `even`, earlier items are more frequent."""
+    """Return a random item. If `even` is false, items at the beginning of `items` are more frequent."""
     point = rng.random()
     return items[int((point if even else point * point) * len(items))]

@@ -20,8 +20,9 @@ _MISSING_EVERY = 41
 
 
 def reading_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of the table; its sentences are good sentences of `pairs`, the minimal pairs by
-    paradigm.
+    """Yield name and content of the table of reading times.
+
+    The sentences of the table are good sentences of `pairs`, the minimal pairs by paradigm.
     """
     drawn = random.Random(f"{seed}/reading_times")
     every = sorted({text_of(pair.good) for found in pairs.values() for pair in found})

@@ -1,19 +1,19 @@
 """Draws minimal pairs and rows of labelled tasks; no text occurs in the corpora or in two rows.
 
 Words are drawn into slots, and patterns combine the slots to sentences. A pattern such as "A did not V.base the
-N.plural P" consists of slots and words; `.base` is a field of the word in the slot, or a slot that contains the name of
-a field. In contrast to a scene, names, nouns and places come from the whole lexicon, so that rows have little in common
-except their construction. Sentences are in the past tense, in which the verb does not show agreement: a verb without a
-field is in the past, a noun without a field is singular.
+N.plural P" consists of slots and words. In `V.base`, V is a slot, and `base` is a field of the word in this slot, or
+another slot that contains the name of a field. Unlike in a scene, names, nouns and places come from the whole lexicon,
+so that rows have little in common except their construction. Sentences are in the past tense, in which the verb does
+not show agreement: a verb without a field is in the past tense, and a noun without a field is singular.
 
 Rows are drawn in groups that balance a task, such as two rows with equal words and different labels. Training and
-evaluation rows of a task come from one series of draws, so that no text is in the training rows and in the evaluation
-rows.
+evaluation rows of a task come from one series of draws, so that no text is both in the training rows and in the
+evaluation rows.
 
-Minimal pairs have the format of BLiMP (Warstadt et al. 2020): a grammatical sentence, and the sentence with one
-violated constraint. Each pair has a mirrored twin: if x is in the good and y in the bad sentence of a pair, y is in the
-good and x in the bad sentence of its twin. So a model that only considers frequency or length of words is right in
-exactly half of the pairs.
+Minimal pairs have the format of BLiMP (Warstadt et al. 2020): a grammatical sentence, and the same sentence with one
+violated constraint. Each pair has a mirrored twin: if x is in the good sentence and y in the bad sentence of a pair, y
+is in the good and x in the bad sentence of its twin. So a model that only considers frequency or length of words is
+right in exactly half of the pairs.
 """
 
 import json
@@ -32,31 +32,32 @@ from hatchery.errors import ConfigError
 THINGS = (*lexicon.ANIMALS, *lexicon.OBJECTS)
 CLASSIFIED = tuple(noun for noun in THINGS if noun.category in lexicon.HYPERNYMS)
 ADJECTIVES = lexicon.SIZES + lexicon.QUALITIES
-# Verbs with a person as object.
+# Verbs that can have a person as object.
 PERSON_VERBS = tuple(verb for verb in lexicon.TRANSITIVE if "person" in verb.objects)
-# Verbs that presuppose their clause: "Helen knew that Tom slept" implies that Tom slept, "Helen hoped ..." does not.
+# Verbs that presuppose their clause: "Helen knew that Tom slept" implies that Tom slept, but "Helen hoped ..." does
+# not.
 FACTIVE = tuple(verb for verb in lexicon.VERBS if verb.base in {"know", "forget", "see"})
 # Names of men, and names of women.
 MEN, WOMEN = ([name for name in lexicon.NAMES if name.gender == gender] for gender in ("masculine", "feminine"))
-# Verb of a pattern, affirmative and negated.
+# Parts of a pattern that contain its verb, first affirmative, then negated.
 ACTED = ("V", "did not V.base")
 
 Source: TypeAlias = "Sequence[Any] | Callable[[Draw], Any]"
 
 
 class Draw:
-    """The random draws of one group of rows, and the drawn words by slot."""
+    """The random draws of one group of rows; `slots` contains the drawn words by name of the slot."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.slots: dict[str, Any] = {}
 
     def __call__(self, **sources: Source) -> None:
-        """Fill slots in the given order, each with a random item of its source.
+        """Fill slots in the given order, each with a random item of its source, a sequence.
 
-        A source can also be a function of this object, or a text; then the slot gets the function's value or the text.
-        A keyword `A_B` fills two slots with different items of the source; `A_` fills one slot, with the same kind of
-        draw.
+        A source can also be a text, or a function; then the slot contains the text, or the value that the function
+        returns for this object. A keyword `A_B` fills the two slots A and B with different items of the source. A
+        keyword `A_` fills only the slot A, but with the same random function as for `A_B`.
         """
         for slot, source in sources.items():
             if callable(source):
@@ -90,7 +91,7 @@ class Draw:
         return tuple(map(self.text, patterns))
 
     def texts(self, **patterns: str) -> dict[str, Any]:
-        """Return the fields of a row: the text of each pattern, by the pattern's keyword."""
+        """Return the fields of a row by name: `patterns` maps the names of fields to patterns of their texts."""
         return {name: self.text(pattern) for name, pattern in patterns.items()}
 
     def _sentence(self, pattern: str) -> Words:
@@ -116,7 +117,9 @@ def place(draw: Draw) -> Words:
 
 @dataclass(frozen=True)
 class Pair:
-    """A grammatical sentence, and its counterpart with a violated constraint, as words."""
+    """A minimal pair: a grammatical sentence, and its counterpart with a violated constraint, each as a sequence of
+    words.
+    """
 
     good: Words
     bad: Words
@@ -128,7 +131,7 @@ Broken = Literal["first", "second"]
 
 @dataclass(frozen=True)
 class Paradigm:
-    """One type of minimal pairs within a phenomenon; `draw` returns two mirrored pairs with new words."""
+    """One type of minimal pairs within a phenomenon; the function `draw` returns two mirrored pairs with new words."""
 
     uid: str
     field: str
@@ -146,10 +149,10 @@ def crossed(
     second: tuple[_Other, _Other],
     broken: Broken = "second",
 ) -> Twins:
-    """Return the twins of a sentence that `whole` makes of two parts, of which each has two values.
+    """Return the mirrored twins of a sentence that the function `whole` makes of two parts; each part has two values.
 
-    Good sentences combine the first values or the second values; bad sentences have the other value of the part
-    `broken`.
+    A good sentence combines the first value of both parts, or the second value of both parts. A bad sentence has the
+    other value of the part `broken`.
     """
     (a, b), (x, y) = first, second
     if broken == "first":
@@ -202,17 +205,19 @@ def blimp_rows(paradigm: Paradigm, pairs: list[Pair]) -> list[dict[str, object]]
 
 TaskRow = dict[str, Any]
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
-# Sentences with at most this number of words ("Yes.", "It is near the lake.") may also occur in the corpora, unless
-# they are the whole text.
+# A sentence with at most this number of words ("Yes.", "It is near the lake.") may also occur in the corpora, unless it
+# is the whole text.
 _SHORT = 5
 
 
 @dataclass(frozen=True)
 class RowTask:
-    """A task: `make` draws the rows of a group by its index, and `fresh` names the fields whose texts must be new.
+    """A task: `make` draws the rows of a group by the group's index, and `fresh` names the fields whose texts must be
+    new.
 
-    No sentence of a new text is in the corpora, except for very short ones, and no two groups have equal texts. Rows
-    are shuffled, and numbered if `numbers`; rows that `make` has numbered (by passage or pair) keep their order.
+    No sentence of a new text is in the corpora, except for very short sentences, and no two groups have equal texts.
+    Rows are shuffled and, if `numbers` is true, numbered. If `make` has numbered the rows (by passage or pair), they
+    keep their order.
     """
 
     make: Callable[[Draw, int], list[TaskRow]]
@@ -221,20 +226,22 @@ class RowTask:
     numbers: bool = True
 
     def key(self, row: TaskRow) -> tuple[str, ...]:
-        """Return a key that is equal for rows with equal texts in any order."""
+        """Return the texts of a row as a sorted key, so that rows with equal texts in another order have equal keys."""
         return tuple(sorted(row[name] for name in self.fresh))
 
 
 def grouped(*fresh: str, numbers: bool = True) -> Callable[[Callable[[Draw, int], list[TaskRow]]], RowTask]:
-    """Return a decorator that makes a task of a function; the function returns the rows of a group and names
-    the task.
+    """Return a decorator that converts a function to a task.
+
+    The function returns the rows of a group, and the task has the function's name.
     """
     return lambda make: RowTask(make, fresh, make.__name__, numbers)
 
 
 def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int], TaskRow]], RowTask]:
-    """Return a decorator like `grouped`, for a function that returns one row for a label; a group has one row per
-    label.
+    """Return a decorator that converts a function to a task, as `grouped` does.
+
+    The function returns one row for a given label, and a group consists of one row per label.
     """
 
     def task(make: Callable[[Draw, int, int], TaskRow]) -> RowTask:
@@ -249,9 +256,10 @@ def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int
 def draw_splits(
     stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: Container[str]
 ) -> dict[str, list[TaskRow]]:
-    """Return the rows of each split: the requested number, rounded down to complete groups, but at least one group.
+    """Return the rows of each split. Each split has the requested number of rows, rounded down to complete groups, but
+    at least one group.
 
-    `stream` names the random draws and contains the seed. Raises ConfigError if a task has too few different rows.
+    `stream` is the seed of the random draws. Raises ConfigError if a task has too few different rows.
     """
     seen: set[tuple[str, ...]] = set()
     return {split: _draw(f"{stream}/{split}", *asked, taken, seen) for split, asked in splits.items()}
@@ -274,7 +282,7 @@ def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: s
 
 
 def shuffled(rng: random.Random, rows: list[TaskRow], numbers: bool = True) -> list[TaskRow]:
-    """Return the rows in random order; with `numbers`, `idx` is the index of each row."""
+    """Return the rows in random order. If `numbers` is true, the field `idx` of a row is its index."""
     rng.shuffle(rows)
     return [{**row, "idx": index} if numbers else row for index, row in enumerate(rows)]
 

@@ -1,5 +1,5 @@
-"""Scenes and sentences about scenes; a scene is the persons, animals, things and places that are the topic of a
-document.
+"""Scenes and sentences about scenes. A scene consists of the persons, animals, things and places that are the topic of
+a document.
 
 Pronouns, definite descriptions and category words ("a hammer ... the tool") refer to earlier words, so that, as in real
 text, context helps to predict words.
@@ -43,14 +43,14 @@ GENERAL_VERBS = tuple(verb for verb in lexicon.TRANSITIVE if set(_VERBS_BY_CATEG
 
 
 def fitting_tense(verb: Verb, tense: Tense) -> Tense:
-    """Return `tense`, or the present tense instead of the progressive of a verb of state."""
+    """Return `tense`; but for a verb of state, return the present tense instead of the progressive."""
     return "present" if tense == "progressive" and verb.base in lexicon.STATIVE else tense
 
 
 def pick_verb(rng: random.Random, noun: Noun) -> Verb:
-    """Return a random verb that accepts the object `noun`.
+    """Return a random verb that accepts `noun` as object.
 
-    With probability 0.5, the verb accepts few categories, so that no verb is rare.
+    With probability 0.5, the verb is one that accepts few categories of objects, so that no verb is rare.
     """
     return choose(rng, (_SPECIFIC_VERBS if rng.random() < 0.5 else _VERBS_BY_CATEGORY)[noun.category])
 
@@ -62,7 +62,7 @@ def named(name: Name) -> NounPhrase:
 
 @dataclass
 class Scene:
-    """Persons, animals, things and places of one document, and its random generator."""
+    """Persons, animals, things and places of one document, and the random generator of the document."""
 
     rng: random.Random
     names: list[Name]
@@ -88,17 +88,19 @@ class Scene:
         return choose(self.rng, items)
 
     def number(self) -> Number:
-        """Return "singular" or "plural" with equal probability."""
+        """Return the grammatical number "singular" or "plural" with equal probability."""
         return "plural" if self.rng.random() < 0.5 else "singular"
 
     def tense(self) -> Tense:
-        """Return a random tense; tenses that show agreement are the most frequent."""
+        """Return a random tense; the most frequent tenses are those in which the verb shows agreement."""
         return self.one(
             ("present", "present", "present", "progressive", "progressive", "perfect", "perfect", "past", "past"),
         )
 
     def phrase(self, noun: Noun, number: Number | None = None, modifier: float = 0.0) -> NounPhrase:
-        """Return a noun phrase with `noun`; with the probability `modifier`, a distracting noun follows."""
+        """Return a noun phrase with `noun`; with the probability `modifier`, a phrase with a distracting noun
+        follows.
+        """
         number = number or self.number()
         attached = pick_modifier(self.rng, self.one(self.things)) if self.rng.random() < modifier else ()
         return noun_phrase(pick_determiner(self.rng, number), noun, number, pick_adjectives(self.rng), attached)
@@ -119,7 +121,7 @@ class Scene:
         return (self.one(lexicon.PLACE_PREPOSITIONS), *phrase.words)
 
     def ending(self) -> Words:
-        """Return a place, an adverb of time or manner, or no words."""
+        """Return a phrase of place, an adverb of time or manner, or no words."""
         point = self.rng.random()
         if point < 0.35:
             return self.place()
@@ -138,7 +140,7 @@ class Scene:
         noun = self.one((*self.things, *self.things, *self.animals, *self.persons))
         verb, words = pick_verb(rng, noun), self.phrase(noun).words
         if features.get("negated") or features.get("adverb") in ("never", "ever"):
-            # Inside a negation, "some" becomes "any".
+            # In a negated clause, "some" becomes "any".
             words = tuple("any" if word == "some" else word for word in words)
         return Clause(subject, verb, words, fitting_tense(verb, tense), **features)
 
@@ -150,7 +152,9 @@ def statement(scene: Scene) -> Words:
 
 
 def negation(scene: Scene) -> Words:
-    """Return a negative statement; about half of the statements contain a word that requires a negation (ever, any)."""
+    """Return a negative statement; about half of these statements contain a word that requires a negation (ever,
+    any).
+    """
     kind = scene.rng.random()
     if kind < 0.3:
         return stated(scene.clause(negated=True, adverb="ever" if scene.rng.random() < 0.5 else ""))
@@ -161,7 +165,9 @@ def negation(scene: Scene) -> Words:
 
 
 def any_or_some(scene: Scene, negated: bool) -> Words:
-    """Return "Tom did not see any dogs" if `negated`, else "Tom saw some dogs", with random words."""
+    """Return a sentence such as "Tom did not see any dogs" if `negated` is true, otherwise such as "Tom saw some
+    dogs".
+    """
     noun = scene.one((*scene.things, *scene.animals))
     determiner = "any" if negated else "some"
     phrase = noun_phrase(determiner, noun, "plural", pick_adjectives(scene.rng, 0.2))
@@ -231,7 +237,9 @@ def report(scene: Scene) -> Words:
 
 
 def follow_up(scene: Scene) -> list[Words]:
-    """Return two sentences about one person: the first has the name, the second has pronouns of its gender."""
+    """Return two sentences about one person: the first sentence contains the name, the second contains pronouns of the
+    same gender.
+    """
     name = scene.one(scene.names)
     pronoun = NounPhrase((lexicon.SUBJECT_PRONOUNS[name.gender],), "singular", name.gender)
     first = stated(scene.clause(named(name)))
@@ -248,10 +256,10 @@ def follow_up(scene: Scene) -> list[Words]:
 
 
 def restatement(scene: Scene) -> list[Words]:
-    """Return a sentence with a noun, and a sentence that names the same thing by its category, to teach lexical
-    knowledge.
+    """Return a sentence with a noun, and a second sentence that names the same thing by its category.
 
-    The verbs accept every category, so only the noun predicts the category word.
+    Such pairs of sentences teach the meaning of nouns: the verbs accept every category, so only the noun predicts the
+    category word.
     """
     noun = scene.one(
         [noun for noun in (*scene.animals, *scene.things) if noun.category in lexicon.HYPERNYMS]
@@ -274,8 +282,8 @@ def restatement(scene: Scene) -> list[Words]:
 
 
 def echo(scene: Scene) -> list[Words]:
-    """Return a sentence, and a sentence that follows from it: without the place, without "Tom said that", or as an
-    answer.
+    """Return a sentence, and a second sentence that follows from it: the first sentence without the place or without
+    "Tom said that", or an answer.
     """
     noun = scene.one((*scene.animals, *scene.things))
     known = noun_phrase("the", noun, scene.number())

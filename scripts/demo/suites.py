@@ -1,8 +1,8 @@
 """Miniature data for every suite of the papers, in the layouts of the published data.
 
 `filter_data` is the archive of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files"). `glue`, `superglue` and `hans`
-are JSON lines with the fields of the hub. `edge_probing` has jiant's JSON lines, and CoNLL-U. All data depend only on
-the seed and the sizes.
+are JSON lines with the fields of the data sets on the hub. `edge_probing` contains JSON lines in jiant's format, and a
+CoNLL-U file. All data depend only on the seed and the sizes.
 
 In edge probing (docs/papers/ltg-bert.md, "Records of edge probing"), pos, ner, srl and coref label spans of words. A
 row of srl is one predicate; a row of coref contains all pairs of mentions in a sentence. The CoNLL-U file has comments,
@@ -32,18 +32,21 @@ def _target(label: str, *spans: Span) -> Target:
 
 
 def pos(analysis: Analysis) -> list[list[Target]]:
-    """Return the Penn Treebank tag of every word; "that", "her" and forms such as "found" require context."""
+    """Return the Penn Treebank tag of every word. The tags of "that", "her" and verb forms such as "found" depend on
+    the context.
+    """
     return [[_target(token.xpos, (index, index + 1)) for index, token in enumerate(analysis.tokens)]]
 
 
 def ner(analysis: Analysis) -> list[list[Target]]:
-    """Return the type of every noun phrase. The head of a noun phrase need not be its last noun, as in "the boy near
-    the mill"."""
+    """Return the entity type of every noun phrase. The head of a noun phrase need not be its last noun, as in "the boy
+    near the mill".
+    """
     return [[_target(label, span) for span, label in sorted(analysis.entities)]]
 
 
 def srl(analysis: Analysis) -> list[list[Target]]:
-    """Return the roles of each predicate's arguments; equal phrases have different roles in different sentences."""
+    """Return the roles of each predicate's arguments. Equal phrases have different roles in different sentences."""
     return [
         [_target(role, (frame.predicate, frame.predicate + 1), span) for span, role in sorted(frame.arguments)]
         for frame in analysis.frames
@@ -51,8 +54,9 @@ def srl(analysis: Analysis) -> list[list[Target]]:
 
 
 def coref(analysis: Analysis) -> list[list[Target]]:
-    """Return the label "1" for mentions with one referent, else "0"; genders and types of pronouns determine
-    the label.
+    """Return the label "1" for each pair of mentions with the same referent, and "0" for each other pair.
+
+    Genders and types of the pronouns determine the label.
     """
     mentions = sorted(analysis.mentions)
     if not any(analysis.tokens[start].upos == "PRON" for (start, _), _ in mentions):
@@ -62,7 +66,8 @@ def coref(analysis: Analysis) -> list[list[Target]]:
 
 
 def _drawn(count: int, stream: str, taken: Container[str], seen: set[str]) -> list[Analysis]:
-    """Return `count` different annotated sentences that are not in `taken` or `seen`, and add their texts to `seen`.
+    """Return `count` different annotated sentences that are neither in `taken` nor in `seen`; their texts are added to
+    `seen`.
 
     Raises ConfigError if there are too few different sentences.
     """
@@ -84,7 +89,7 @@ def _drawn(count: int, stream: str, taken: Container[str], seen: set[str]) -> li
 
 
 def analysed_files(count: int, stream: str, taken: Container[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield (path, content) of the training and development files of the five probing tasks, which share their
+    """Yield (path, content) of the training and development files of the five probing tasks. All tasks label the same
     sentences.
     """
     seen: set[str] = set()
@@ -134,8 +139,8 @@ def _conllu_rows(analysis: Analysis) -> Iterator[tuple[str, ...]]:
 
 
 Files = Iterator[tuple[str, bytes]]
-# For each task and split: the task that draws the rows, and the number of these rows divided by the number of training
-# rows.
+# For each task and split: the task that draws the rows, and the ratio of the number of these rows to the number of
+# training rows.
 Sets = dict[str, dict[str, tuple[RowTask, float]]]
 
 
@@ -151,7 +156,8 @@ _MNLI: Sets = {
     }
 }
 _FILTERED = (glue.cola, glue.sst2, glue.mrpc, glue.qqp, inference.qnli, inference.rte)
-# Path pattern of the files, name of the random draws, and tasks with their splits.
+# For each group of tasks: path pattern of the files, pattern of the seed of the random draws, and the tasks with their
+# splits.
 _GLUE: tuple[tuple[str, str, Sets], ...] = (
     ("glue/{task}.{split}.jsonl", "glue/{task}", _halved(glue.stsb, glue.wnli)),
     (
@@ -176,13 +182,13 @@ _OTHERS: tuple[tuple[str, str, Sets], ...] = (
         "msgs/{task}",
         {of.stem: {"train": (of.task("train"), 1), "validation": (of.task("test"), 1.5)} for of in DATASETS},
     ),
-    # HANS is distributed as a training file and an evaluation file of the same size.
+    # HANS consists of a training file and an evaluation file with the same number of rows.
     ("hans/{split}.jsonl", "hans", {"hans": {"train": (inference.hans, 1), "validation": (inference.hans, 1)}}),
 )
 
 
 def suite_files(pairs: dict[str, list[Pair]], seed: int, count: int, taken: Container[str]) -> Files:
-    """Yield (path, content) of all files.
+    """Yield (path, content) of the files of all suites.
 
     `pairs` are BLiMP's minimal pairs by paradigm. `count` is the number of training rows of each task. Sentences in
     `taken` are not used in new rows.
@@ -196,7 +202,7 @@ def suite_files(pairs: dict[str, list[Pair]], seed: int, count: int, taken: Cont
                 yield from ((path.format(task=task, split=split), json_lines(rows)) for split, rows in splits.items())
 
     yield from drawn(_GLUE)
-    # The file of a BLiMP phenomenon contains the first pairs of each of its paradigms.
+    # The file of a BLiMP phenomenon contains the first pairs of each paradigm that belongs to the phenomenon.
     phenomena: dict[str, list[TaskRow]] = {}
     for paradigm in PARADIGMS:
         phenomena.setdefault(paradigm.term, []).extend(blimp_rows(paradigm, pairs[paradigm.uid][: count - count % 2]))

@@ -36,7 +36,7 @@ def single_error(outcome) -> str:
 
 
 THIS_PYTHON = f'#!/bin/sh\nexec "{Path(sys.executable).resolve()}" "$@"\n'
-NO_PYTHON = "error: Python 3.11 to 3.14 is missing: install one.*or uv.*make env PYTHON=/path/to/python3.14"
+NO_PYTHON = "error: Python 3.11 to 3.14 is missing: install Python.*or uv.*make env PYTHON=/path/to/python3.14"
 BROKEN = '#!/bin/sh\necho "pyenv: python3.11: command not found" >&2\nexit 127\n'
 
 
@@ -46,8 +46,8 @@ BROKEN = '#!/bin/sh\necho "pyenv: python3.11: command not found" >&2\nexit 127\n
         ({}, (), NO_PYTHON),
         # Of another version, and broken.
         ({"python3": "#!/bin/sh\nexit 1\n", "python3.11": BROKEN}, (), NO_PYTHON),
-        ({"python3.11": THIS_PYTHON}, ("PYTHON=python9",), "error: PYTHON=python9 is no Python 3.11 to 3.14$"),
-        ({"python3": THIS_PYTHON}, (), "error: git is needed.*install git"),
+        ({"python3.11": THIS_PYTHON}, ("PYTHON=python9",), "error: PYTHON=python9 is not Python 3.11 to 3.14$"),
+        ({"python3": THIS_PYTHON}, (), "error: git is missing.*install git"),
     ],
 )
 def test_what_a_machine_lacks_is_told(
@@ -67,7 +67,7 @@ def test_a_python_without_the_venv_module_is_told(bare, tmp_path: Path) -> None:
     programs = {"python3.12": without_ensurepip(tmp_path), "git": "#!/bin/sh\n"}
     (tmp_path / "bin").mkdir()
     message = single_error(bare.make("env", PATH=tools(tmp_path / "bin", **programs)))
-    assert "python3.12 has no module ensurepip: install it (on Debian and Ubuntu: python3.12-venv)" in message
+    assert "python3.12 has no module ensurepip: install this module (on Debian and Ubuntu: python3.12-venv)" in message
 
 
 STOPS = '#!/bin/sh\necho {} "$@" >&2\nexit 3\n'

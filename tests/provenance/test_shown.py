@@ -88,10 +88,10 @@ def test_what_manifests_say_steers_no_terminal(trace: Trace, toy: Any) -> None:
             "model: got 'elc_bret', expected a value of a row; did you mean 'elc_bert'? There are: elc_bert, ltg_bert",
         ),
         (["--row", "4"], "got row 4, expected 1 to 3"),
-        (["--model", "ltg_bert"], "2 rows match; select one by --row or --model, --suite, --task, --metric"),
+        (["--model", "ltg_bert"], "2 rows match; select one row by --row or --model, --suite, --task, --metric"),
         (
             ["--cell", "elc_bert/pairs/binding/accuracy_percent/5"],
-            "expected model/suite/task/metric or the first parts of this pattern",
+            "expected model/suite/task/metric or the first components of this pattern",
         ),
     ],
 )

@@ -26,7 +26,7 @@ def embedded_settings(project: "Project") -> dict[str, object]:
     minutes=10,
 )
 def generate_embedded_sources(settings: EmbeddedSettings, run: StageRun) -> None:
-    """Write all demo data below `run.folder`; folders of an earlier run are replaced."""
+    """Write all demo data into subfolders of `run.folder`; the subfolders of an earlier run are replaced."""
     from demo.generate import generate
 
     generate(settings, run)

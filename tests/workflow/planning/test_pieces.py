@@ -59,5 +59,6 @@ def test_the_check_of_a_cluster_reports_such_a_training_and_a_missing_slurm(
     training, slurm = capsys.readouterr().err.splitlines()
     assert training.startswith("error: strict: the training ") and "--retries" in training
     assert slurm == (
-        "error: this machine has no sbatch and no sinfo, so nothing was tested; run this on a login node of the cluster"
+        "error: this machine has no sbatch and no sinfo, so nothing was tested; run this command on a login node of "
+        "the cluster"
     )
