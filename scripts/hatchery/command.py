@@ -1,6 +1,8 @@
 """Common code of the programs in `scripts/`: parse the arguments, call `main`, and exit with a status."""
 
 import argparse
+import atexit
+import gc
 import json
 import os
 import sys
@@ -53,6 +55,9 @@ def leave_after(main: Callable[[], None]) -> NoReturn:
     If the program that reads standard output has exited, as in `| head`, no line is written and the status is 141, as
     in a shell. After Ctrl-C, the status is 130. Other exceptions are bugs of Hatchery and are shown with a traceback.
     """
+    # At exit, the garbage collector would traverse all objects of the imported libraries to free memory that the system
+    # frees anyway. For a process that only imports PyTorch, this takes a fifth of the processor time.
+    atexit.register(gc.freeze)
     try:
         main()
         sys.stdout.flush()
