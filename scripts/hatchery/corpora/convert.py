@@ -12,7 +12,6 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 
@@ -70,7 +69,7 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
                         f"source {source.name!r}: {file}: the document name {document.doc_id!r} occurs twice"
                     )
                 seen.add(document.doc_id)
-                row = document_row(**asdict(document))
+                row = document_row(**vars(document))
                 keys: dict[str, object] = {
                     "point": point(seed, document.text),
                     "long_lines": line_keys(document.text),
