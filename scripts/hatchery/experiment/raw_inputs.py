@@ -57,15 +57,9 @@ def about(project: "Project", source: str) -> dict[str, str]:
     return {} if raw is None else {key: getattr(raw, key) for key in KEYS}
 
 
-def readings(project: "Project", source: str) -> dict[str, dict[str, object]]:
-    """Return the parts of a raw input that the checked experiments' evaluations read, by configuration key."""
-    experiments = [name for kind, name in project.checked if kind == "experiment"]
-    return {
-        read.where: {"kind": kind, "settings": read.settings}
-        for experiment in experiments
-        for kind, read in data_read(project, experiment)
-        if read.source == source
-    }
+def readings(data: Iterable[tuple[str, ReadData]], source: str) -> dict[str, dict[str, object]]:
+    """Return the parts of a raw input in `data` (`data_read` of experiments), by configuration key."""
+    return {read.where: {"kind": kind, "settings": read.settings} for kind, read in data if read.source == source}
 
 
 def data_read(project: "Project", experiment: str) -> Iterator[tuple[str, ReadData]]:

@@ -1,6 +1,6 @@
 """Readable paths of the results of an experiment or a study."""
 
-from functools import partial
+from functools import cache, partial
 
 from hatchery.evaluation.evaluation import Result
 from hatchery.evaluation.kinds import evaluations
@@ -8,7 +8,7 @@ from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.distillation import order_model_of, teachers_of
 from hatchery.experiment.milestones import is_asked
 from hatchery.experiment.project import Project
-from hatchery.experiment.raw_inputs import about, readings
+from hatchery.experiment.raw_inputs import about, data_read, readings
 from hatchery.typed import plain
 from hatchery.workflow.outputs import Outputs, ReadablePath
 
@@ -23,6 +23,7 @@ class ResultPaths:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.of = Outputs(project)
+        self._data_read = cache(lambda experiment: tuple(data_read(project, experiment)))
 
     def corpus(self, experiment: str) -> str:
         """Return the manifest of the corpus (documents) on which an experiment pretrains its models."""
@@ -131,4 +132,6 @@ class ResultPaths:
         """Return information on a raw input: `about` contains its origin, licence and terms, `readings` its use by
         suites and tasks.
         """
-        return {"about": about(self.project, source), "readings": plain(readings(self.project, source))}
+        experiments = [name for kind, name in self.project.checked if kind == "experiment"]
+        data = (read for experiment in experiments for read in self._data_read(experiment))
+        return {"about": about(self.project, source), "readings": plain(readings(data, source))}
