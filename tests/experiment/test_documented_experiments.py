@@ -81,15 +81,15 @@ def test_the_table_of_the_reduced_vocabulary_paper_says_what_its_experiments_do(
     assert told["updates"] == f"{pretraining.steps:,}" != rows["updates"][0].split(",")[0]
     larger = [run for run, name in project.expansion(constrained).sets().items() if name == "larger"]
     overrides = {project.experiment(constrained).runs[run].pretraining.optimizer.learning_rate for run in larger}
-    assert told["peak rate"] == ", ".join(map(scientific, [*overrides, pretraining.optimizer.learning_rate]))
+    assert told["peak learning rate"] == ", ".join(map(scientific, [*overrides, pretraining.optimizer.learning_rate]))
     rate = project.experiment(unconstrained).pretraining.optimizer.learning_rate
-    assert told["peak rate on unfiltered text"] == f"{scientific(rate)} for all ten models"
+    assert told["peak learning rate on unfiltered text"] == f"{scientific(rate)} for all ten models"
     tasks = {task: project.protocol_of(constrained, task) for task in project.experiment(constrained).finetuning.tasks}
     assert {told["warm-up of fine-tuning"]} == {
         f"{protocol.warmup_fraction:.0%}".replace("%", " % of the steps") for protocol in tasks.values()
     }
     for rate, names in (("2e-5", ("mnli", "qqp")), ("6e-5", ("qnli", "sst2")), ("2e-4", ("cola", "wnli"))):
-        assert rate in told["peak rate of fine-tuning"]
+        assert rate in told["peak learning rate of fine-tuning"]
         assert {
             scientific(*tasks[f"rv_glue_{name}{end}"].learning_rates) for name in names for end in ("", "_filtered")
         } == {rate}
