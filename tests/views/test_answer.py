@@ -40,7 +40,10 @@ def test_a_model_ahead_of_the_noise_leads_and_the_next_ones_are_named() -> None:
     ("second", "sentence"),
     [
         # The root of 0.5² + 0.5² is 0.707.
-        (79.3, "A and B lead, without a difference beyond noise between them, on pairs (80.0 and 79.3; C 60.0)."),
+        (
+            79.3,
+            "A and B lead, without a difference beyond noise between these models, on pairs (80.0 and 79.3; C 60.0).",
+        ),
         (79.2, "A leads on pairs (80.0; B 79.2, C 60.0)."),
     ],
 )
@@ -50,7 +53,7 @@ def test_a_second_model_leads_too_within_the_noise_of_both(second: float, senten
 
 def test_after_three_leaders_the_next_model_is_named() -> None:
     rows = [row(model, PAIRS, 80.0 if model in "abc" else 60.0) for model in "abcde"]
-    tied = "A, B and C lead, without a difference beyond noise between them, on pairs"
+    tied = "A, B and C lead, without a difference beyond noise between these models, on pairs"
     assert answer(scores(*rows), [PAIRS]) == [f"{tied} (80.0, 80.0 and 80.0; D 60.0, 1 more)."]
 
 

@@ -51,7 +51,9 @@ class CleaningRules:
     """Options for the differences between the two published cleaners, and for our corrections."""
 
     contraction_ends: str = " "
-    """Characters of which one must follow a contraction, so that the contraction is joined to the previous word."""
+    """Characters after a contraction. The contraction is joined to the previous word only if one of these characters
+    follows.
+    """
     space_before_brace: bool = False
     """True if a space before `}` is deleted."""
     straight_apostrophes: bool = False

@@ -125,8 +125,8 @@ OF_LICENCE = ("documents", "words", "characters")
 NUMBER = "column_"
 """Prefix of the name of a numeric column in the shards; the user's name of the column follows."""
 NUMERIC_COLUMNS = "numeric_columns"
-"""Key of a corpus's measures, with the user's names of the numeric columns; absent if the corpus has no numeric
-columns.
+"""Key under which the measures of a corpus list the user's names of the numeric columns; absent if the corpus has no
+numeric columns.
 """
 
 

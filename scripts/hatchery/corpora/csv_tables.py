@@ -125,7 +125,7 @@ def _first_record(first: str, rest: Lines, delimiter: str) -> list[str]:
 
 
 def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
-    """Yield the cells of the non-empty rows; `lines.record_line` is the first line of the current row."""
+    """Yield the cells of the non-empty rows; `lines.record_line` is the number of the first line of the current row."""
     if delimiter == "\t":
         for line in lines:
             if line:

@@ -1,4 +1,4 @@
-"""The documents that readers produce from raw inputs, and the interface of readers: text form, rejections, readers.
+"""The documents that readers produce from raw inputs, and the interface of readers.
 
 The text of a document has one sentence per line and one blank line between paragraphs; headings, lists and quotes may
 have Markdown marks if the source has such elements.

@@ -38,7 +38,7 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     sentences = []
     for leaders, measures in leads.items():
         names = listed(scores.label(model) for model in leaders)
-        tied = ", without a difference beyond noise between them," if len(leaders) > 1 else ""
+        tied = ", without a difference beyond noise between these models," if len(leaders) > 1 else ""
         sentences.append(f"{names} lead{'' if len(leaders) > 1 else 's'}{tied} on {_shortened(measures)}.")
     if open_measures:
         sentences.append(f"No model leads beyond noise on {_few(open_measures)}.")

@@ -50,7 +50,8 @@ def runs(
     for row in islice(rows, RUNS_SHOWN):
         short = row["manifest"][:SHORT_DIGEST]
         name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
-        # Link only to manifests in `places`, because the provenance page of a large experiment omits some manifests.
+        # Link to the section of a manifest only if the manifest is in `places`, because the provenance page of a large
+        # experiment omits some manifests.
         place = f"#m-{short}" if row["manifest"] in places else ""
         losses = [_loss(row[key]) for key in LOSSES]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")

@@ -139,7 +139,7 @@ def with_settings(note: str, summary: Summary, suite: str) -> str:
 
 
 def incomplete_texts(summary: Summary) -> list[str]:
-    """Return one text for each average without a number, with the reason."""
+    """Return one text, with the reason, for each average without a score."""
     return [
         f"{summary.label(model)}, {readable(suite)}: no {readable(average)}, because no run gave a number for "
         + ", ".join(tasks)

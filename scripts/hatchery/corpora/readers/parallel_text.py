@@ -50,7 +50,9 @@ class ParallelTextOptions(Settings):
             if len(patterns) > 2:
                 raise RefusedError(f"files.{split}", f"got {len(patterns)} patterns, expected two files or one table")
         if self.columns is not None and len(self.columns) != 2:
-            raise RefusedError("columns", f"got {len(self.columns)}, expected two, one for each language")
+            raise RefusedError(
+                "columns", f"got {len(self.columns)} columns, expected two columns, one for each language"
+            )
         for number in self.columns or ():
             if number.isdigit() and int(number) == 0:
                 raise RefusedError("columns", f'got {number!r}, expected numbers from 1: the first column is "1"')

@@ -63,8 +63,8 @@ class LayerPanel:
 
     @property
     def consumers(self) -> int:
-        """Number of rows, which equals the number of columns: the layers, and the model's output if it has layer
-        weights.
+        """Number of rows, which equals the number of columns: the number of layers, plus 1 if the model's output has
+        layer weights.
         """
         return max(self.table.scaled)[0]
 

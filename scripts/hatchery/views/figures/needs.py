@@ -104,9 +104,9 @@ class MilestonesFigure(FigureSettings):
 
 def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
     """Return the penalty and its number of steps, by run, for all runs that start from a run with `unigram_penalty`,
-    and for the runs to compare with them.
+    and for comparable runs without the penalty.
 
-    The runs to compare have equal settings, but do not start from another run; their values are 0, and they come first.
+    The comparable runs have equal settings, but do not start from another run; their values are 0, and they come first.
     Empty if no run starts from a run with `unigram_penalty`.
     """
     found, compared, runs = dict[str, RegularisedStart](), [], experiment.runs

@@ -31,7 +31,7 @@ Rows = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class LawPanel:
-    """One panel: the rows of our curves or of the published curves, in one entry of the analysis."""
+    """One panel: rows of one entry of the analysis, either of our curves or of the published curves."""
 
     title: str
     rows: Rows

@@ -77,12 +77,13 @@ class ScoreLayout(Settings):
     """Table of scores of models."""
 
     kind: Literal["scores"]
-    """Content of the table: scores, an almost stochastic order of models, contributions of layers, or sizes of corpora
-    or tasks."""
+    """Kind of the table: scores (of models), order (almost stochastic order of models), layers (contributions of
+    layers), sizes (of corpora), or tasks (sizes of tasks).
+    """
     caption: str
-    """Caption below the table's number."""
+    """Caption of the table, which is printed below the table's number."""
     blocks: tuple[BlockLayout, ...]
-    """Blocks of rows with the models."""
+    """Blocks of rows; each row is a model."""
     columns: tuple[ColumnLayout, ...]
     """Columns with the scores of each model."""
     suite: str = ""
@@ -135,9 +136,9 @@ class OrderLayout(Settings):
     kind: Literal["order"]
     """Kind of the table: order is the almost stochastic order of models."""
     caption: str
-    """Caption below the table's number."""
+    """Caption of the table, which is printed below the table's number."""
     block: BlockLayout
-    """Block of rows with the models."""
+    """Block of rows; each row is a model."""
     suite: str
     """Suite whose average is compared."""
     average: str = "average"
@@ -155,7 +156,7 @@ class LayersLayout(Settings):
     kind: Literal["layers"]
     """Kind of the table: layers are contributions of layers to probed tasks."""
     caption: str
-    """Caption below the table's number."""
+    """Caption of the table, which is printed below the table's number."""
     row: str
     """Name of the model's published row in config/published/values."""
     layers: int
@@ -205,9 +206,9 @@ class SizesLayout(Settings):
     kind: Literal["sizes"]
     """Kind of the table: sizes are sizes of corpora."""
     caption: str
-    """Caption below the table's number."""
+    """Caption of the table, which is printed below the table's number."""
     rows: tuple[SizeRow, ...]
-    """Rows with the parts of the corpora."""
+    """Rows of the table; each row is a source or split of the corpora."""
     columns: tuple[SizeColumn, ...]
     """Columns with the sizes of each part."""
     remark: str = ""
@@ -223,7 +224,7 @@ class TasksLayout(Settings):
     kind: Literal["tasks"]
     """Kind of the table: tasks are sizes of tasks."""
     caption: str
-    """Caption below the table's number."""
+    """Caption of the table, which is printed below the table's number."""
     tasks: dict[str, str]
     """Tasks, each with the heading of its row."""
     row: str = "task_sizes"
