@@ -1,3 +1,3 @@
-"""Formats of the files with which stages exchange results: atomic writes, checksums, manifests, Parquet files, and
+"""Functions for the files with which stages exchange results: atomic writes, checksums, manifests, Parquet files, and
 links.
 """

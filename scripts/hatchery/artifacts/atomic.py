@@ -104,5 +104,5 @@ def json_value(text: str | bytes) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as indented JSON with sorted keys, the format of our JSON files."""
+    """Return `value` as indented JSON with sorted keys, the format of all JSON files that Hatchery writes."""
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -30,7 +30,8 @@ from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build, stage_body
 from hatchery.workflow.cost_settings import CostSettings, PlannedRun
 
-# Upper limit of the speed, for small models: they use only a small share of the peak of a large device.
+# Maximum number of steps per minute that is assumed for small models: they use only a small share of a large device's
+# peak, so the estimate from the peak would be too fast.
 MOST_STEPS_PER_MINUTE = 6_000
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
@@ -123,9 +124,9 @@ def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
 
 
 def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
-    """Return the size of the token shards that `manifest` lists; None if the manifest does not exist.
+    """Return the size, and the number of training tokens, of the token shards that `manifest` lists.
 
-    Raises ManifestError if the manifest is damaged.
+    None if the manifest does not exist. Raises ManifestError if the manifest is damaged.
     """
     if not manifest.is_file():
         return None

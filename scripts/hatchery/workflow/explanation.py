@@ -151,7 +151,7 @@ def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str
 def _general(path: str, job: PlannedJob) -> str:
     """Return a path with the values of the job's wildcards replaced by placeholders, such as `<model>`.
 
-    Thus all jobs of a rule have the same text, and can be counted.
+    Thus the paths of all jobs of a rule become equal, and equal reasons of several jobs can be counted.
     """
     names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
     return "/".join(names.get(part, part) for part in path.split("/"))

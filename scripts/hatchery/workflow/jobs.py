@@ -115,7 +115,7 @@ class Jobs:
         return self._calls[key]
 
     def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
-        """Return the arguments, by name, that functions in a stage's record may have, for a job with these
+        """Return all arguments, by name, that a function in a stage's record may request, for a job with these
         wildcards.
         """
         of = Outputs(self.project, **wildcards)
@@ -138,7 +138,7 @@ class Jobs:
         return self._by_digest[digest]
 
     def is_requested(self, address: str) -> bool:
-        """Return True if a result that this Snakemake call has requested has this address."""
+        """Return True if this Snakemake call has requested a result with this address."""
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
@@ -266,7 +266,7 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """Return the results at an address that this Snakemake call has requested, in the order of the requests.
+        """Return the results with an address that this Snakemake call has requested, in the order of the requests.
 
         `model` is the address of the model, `address` that of an evaluation; without `address`, the result is the
         model.
@@ -283,8 +283,10 @@ class Jobs:
         return {"experiment": found[0].experiment, "run": found[0].run, **found[0].names} if found else {}
 
     def names_of_wildcards(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return readable names for a job: the values of its wildcards, but experiment, model and so on instead of an
-        address.
+        """Return readable names for the wildcards of a job.
+
+        If a wildcard is an address, experiment, model and so on are returned instead; other wildcards are readable
+        names.
         """
         named = self.names(wildcards.get("model", ""), wildcards.get("address", ""))
         return list((named or wildcards).values())

@@ -259,7 +259,7 @@ def list_missing_data(project: Project, workflow: Any) -> None:
     """Print, at the end of a dry run, the raw data that planned jobs need but that is not available."""
     try:
         lines = missing_sources(project, planned_sources(workflow.dag))
-    except Exception:  # Snakemake has already reported why there is no job graph.
+    except Exception:  # Stop here, because Snakemake has already reported why there is no job graph.
         return
     for line in lines:
         print(f"missing: {line}", file=sys.stderr)

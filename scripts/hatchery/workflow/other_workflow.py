@@ -14,8 +14,8 @@ def locked_by_another() -> str:
     if (process := other_workflow()) is None:
         return ""
     return (
-        f"error: {Path.cwd()}: Directory cannot be locked: another workflow runs in it (process {process}); "
-        "wait until it ends, or stop it with Ctrl-C"
+        f"error: {Path.cwd()}: Directory cannot be locked: another workflow runs in this folder (process "
+        f"{process}); wait until that workflow ends, or stop it with Ctrl-C"
     )
 
 

@@ -70,7 +70,7 @@ class Outputs:
         return str(pattern).format(**values)
 
     def each(self, stage: str, output: str = "", **values: str | Iterable[str]) -> dict[str, str]:
-        """Return the paths of a stage's output for several values of one wildcard, by value.
+        """Return the paths of a stage's output for several values of one wildcard; the keys are these values.
 
         The value of exactly one keyword argument is a list.
         """
@@ -87,9 +87,9 @@ class Outputs:
         return self(CORPORA[self.project.corpus(corpus).made_from], corpus=corpus)
 
     def part(self, corpus: str, made_from: str) -> Any:
-        """Return the value of the key `made_from` in a corpus's configuration file.
+        """Return the value of a key in a corpus's configuration file; the argument `made_from` is the name of the key.
 
-        The keys are `sources`, `sample` and `sequences`. Raises ConfigError if the corpus is made from another key.
+        The key is `sources`, `sample` or `sequences`. Raises ConfigError if the file has another of these keys.
         """
         block = self.project.corpus(corpus)
         if block.made_from != made_from:

@@ -52,10 +52,9 @@ def endless_trainings(experiments: Iterable[str], resources: Resources, retries:
         if pieces > retries + 1:
             longest = f"at most {limit} minutes" if limit is not None else f"{cluster.pretraining_minutes} minutes"
             yield (
-                f"{experiment}: the training {run} is planned to take {rough_duration(seconds)}, in {pieces} pieces of "
-                f"{longest}, but retries: {retries} allows {retries + 1} pieces, so the training cannot finish; raise "
-                "the limit, or "
-                f"run snakemake with --retries {pieces} (or set this in the profile)"
+                f"{experiment}: the training {run} is planned to take {rough_duration(seconds)}, in {pieces} attempts "
+                f"of {longest}, but retries: {retries} allows {retries + 1} attempts, so the training cannot finish; "
+                f"raise the limit, or run snakemake with --retries {pieces} (or set this in the profile)"
             )
 
 

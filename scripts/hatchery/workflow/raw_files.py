@@ -16,8 +16,8 @@ from hatchery.raw.listings import REGISTERED, Listing, identity, listing_of, loc
 class RawFiles:
     """The user's current raw files, and their registrations (source manifest and file list).
 
-    The files of a folder are listed at most once per process. Changes are only searched for if `is_planning`, because
-    cluster jobs need not list a hundred thousand files when they start.
+    The files of a folder are listed at most once per process. If `is_planning` is false, changes are not searched for,
+    because cluster jobs need not list a hundred thousand files when they start.
     """
 
     def __init__(self, project: "Project", is_planning: bool = True) -> None:

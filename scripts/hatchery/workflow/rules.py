@@ -145,7 +145,7 @@ class Rules:
             return False
 
     def _known(self, wildcards: Any) -> dict[str, Any]:
-        """Return the arguments, by name, that functions in a stage's record may have."""
+        """Return all arguments, by name, that a function in a stage's record may request."""
         return {**self.jobs.known(dict(wildcards.items())), "raw_files": self.raw_files, **wildcards}
 
     def _call(self, record: Stage, wildcards: Any) -> Call:

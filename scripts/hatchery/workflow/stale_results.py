@@ -58,7 +58,7 @@ def report_stale_results(workflow: Any) -> bool:
     try:
         dag = workflow.dag
         finished = set(dag.jobs) - set(dag.needrun_jobs(exclude_finished=False))
-    except Exception:  # Snakemake has already reported why there is no job graph.
+    except Exception:  # Stop here, because Snakemake has already reported why there is no job graph.
         return False
     lines = list(stale_lines(sorted(finished, key=lambda job: [str(output) for output in job.output])))
     for line in lines:

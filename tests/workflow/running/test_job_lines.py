@@ -79,7 +79,9 @@ def test_who_calls_twice_hears_of_the_first_call_but_a_job_of_a_killed_workflow_
         assert other.stdout is not None and other.stdout.readline() == b"0\n"
         line = JobLines(sys.stderr, dict.values).line_of(record)
         other.kill()
-    told = f"cannot be locked: another workflow runs in it (process {other.pid}); wait until it ends"
+    told = (
+        f"cannot be locked: another workflow runs in this folder (process {other.pid}); wait until that workflow ends"
+    )
     assert ("--unlock" in line, told in line, "\n" in line) == (not is_workflow, is_workflow, not is_workflow)
 
 
