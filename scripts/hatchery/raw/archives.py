@@ -117,7 +117,7 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     except _DAMAGED as error:
         raise SourceError(f"{archive}: is damaged: {place}{str(error) or 'the archive ends too early'}") from error
     except OSError as error:
-        # bz2 and gzip raise OSError without a number for damaged data.
+        # An OSError without an error number comes from bz2 or gzip, and means that the data are damaged.
         state = "is damaged" if error.errno is None else f"cannot be unpacked into {target}"
         raise SourceError(f"{archive}: {state}: {place}{error.strerror or error}") from error
 

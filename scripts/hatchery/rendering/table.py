@@ -181,7 +181,7 @@ class Table:
         sides, long = "".join(self._latex_sides(wrap)), len(self.rows) > _LINES_WITH_NOTES
         caption = self.caption.removesuffix(".")
         lines = [
-            rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
+            rf"% {title}, with Hatchery's numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
             r"\begin{table}[p]",
             r"\centering",
             # LaTeX's document classes expect the caption below the table, so the space below a caption is 0. Here the

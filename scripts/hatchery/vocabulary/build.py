@@ -62,7 +62,7 @@ def build(
     else:
         if dictionary is not None:
             raise ConfigError(
-                "dictionary: got a value, expected none, because word lists need no dictionary; set it to null"
+                "dictionary: got a value, expected none, because word lists need no dictionary; set dictionary to null"
             )
         built = from_word_list(raw, settings, listed)
     if not built.words:

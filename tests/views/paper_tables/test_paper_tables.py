@@ -229,7 +229,9 @@ def test_every_table_has_balanced_environments_and_rows_as_wide_as_its_columns(
 
 def test_the_head_of_a_table_names_its_paper_and_the_packages_that_it_needs(drawn: Drawn) -> None:
     first = latex_table(drawn["elc_bert", "strict"]["9"]).splitlines()[0]
-    assert first == r"% ELC-BERT, Table 9, with our numbers. Needs \usepackage{booktabs} and \usepackage{graphicx}."
+    assert (
+        first == r"% ELC-BERT, Table 9, with Hatchery's numbers. Needs \usepackage{booktabs} and \usepackage{graphicx}."
+    )
 
 
 def hostile_table() -> PaperTable:
