@@ -46,7 +46,8 @@ _QUANTIFIERS: dict[Number, tuple[str, ...]] = {
 
 
 def determiner_noun(rng: random.Random, nouns: tuple[Noun, ...], broken: Broken, adjective: bool = False) -> Twins:
-    """Return twins that violate the agreement of determiner and noun, such as "Tom found this book".
+    """Return two mirrored minimal pairs that violate the agreement of determiner and noun, such as "Tom found this
+    book".
 
     If `broken` is "second", the bad sentence has another form of the noun ("this books"); otherwise, it has another
     determiner ("these book").
@@ -69,7 +70,7 @@ def determiner_noun(rng: random.Random, nouns: tuple[Noun, ...], broken: Broken,
 def subject_verb(
     rng: random.Random, nouns: tuple[Noun, ...], distractor: bool = False, question: bool = False
 ) -> Twins:
-    """Return twins that violate the agreement of subject and verb: "The dogs sleep / sleeps".
+    """Return two mirrored minimal pairs that violate the agreement of subject and verb: "The dogs sleep / sleeps".
 
     If `distractor` is true, a noun of the other number precedes the verb: "The dogs near the box sleep". If `question`
     is true, the auxiliary agrees: "Do / Does the dogs sleep?".
@@ -91,7 +92,9 @@ def subject_verb(
 
 
 def anaphor_number(rng: random.Random) -> Twins:
-    """Return twins whose reflexive has the right or the wrong number: "The boys admired themselves / himself"."""
+    """Return two mirrored minimal pairs whose reflexive has the right or the wrong number: "The boys admired themselves
+    / himself".
+    """
     noun, verb = choose(rng, _GENDERED), choose(rng, lexicon.REFLEXIVE)
     tense, adjectives = choose(rng, UNINFLECTED_TENSES), pick_adjectives(rng)
     ending = Scene.draw(rng).place()
@@ -105,7 +108,9 @@ def anaphor_number(rng: random.Random) -> Twins:
 
 
 def anaphor_gender(rng: random.Random) -> Twins:
-    """Return twins whose reflexive has the right or the wrong gender: "The queen admired herself / himself"."""
+    """Return two mirrored minimal pairs whose reflexive has the right or the wrong gender: "The queen admired herself /
+    himself".
+    """
     verb, tense = choose(rng, lexicon.REFLEXIVE), Scene.draw(rng).tense()
     ending = Scene.draw(rng).place()
     if rng.random() < 0.5:
@@ -124,7 +129,9 @@ def _name(rng: random.Random, gender: str) -> NounPhrase:
 
 
 def embedded_reflexive(rng: random.Random) -> Twins:
-    """Return twins such as "Mary says that Tom blames himself / herself". The nearest subject determines the gender."""
+    """Return two mirrored minimal pairs such as "Mary says that Tom blames himself / herself". The nearest subject
+    determines the gender.
+    """
     outer_verb, verb = choose(rng, lexicon.CLAUSAL), choose(rng, lexicon.REFLEXIVE)
     outer_tense, tense = choose(rng, EVENT_TENSES), Scene.draw(rng).tense()
     man, woman = _name(rng, "masculine"), _name(rng, "feminine")
@@ -138,8 +145,8 @@ def embedded_reflexive(rng: random.Random) -> Twins:
 
 
 def past_participle(rng: random.Random) -> Twins:
-    """Return twins: past tense in place of a participle, as in "Tom has eaten / ate the pear", and participle in place
-    of a past tense, as in "Tom ate / eaten the pear".
+    """Return two mirrored minimal pairs: past tense in place of a participle, as in "Tom has eaten / ate the pear", and
+    participle in place of a past tense, as in "Tom ate / eaten the pear".
     """
     scene = Scene.draw(rng)
     verb = choose(rng, _DISTINCT)
@@ -157,7 +164,7 @@ def past_participle(rng: random.Random) -> Twins:
 
 
 def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
-    """Return twins such as "No boy has ever slept".
+    """Return two mirrored minimal pairs such as "No boy has ever slept".
 
     The bad sentence has "Every" instead of "No" if `broken` is "first", or "already" instead of "ever" if it is
     "second".
@@ -174,7 +181,9 @@ def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
 
 
 def any_or_some(rng: random.Random) -> Twins:
-    """Return twins with exchanged "any" and "some": "Tom did not see any / some dogs" and "Tom saw some / any dogs"."""
+    """Return two mirrored minimal pairs with exchanged "any" and "some": "Tom did not see any / some dogs" and "Tom saw
+    some / any dogs".
+    """
     scene = Scene.draw(rng)
     noun = choose(rng, (*lexicon.OBJECTS, *lexicon.ANIMALS))
     verb, subject = pick_verb(rng, noun), scene.name()
@@ -188,7 +197,7 @@ def any_or_some(rng: random.Random) -> Twins:
 
 
 def quantifier_noun(rng: random.Random, broken: Broken) -> Twins:
-    """Return twins such as "Every dog ran", in the past tense.
+    """Return two mirrored minimal pairs such as "Every dog ran", in the past tense.
 
     The bad sentence has "All" instead of "Every" if `broken` is "first", or "dogs" instead of "dog" if it is "second".
     """
@@ -206,7 +215,7 @@ def quantifier_noun(rng: random.Random, broken: Broken) -> Twins:
 
 
 def there_agreement(rng: random.Random) -> Twins:
-    """Return twins with the right and the wrong copula: "There is / are a dog near the river"."""
+    """Return two mirrored minimal pairs with the right and the wrong copula: "There is / are a dog near the river"."""
     scene = Scene.draw(rng)
     noun, adjectives, place = (
         choose(rng, (*lexicon.ANIMALS, *lexicon.OBJECTS, *lexicon.PERSONS)),
@@ -223,8 +232,8 @@ def there_agreement(rng: random.Random) -> Twins:
 
 
 def object_or_none(rng: random.Random) -> Twins:
-    """Return twins with exchanged transitive and intransitive verbs: "Tom carried / slept the pear" and "Tom slept /
-    carried by the lake".
+    """Return two mirrored minimal pairs with exchanged transitive and intransitive verbs: "Tom carried / slept the
+    pear" and "Tom slept / carried by the lake".
     """
     noun = choose(rng, lexicon.OBJECTS)
     if rng.random() < 0.5:
