@@ -18,10 +18,10 @@ import hatchery
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, TrainingError
 from hatchery.evaluation.scores import csv_of
-from hatchery.evaluation.settings import HeldOutPairs, TranslationTests
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.translate_tests import translate_tests
 from hatchery.evaluation.translation import best_beam, read_pairs
+from hatchery.evaluation.translation_settings import HeldOutPairs, TranslationTests
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.modeling.store import save_model

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import CorpusError
-from hatchery.evaluation.settings import HeldOutPairs
 from hatchery.evaluation.translation import read_pairs
+from hatchery.evaluation.translation_settings import HeldOutPairs
 from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import initialise_

@@ -23,7 +23,7 @@ from hatchery.evaluation.minimal_pairs.measurements import (
 from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE, HELD_OUT_METRICS
 from hatchery.evaluation.reading_times.measurements import GAINS, PERPLEXITY_OF_WORDS
-from hatchery.evaluation.settings import TRANSLATION_SUITE
+from hatchery.evaluation.translation_settings import TRANSLATION_SUITE
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK
 from hatchery.translation.metrics import BLEU, CHRF, METRICS

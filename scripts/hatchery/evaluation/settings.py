@@ -1,18 +1,16 @@
-"""Settings for the evaluation of a pretrained model: minimal pairs, perplexity, translation, and external models.
+"""Settings for the evaluation of a pretrained model: minimal pairs, perplexity, and external models.
 
 All settings except `EvaluationRuntime` are part of a result's identity. Impossible values raise an error before any
-data is read. The settings of fine-tuning tasks and protocols are in `tasks.settings`.
+data is read. The settings of fine-tuning tasks and protocols are in `tasks.settings`, the settings of
+translation in `translation_settings`.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import MinLen
 
 from hatchery.artifacts.manifests import Manifest
-from hatchery.corpora.settings import SplitName
 from hatchery.evaluation.ways_of_scoring import WAYS, Architecture, Edition
 from hatchery.settings.base import (
     CompilationChoice,
@@ -21,14 +19,13 @@ from hatchery.settings.base import (
     Natural,
     Positive,
     Range,
-    RefusedError,
     Settings,
     Share,
     ShareAboveZero,
     omitted_at_default,
     require,
 )
-from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName, Unique
+from hatchery.settings.fields import SegmentsName, Unique
 
 IMPORT = "import_model"
 """Name of the stage that imports external models. A manifest with this `stage` belongs to an external model."""
@@ -319,93 +316,6 @@ class PerplexitySettings(PerplexityChoice):
     """Splits of the corpus on which the perplexity is measured."""
     sequence_length: Annotated[int, Range(ge=4)]
     """Number of tokens in a sequence, special tokens included."""
-
-
-TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
-"""File suffixes: the translations of a test set by the model, and the reference translations."""
-TRANSLATION_SUITE = "translation"
-"""Suite name of all translation test sets in tables."""
-BEAM = "beam"
-"""Key of the chosen beam size among the measures in manifests."""
-ALC_STEPS = 20_000
-"""Number of updates over which "A Natural Bias for Language Generation Models", Section 4.2, computes the area under
-a learning curve."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeldOutPairs(Settings):
-    """A test set: sentence pairs of a corpus. The model translates the source sentences, and the translations are
-    compared with the target sentences.
-    """
-
-    corpus: CorpusName
-    """Parallel corpus of the model's two languages; the model's own tokenizer segments its texts."""
-    split: SplitName = "test"
-    """Split of the corpus to translate."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BeamChoice(Settings):
-    """Choice of the beam size that has the highest BLEU on validation text."""
-
-    test: BlockName
-    """Name of the test set whose BLEU is compared between beam sizes. This test set should be validation text."""
-    sizes: Annotated[tuple[Count, ...], MinLen(1), Unique()]
-    """Beam sizes to compare. If several sizes have the highest BLEU, the smallest of these sizes is used."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationChoice(Settings):
-    """Translation of test sets in an experiment."""
-
-    tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
-    """Test sets by name, as shown in the tables; with an empty mapping, nothing is translated."""
-    leave_out: Names = ()
-    """Runs that translate no test sets, for example runs from which another run continues; `*` matches any text."""
-    beams: BeamChoice | None = None
-    """Choice of the beam size for each model; null uses `search.beam` of the objective."""
-    alc_steps: Count = ALC_STEPS
-    """Number of first steps over which the area under the learning curve of development text is computed (alc_bleu,
-    alc_chrf). A training with fewer steps gets no area.
-    """
-
-    def __post_init__(self) -> None:
-        require_test(self.beams, self.tests)
-
-
-def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) -> None:
-    """Raise RefusedError unless `tests` contains the test set on which the beam size is chosen.
-
-    If a beam size is chosen, also raise RefusedError for a test set with the name BEAM, because this name is a key of
-    the manifest's measures.
-    """
-    if beams is not None and beams.test not in tests:
-        there = ", ".join(tests) or "none"
-        raise RefusedError("beams.test", f"got {beams.test!r}, expected one of `tests`: {there}")
-    if beams is not None and BEAM in tests:
-        raise RefusedError(
-            f"tests.{BEAM}",
-            f"got the name {BEAM!r}, expected another name: {BEAM!r} is the name of the size that `beams` chooses",
-        )
-
-
-def translated_runs(chosen: TranslationChoice, runs: Iterable[str]) -> list[str]:
-    """Return the runs of an experiment that translate the experiment's test sets, in the order of `runs`."""
-    translating = runs if chosen.tests else ()
-    return [run for run in translating if not any(fnmatchcase(run, pattern) for pattern in chosen.leave_out)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationTests(Settings):
-    """Settings of the stage `translate_tests`."""
-
-    tests: Annotated[dict[BlockName, HeldOutPairs], MinLen(1)]
-    """Test sets by the names that the tables show."""
-    beams: BeamChoice | None = None
-    """Choice of the beam size; null uses `search.beam` of the model's objective."""
-
-    def __post_init__(self) -> None:
-        require_test(self.beams, self.tests)
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from hatchery.evaluation.direct.request import Answer, Request
 from hatchery.evaluation.pretrained import OurModel, Pretrained
 from hatchery.evaluation.runtime import open_trained, prepare_device
 from hatchery.evaluation.scores import Scores, Table
-from hatchery.evaluation.settings import (
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.evaluation.translation_settings import (
     BEAM,
     REFERENCE_LINES,
     TRANSLATED_LINES,
-    EvaluationRuntime,
     HeldOutPairs,
     TranslationTests,
 )

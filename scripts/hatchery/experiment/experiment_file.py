@@ -6,9 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 
-from hatchery.evaluation.settings import PerplexityChoice, TranslationChoice
+from hatchery.evaluation.settings import PerplexityChoice
 from hatchery.evaluation.surprisal.settings import AgeOfAcquisition, ReadingTimes, SurprisalTexts
 from hatchery.evaluation.tasks.settings import ProtocolChoice
+from hatchery.evaluation.translation_settings import TranslationChoice
 from hatchery.experiment.hub import HubRepository
 from hatchery.experiment.text_files import CorpusFile, TokenizerFile
 from hatchery.experiment.tracks import TrackName

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.corpora.readers import READERS
 from hatchery.errors import ConfigError
-from hatchery.evaluation.settings import translated_runs
+from hatchery.evaluation.translation_settings import translated_runs
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.text_files import Sequences
 from hatchery.settings.fields import ABSENT

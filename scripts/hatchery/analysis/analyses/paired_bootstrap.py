@@ -15,7 +15,7 @@ from hatchery.analysis.analyses.analysis import Analysis, Findings, Numbers, Stu
 from hatchery.analysis.analyses.needs import TRANSLATION, evaluated
 from hatchery.analysis.analyses.starts import StartsSettings, check
 from hatchery.analysis.comparability import BETWEEN_TWO
-from hatchery.evaluation.settings import REFERENCE_LINES, TRANSLATED_LINES
+from hatchery.evaluation.translation_settings import REFERENCE_LINES, TRANSLATED_LINES
 from hatchery.rendering.table import Column, Group, Table
 from hatchery.settings.base import Count, Natural
 

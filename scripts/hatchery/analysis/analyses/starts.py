@@ -49,7 +49,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     import polars as pl
 
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-    from hatchery.evaluation.settings import TRANSLATION_SUITE
+    from hatchery.evaluation.translation_settings import TRANSLATION_SUITE
 
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)
     points = pl.col("metric").str.contains("bleu|chrf") & pl.col("value").is_not_null()

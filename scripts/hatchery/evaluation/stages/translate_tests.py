@@ -9,7 +9,8 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.records import Record
 from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
-from hatchery.evaluation.settings import TRANSLATION_SUITE, EvaluationRuntime, TranslationTests, translated_runs
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.evaluation.translation_settings import TRANSLATION_SUITE, TranslationTests, translated_runs
 from hatchery.job_spec import Paths
 from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import keys_of

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.settings import runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-from hatchery.evaluation.settings import TRANSLATION_SUITE
+from hatchery.evaluation.translation_settings import TRANSLATION_SUITE
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, no_measurements
 from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import METRICS

@@ -12,7 +12,7 @@ from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.scores import SHOWN_METRICS
 from hatchery.analysis.settings import FigureSettings, labels_of, models_in_order, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
-from hatchery.evaluation.settings import TRANSLATION_SUITE
+from hatchery.evaluation.translation_settings import TRANSLATION_SUITE
 from hatchery.rendering.drawing import is_narrow, no_measurements
 from hatchery.translation.metrics import METRICS
 from hatchery.views.figures.marks import MeanRow, draw_means

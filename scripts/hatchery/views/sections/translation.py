@@ -4,7 +4,7 @@ from hatchery.analysis.measurements import PRETRAINING_SUITE
 from hatchery.analysis.scores import SHOWN_METRICS, Measure
 from hatchery.analysis.summary import Summary
 from hatchery.evaluation.evaluation import Evaluation
-from hatchery.evaluation.settings import TRANSLATION_SUITE
+from hatchery.evaluation.translation_settings import TRANSLATION_SUITE
 from hatchery.rendering.escaping import readable
 from hatchery.translation.metrics import METRICS
 from hatchery.views.summary_sections import Section
