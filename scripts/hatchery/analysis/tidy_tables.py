@@ -168,11 +168,11 @@ RUNS = TidyTable(
             "tokens seen by the initial model; null if unknown or if weights were random",
             "tokens",
         ),
-        Column("seconds", "number", "training time of all attempts; differs if the training is repeated", "s", True),
+        Column("seconds", "number", "training time of all attempts; changes if the training is repeated", "s", True),
         Column(
             "day",
             "text",
-            "day (UTC) on which the last attempt began; differs if the training is repeated",
+            "day (UTC) on which the last attempt of the training began; changes if the training is repeated",
             "",
             True,
         ),
