@@ -12,9 +12,9 @@ class RegionSettings(Settings):
     """A range of FLOPs with its own power law."""
 
     above: Positive | None = None
-    """Lower bound in FLOPs, excluded from the range. If null, the range has no lower bound."""
+    """Lower bound in FLOPs, excluded from the range. If `null`, the range has no lower bound."""
     up_to: Positive | None = None
-    """Upper bound in FLOPs, included in the range. If null, the range has no upper bound."""
+    """Upper bound in FLOPs, included in the range. If `null`, the range has no upper bound."""
 
     def holds(self, flops: float) -> bool:
         """Return True if a number of FLOPs is within the range."""

@@ -23,14 +23,14 @@ class PlainTextOptions(ProseOptions):
     """
 
     cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
-    """Cleaning of the text. encoding only repairs wrong decodings. minimal also makes quotes straight, and unifies
-    ligatures, widths, accents and entities, as the papers do. full also repairs the spaces and quotes of text whose
+    """Cleaning of the text. `encoding` only repairs wrong decodings. `minimal` also makes quotes straight, and unifies
+    ligatures, widths, accents and entities, as the papers do. `full` also repairs the spaces and quotes of text whose
     tokens are separated by spaces.
     """
     sentences: SentencesName | None = None
-    """Sentence splitting. line keeps every line unchanged as a sentence; none joins the lines of a paragraph;
-    punkt:<language> also splits the paragraph into sentences. null recognises the role of the lines in each file:
-    wrapped lines are joined to paragraphs, and all other lines are kept; if the corpus's `languages` are en alone,
+    """Sentence splitting. `line` keeps every line unchanged as a sentence; `none` joins the lines of a paragraph;
+    `punkt:<language>` also splits the paragraph into sentences. `null` recognises the role of the lines in each file:
+    wrapped lines are joined to paragraphs, and all other lines are kept; if the corpus's `languages` contain only `en`,
     paragraphs are split into sentences as English.
     """
     files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet")
@@ -38,20 +38,21 @@ class PlainTextOptions(ProseOptions):
     exclude: tuple[str, ...] = ("README*", "LICENSE*", "LICENCE*", "dataset_infos.json")
     """Shell patterns of files to skip; the default skips files that describe the data."""
     format: Literal["text", "csv", "jsonl", "parquet"] | None = None
-    """Format of all files. null derives the format of each file from its suffix; a suffix such as .gz is ignored."""
+    """Format of all files. `null` derives the format of each file from its suffix; a suffix such as .gz is ignored."""
     encoding: str = "utf-8"
     """Encoding of all files."""
     cut_files: Literal["auto", "always", "never"] = "auto"
-    """Division of text files into documents, at blank lines or else at line ends, if `lines_per_document` is null. auto
-    divides files larger than 1 MiB, or all files if the source has fewer than 20 files.
+    """Division of text files into documents, at blank lines or else at line ends, if `lines_per_document` is `null`.
+    `auto` divides files larger than 1 MiB, or all files if the source has fewer than 20 files.
     """
     delimiter: Delimiter | None = None
-    r"""Column separator of a table, such as ";" or "\t"; null is a tab for .tsv files, otherwise a comma."""
+    r"""Column separator of a table, such as ";" or "\t"; `null` is a tab for .tsv files, otherwise a comma."""
     column: str = "text"
     """Column of a table, or field of a JSON object, that contains the text."""
     document_column: str | None = None
-    """Column that identifies documents: rows of a file with the same value form one document. null makes each row a
-    document."""
+    """Column that identifies documents: rows of a file with the same value form one document. `null` makes each row a
+    document.
+    """
     keep: dict[str, Patterns] = dataclasses.field(default_factory=dict)
     """Rows to keep, as lists of values by column: a kept row has one of the listed values in every listed column."""
     leave_out: dict[str, Patterns] = omitted_at_default({})
@@ -60,7 +61,7 @@ class PlainTextOptions(ProseOptions):
     """
     licence_column: str | None = omitted_at_default(None)
     """Column with the licence of each row. The licence is recorded with the document and summarised on the corpus card;
-    null records no licences.
+    `null` records no licences.
     """
     numeric_columns: Annotated[tuple[str, ...], Unique()] = omitted_at_default(())
     """Numeric columns that are kept with each document, such as a reading level, so that training can be ordered by one
@@ -70,10 +71,10 @@ class PlainTextOptions(ProseOptions):
     """True if the text is written as word/TAG, one sentence per line, as in the Brown corpus."""
     punctuation_column: str | None = None
     """Column that determines the punctuation mark that is added to a row without final punctuation mark, for
-    transcripts; null adds no marks.
+    transcripts; `null` adds no marks.
     """
     punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
-    """Added punctuation mark by value of punctuation_column; for other values, a full stop is added."""
+    """Added punctuation mark by value of `punctuation_column`; for other values, a full stop is added."""
 
     @property
     def punkt_language(self) -> str | None:

@@ -144,13 +144,13 @@ class ProseOptions(Settings):
     capitalise: bool = False
     """Capitalise the first letter of each paragraph, for transcripts without capitals."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "minimal"
-    """Cleaning of the text. encoding only repairs wrong decodings. minimal also makes quotes straight, and unifies
-    ligatures, widths, accents and entities, as the papers do. full also repairs the spaces and quotes of text whose
+    """Cleaning of the text. `encoding` only repairs wrong decodings. `minimal` also makes quotes straight, and unifies
+    ligatures, widths, accents and entities, as the papers do. `full` also repairs the spaces and quotes of text whose
     tokens are separated by spaces.
     """
     lines_per_document: Count | None = None
-    """Number of paragraphs, rows or kept lines in a document; null keeps the text's own document boundaries, or divides
-    files according to `cut_files`.
+    """Number of paragraphs, rows or kept lines in a document; `null` keeps the text's own document boundaries, or
+    divides files according to `cut_files`.
     """
     minimum_words: Natural = 1
     """Minimum number of words in a document; shorter documents are dropped and counted."""

@@ -55,7 +55,7 @@ class RawTextOptions(Settings):
     """Options of a large corpus: format and names of its files."""
 
     format: RawFormat
-    """Format of the files. by_suffix determines the format of each file from its suffix: .json and .jsonl are JSON
+    """Format of the files. `by_suffix` determines the format of each file from its suffix: .json and .jsonl are JSON
     lines, .parquet is Parquet, and files without a suffix are WikiExtractor's.
     """
     files: Patterns = ("*",)
@@ -63,8 +63,8 @@ class RawTextOptions(Settings):
     exclude: tuple[str, ...] = ()
     """Shell patterns of files to skip."""
     field: str = "text"
-    """Field or column that contains the text, for json_lines and parquet; in parquet, `translation.en` is a field of an
-    object.
+    """Field or column that contains the text, for the formats `json_lines` and `parquet`. In `parquet`,
+    `translation.en` is a field of an object.
     """
     encoding: str = "utf-8"
     """Encoding of the files; Parquet is always UTF-8."""

@@ -37,7 +37,7 @@ class SplitSettings(Settings):
     seed: Natural = 0
     """Random seed of the hash that selects the documents."""
     development_documents: Natural | None = None
-    """Exact number of development documents, instead of development_fraction; null uses the fraction."""
+    """Exact number of development documents, instead of `development_fraction`; `null` uses the fraction."""
 
     def __post_init__(self) -> None:
         held_out = self.development_fraction + self.test_fraction
@@ -101,17 +101,18 @@ class ConversionKeys(Sharded):
     """Keys of a corpus that is converted from raw sources, without the key of these sources."""
 
     duplicates: Literal["keep", "drop_documents", "drop_lines"] = "keep"
-    """Treatment of text that occurs earlier in the corpus. keep keeps and only counts this text. drop_documents keeps
-    the first of several documents with the same text. drop_lines also drops repeated lines of 100 characters or more.
+    """Treatment of text that occurs earlier in the corpus. `keep` keeps and only counts this text. `drop_documents`
+    keeps the first of several documents with the same text. `drop_lines` also drops repeated lines of 100 characters or
+    more.
     """
     decontamination: DecontaminationSettings | None = omitted_at_default(None)
-    """Lines of training text to leave out because they share words with evaluation data; null keeps all lines."""
+    """Lines of training text to leave out because they share words with evaluation data; `null` keeps all lines."""
     near_duplicates: NearDuplicatesSettings | None = omitted_at_default(None)
-    """Documents to leave out because they resemble an earlier document; null keeps all documents."""
+    """Documents to leave out because they resemble an earlier document; `null` keeps all documents."""
     split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
     """Development and test documents, selected by a seeded hash unless the source has its own split."""
     sentence_reading: ReadingName = "corrected"
-    """Sentence boundaries. as_published uses all boundaries of NLTK's Punkt; corrected uses only the boundaries at
+    """Sentence boundaries. `as_published` uses all boundaries of NLTK's Punkt; `corrected` uses only the boundaries at
     white space.
     """
 
@@ -123,10 +124,10 @@ class ConvertSettings(ConversionKeys):
     sources: Annotated[tuple[SourceSettings, ...], MinLen(1)]
     """Sources, in the order in which the corpus contains their documents."""
     sentence_model: str | None = None
-    """Name of a source with Punkt parameters; null uses the model that comes with Hatchery."""
+    """Name of a source with Punkt parameters; `null` uses the model that comes with Hatchery."""
     languages: tuple[str, ...] | None = None
-    """Languages of the user's own text; empty if the languages are unknown, null if the corpus contains no text of the
-    user.
+    """Languages of the user's own text; empty if the languages are unknown, `null` if the corpus contains no text of
+    the user.
     """
 
     def __post_init__(self) -> None:
@@ -169,12 +170,12 @@ class SampleSettings(SampleKeys, Sharded):
     """Settings of a sample: its size, and the splits of its documents."""
 
     characters: Count | None = None
-    """Number of characters to draw; null uses the number of characters of the corpus `size_of`."""
+    """Number of characters to draw; `null` uses the number of characters of the corpus `size_of`."""
     parts: dict[str, SamplePart] | None = None
     """Parts of the sample by name, with a number of bytes each, instead of a number of characters; sources in no part
     are left out."""
     split: SplitSettings | None = None
-    """New splits for the drawn documents; null keeps the splits that the documents have in the corpus."""
+    """New splits for the drawn documents; `null` keeps the splits that the documents have in the corpus."""
 
     def __post_init__(self) -> None:
         if self.split is not None and self.drawn_splits != SampleKeys.drawn_splits:
@@ -218,7 +219,7 @@ class SequenceGroup(Settings):
     quotas: dict[str, Count] = dataclasses.field(default_factory=dict)
     """Number of texts drawn from each selection before grouping; selections without a quota contribute all texts."""
     maximum_sequences: Count | None = None
-    """Maximum number of sequences; null groups all texts."""
+    """Maximum number of sequences; `null` groups all texts."""
     development: Amount = 0
     """Development sequences: an integer is their number, and a value with a decimal point is their share."""
     test: Amount = 0
@@ -240,7 +241,7 @@ class SequenceKeys(Settings):
     """Grouping of selected texts into sequences of a model's input length."""
 
     reading: ReadingName = "corrected"
-    """Version of the grouping. as_published reproduces the authors' grouping with its errors; corrected fixes these
+    """Version of the grouping. `as_published` reproduces the authors' grouping with its errors; `corrected` fixes these
     errors.
     """
     seed: Natural = 0

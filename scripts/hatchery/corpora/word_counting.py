@@ -50,11 +50,11 @@ class WordCounting(Settings):
     """The rule that counts the words of a corpus."""
 
     word_count: WordCountName = omitted_at_default("white_space")
-    """Rule that counts words: white_space counts words between white space, adjusted divides bytes by a byte premium,
-    jieba segments Chinese text.
+    """Rule that counts words: `white_space` counts words between white space, `adjusted` computes the number of words
+    from the number of bytes and a byte premium, and `jieba` segments Chinese text.
     """
     byte_premium: PremiumValue | None = omitted_at_default(None)
-    """For the rule adjusted, the byte premium of all sources that `byte_premiums` does not name."""
+    """Byte premium of all sources that `byte_premiums` does not name, for the rule `adjusted`."""
     byte_premiums: dict[str, PremiumValue] = omitted_at_default({})
     """For the rule adjusted, byte premiums by name of the source."""
 

@@ -36,13 +36,15 @@ class BaselineSettings(Settings):
     """An external model in the layout of the library `transformers`, registered as a raw input of kind folder."""
 
     architecture: Architecture
-    """Architecture of the model. masked predicts masked words, causal predicts the next word, and encoder_decoder
-    generates text from the output of an encoder (T5, BART)."""
+    """Architecture of the model. `masked` predicts masked words, `causal` predicts the next word, and `encoder_decoder`
+    generates text from the output of an encoder (T5, BART).
+    """
     leading_blank: bool | None = None
-    """Add a space before every sentence of minimal pairs; null uses the suite's setting `leading_blank`."""
+    """Add a space before every sentence of minimal pairs; `null` uses the suite's setting `leading_blank`."""
     predicts_next: bool = False
     """For a masked model: true if the model predicts a token at the position before this token, as GPT-BERT does
-    (backend mntp)."""
+    (backend `mntp`).
+    """
 
     def __post_init__(self) -> None:
         fits = self.architecture == "masked" or not self.predicts_next
@@ -78,9 +80,9 @@ class ExpectedSize(Settings):
     """Expected size of a suite; a source of another size raises an error."""
 
     paradigms: Count | None = None
-    """Number of paradigms; null accepts any number."""
+    """Number of paradigms; `null` accepts any number."""
     pairs: Count | None = None
-    """Number of pairs; null accepts any number."""
+    """Number of pairs; `null` accepts any number."""
 
 
 MatrixPrecision = Literal["fp32", "tf32", "screened"]
@@ -95,11 +97,11 @@ class PairColumns(Settings):
     bad: str | Annotated[tuple[str, ...], MinLen(1)]
     """Column of the wrong sentence, or several columns of wrong sentences."""
     paradigm: str | None = None
-    """Column of the paradigm's name; null makes each file a paradigm, named after the file."""
+    """Column of the paradigm's name; `null` makes each file a paradigm, named after the file."""
     phenomenon: str | None = None
-    """Column by which paradigms are grouped into phenomena; null makes each paradigm a phenomenon."""
+    """Column by which paradigms are grouped into phenomena; `null` makes each paradigm a phenomenon."""
     prefix: str | None = None
-    """Column of a context before the two sentences, which the model reads but which is not scored; null means that
+    """Column of a context before the two sentences, which the model reads but which is not scored; `null` means that
     there is no context.
     """
 
@@ -116,7 +118,7 @@ class ChoiceColumns(Settings):
     prompt: str = "prompt"
     """Column of the text before the choices; the model reads this text, and its tokens are not scored."""
     choices: str | Annotated[tuple[str, ...], MinLen(2)] = "choices"
-    """Column with a list of choices, or one column for each choice; null choices are skipped."""
+    """Column with a list of choices, or one column for each choice; `null` choices are skipped."""
     label: str = "label"
     """Column of the correct choice: its index from 0, the index as digits, or the text of the choice."""
 
@@ -130,18 +132,18 @@ class SuiteSettings(Settings):
     """Settings of a suite: the format of its files, and the scoring of its items."""
 
     format: PairFormat = "blimp"
-    """File format. blimp: JSON lines with sentence_good and sentence_bad. rows: tables with a header (.csv, .tsv), JSON
-    lines or Parquet with the columns named in `columns`. multiple_choice: files as for rows, with a prompt and several
-    choices in the columns named in `choices`. alternating_lines: the two sentences of a pair on consecutive lines, as
-    in Zorro; each file is a paradigm. ewok, entity_tracking, comps, global_piqa and wug: JSON lines as in BabyLM's
-    files.
+    """File format. `blimp`: JSON lines with `sentence_good` and `sentence_bad`. `rows`: tables with a header (.csv,
+    .tsv), JSON lines or Parquet with the columns named in `columns`. `multiple_choice`: files as for `rows`, with a
+    prompt and several choices in the columns named in `choices`. `alternating_lines`: the two sentences of a pair on
+    consecutive lines, as in Zorro; each file is a paradigm. `ewok`, `entity_tracking`, `comps`, `global_piqa` and
+    `wug`: JSON lines as in BabyLM's files.
     """
     columns: PairColumns | None = None
-    """With format rows: columns of a pair of sentences."""
+    """Columns of a pair of sentences, for the format `rows`."""
     choices: ChoiceColumns | None = omitted_at_default(None)
-    """With format multiple_choice: columns of prompt, choices and label; null uses MuBench's columns."""
+    """Columns of prompt, choices and label, for the format `multiple_choice`; `null` uses MuBench's columns."""
     good_line: Literal["first", "second"] | None = None
-    """With format alternating_lines: the line of a pair that contains the correct sentence."""
+    """Line of a pair that contains the correct sentence, for the format `alternating_lines`."""
     files: str = "*.jsonl"
     """Shell pattern of the suite's files in the source."""
     unit: Unit = "paradigm"
@@ -151,44 +153,46 @@ class SuiteSettings(Settings):
     leading_blank: bool = False
     """Add a space before every sentence, as the pipeline of BabyLM 2023 does."""
     expected: ExpectedSize | None = None
-    """Expected size of the suite, to detect files of another suite; null for your own data."""
+    """Expected size of the suite, to detect files of another suite; `null` for your own data."""
     pairs_per_paradigm: Count | None = None
-    """Number of pairs per paradigm, drawn with `seed`; null scores all pairs."""
+    """Number of pairs per paradigm, drawn with `seed`; `null` scores all pairs."""
     seed: Natural = 0
     """Random seed of the drawn subset (`pairs_per_paradigm`), and of the draw of the preferred text if several texts
     have the best score.
     """
     scoring: ScoringName = "auto"
-    """Scoring method. auto is pll for masked models and left_to_right for others. pll reads the prediction of a hidden
-    token at the position at which the model was trained to predict this token. masked always reads the prediction at
-    the token's own position; mntp always reads it at the previous position, as in hybrid models. pll_within_word_l2r
-    also masks the later subwords of a word. fused adds pll and left_to_right, for hybrid models. diffusion is the bound
-    of masked diffusion, for models trained with `objective.rates`.
+    """Scoring method. `auto` is `pll` for masked models and `left_to_right` for others. `pll` reads the prediction of a
+    hidden token at the position at which the model was trained to predict this token. `masked` always reads the
+    prediction at the token's own position; `mntp` always reads the prediction at the previous position, as in hybrid
+    models. `pll_within_word_l2r` also masks the later subwords of a word. `fused` adds `pll` and `left_to_right`, for
+    hybrid models. `diffusion` is the bound of masked diffusion, for models trained with `objective.rates`.
     """
     precision: MatrixPrecision = "fp32"
-    """Precision of matrix products. tf32 is TensorFloat-32 on GPUs that support it; other devices use fp32. tf32 takes
-    half the time of fp32 and changes the decision for 3 of 6,700 pairs; the two scores of each of these pairs are
-    almost equal. screened computes scores in bf16, and computes scores again in fp32 for all items whose margin is
+    """Precision of matrix products. `tf32` is TensorFloat-32 on GPUs that support it; other devices use fp32. `tf32`
+    takes half the time of fp32 and changes the decision for 3 of 6,700 pairs; the two scores of each of these pairs are
+    almost equal. `screened` computes scores in bf16, and computes scores again in fp32 for all items whose margin is
     below a bound that is measured on the model. All decisions then equal the decisions in fp32, but the scores of the
     remaining items are in bf16. On devices without bf16 instructions, everything is computed in fp32.
     """
     edition: Edition = 2023
-    """Year of BabyLM whose rules apply. 2023: a tie is wrong, and external models read EOS before a text. Since 2025:
-    if k texts tie and the correct text is among them, the item counts 1/k; external models read the special tokens that
-    their tokenizer's template adds before a text; predictions are written as JSON. In ewok, 2025 compares two targets,
-    2026 compares two contexts of a target. In entity_tracking, 2026 skips rows in which an option contains "nothing".
+    """Year of BabyLM whose rules apply. `2023`: a tie is wrong, and external models read EOS before a text. Since
+    `2025`: if k texts tie and the correct text is among them, the item counts 1/k; external models read the special
+    tokens that their tokenizer's template adds before a text; predictions are written as JSON. In the format `ewok`,
+    `2025` compares two targets, and `2026` compares two contexts of a target. In the format `entity_tracking`, `2026`
+    skips rows in which an option contains "nothing".
     """
     official: bool = False
-    """Since 2025: reproduce the decisions of the official code, including its errors. Ties are decided by a random draw
-    (2026, here seeded) or in favour of the correct text (2025). If the tokenizer of a causal model drops characters
-    before a completion, some tokens of the completion are not scored. One error is not reproduced: the official code
-    reads a wrong position if the tokenizer of a causal model defines a BOS that its template does not add before a
-    text."""
+    """Reproduce the decisions of the official code, including its errors; only for the editions since 2025. Ties are
+    decided by a random draw (2026, here seeded) or in favour of the correct text (2025). If the tokenizer of a causal
+    model drops characters before a completion, some tokens of the completion are not scored. One error is not
+    reproduced: the official code reads a wrong position if the tokenizer of a causal model defines a BOS that its
+    template does not add before a text.
+    """
     counted_by: Literal["server", "collator"] | None = None
-    """In 2026: compute the accuracy as BabyLM's organisers do, including the errors of their code; null computes the
-    share of correct decisions. server: the accuracy on entity_tracking is computed on other rows, including rows in
-    which a wrong option contains "nothing". collator (for checkpoints): in ewok, whole texts are compared with bare
-    targets, so that no text is correct. Ties are decided by a random draw.
+    """Compute the accuracy as BabyLM's organisers do, including the errors of their code; only for the edition 2026.
+    `null` computes the share of correct decisions. `server`: the accuracy on `entity_tracking` is computed on other
+    rows, including rows in which a wrong option contains "nothing". `collator` (for checkpoints): in `ewok`, whole
+    texts are compared with bare targets, so that no text is correct. Ties are decided by a random draw.
     """
     temperatures: bool = False
     """Also score with logits divided by 61 temperatures from 0 to 3, and report the accuracy of the best temperature
@@ -197,17 +201,18 @@ class SuiteSettings(Settings):
     per_token: bool = False
     """Compare candidates by the mean log-probability per scored token, not by the sum."""
     track: Literal["multilingual"] | None = omitted_at_default(None)
-    """In 2026: multilingual applies the rules of the multilingual track. External models read one BOS before a text,
-    and no other token of their tokenizer's template. The number of tokens that are not scored is the number of tokens
-    of the prompt if the prompt is tokenised alone. The suite's mean weights all pairs equally. The paradigm of a file
-    named after a split (train-00000-of-00001.parquet) is the name of its folder.
+    """Rules of a track; only for the edition 2026. The value `multilingual` applies the rules of the multilingual
+    track: External models read one BOS before a text, and no other token of their tokenizer's template. The prompt is
+    tokenised alone to count the tokens that are not scored. The suite's mean weights all pairs equally. The paradigm of
+    a file named after a split (train-00000-of-00001.parquet) is the name of its folder.
     """
     ties: TieRule | None = omitted_at_default(None)
-    """In 2026: credit of an item whose correct text ties with other texts. shared: 1/k for k tied texts. wrong: 0.
-    first_in_row: the first tied text of the row is preferred. null uses the rule of the year."""
+    """Credit of an item whose correct text ties with other texts; only for the edition 2026. `shared`: 1/k for k tied
+    texts. `wrong`: 0. `first_in_row`: the first tied text of the row is preferred. `null` uses the rule of the year.
+    """
     unknown_tokens: Literal["scored", "wrong"] = omitted_at_default("scored")
-    """Treatment of candidates that contain unknown tokens. scored: these candidates are scored like other candidates.
-    wrong: the item counts as wrong if any part of a candidate contains an unknown token (Hanzi).
+    """Treatment of candidates that contain unknown tokens. `scored`: these candidates are scored like other candidates.
+    `wrong`: the item counts as wrong if any part of a candidate contains an unknown token (Hanzi).
     """
 
     @property
@@ -273,23 +278,24 @@ class PerplexityChoice(Settings):
     splits: Annotated[tuple[HeldOut, ...], Unique()] = ()
     """Splits of the corpus on which the perplexity is measured; an empty list skips the measurement."""
     masking: Literal["common", "own"] = "common"
-    """Prediction targets. common: the same tokens for every model with this tokenizer, each of them chosen
-    independently of the others. own: the targets that the model's own training objective selects; perplexities are then
-    comparable between seeds and model sizes but not between objectives.
+    """Prediction targets. `common`: the same tokens for every model with this tokenizer, each of them chosen
+    independently of the others. `own`: the targets that the model's own training objective selects; perplexities are
+    then comparable between seeds and model sizes but not between objectives.
     """
     # A sequence has at least four tokens: two special tokens frame it, and every method of splitting needs space for
     # two more tokens.
     sequence_length: Annotated[int, Range(ge=4)] | None = None
-    """Number of tokens in a sequence, special tokens included; null uses the length of pretraining."""
+    """Number of tokens in a sequence, special tokens included; `null` uses the length of pretraining."""
     sequences: Count | None = None
-    """Maximum number of sequences from each split, drawn with `seed`; null uses all sequences."""
+    """Maximum number of sequences from each split, drawn with `seed`; `null` uses all sequences."""
     mask_probability: ShareAboveZero = 0.15
-    """Share of the tokens that are predicted if `masking` is common."""
+    """Share of the tokens that are predicted if `masking` is `common`."""
     random_probability: Share = 0.0
     """Share of the predicted tokens that are replaced by a random token."""
     keep_probability: Share = 0.0
-    """Share of the predicted tokens that remain visible. If this share and random_probability are 0, every predicted
-    token is replaced by [MASK]."""
+    """Share of the predicted tokens that remain visible. If this share and `random_probability` are 0, every predicted
+    token is replaced by [MASK].
+    """
     segments: SegmentsName = "babylm"
     """Method that splits documents into sequences."""
     seed: Natural = 20_231_106
@@ -299,7 +305,7 @@ class PerplexityChoice(Settings):
     pseudo-perplexity."""
     frequency_bin_nats: Positive | None = None
     """Width in nats of the frequency bins for the mean log-probability of tokens, measured with and without the bias of
-    the output layer. A bin contains the tokens whose log frequency in the training text is in an interval. null skips
+    the output layer. A bin contains the tokens whose log frequency in the training text is in an interval. `null` skips
     this measurement.
     """
 
@@ -323,13 +329,13 @@ class EvaluationRuntime(Settings):
     """Runtime settings of an evaluation; not part of the result's identity."""
 
     tokens_per_batch: Count | None = None
-    """Maximum number of tokens per batch, special tokens and padding included. null uses the evaluation's default. For
-    minimal pairs, the default is the number of tokens that was measured to be fastest on the device
+    """Maximum number of tokens per batch, special tokens and padding included. `null` uses the evaluation's default.
+    For minimal pairs, the default is the number of tokens that was measured to be fastest on the device
     (benchmarks/score_minimal_pairs.py).
     """
     device: DeviceName = "auto"
     """Device on which the model is evaluated."""
     threads: Count | None = None
-    """Number of CPU threads of PyTorch; null keeps PyTorch's default."""
+    """Number of CPU threads of PyTorch; `null` keeps PyTorch's default."""
     compile: CompilationChoice = "auto"
-    """Use torch.compile for the layers; auto compiles on a GPU if there are many tokens."""
+    """Use torch.compile for the layers; `auto` compiles on a GPU if there are many tokens."""

@@ -53,10 +53,10 @@ class TranslationChoice(Settings):
     leave_out: Names = ()
     """Runs that translate no test sets, for example runs from which another run continues; `*` matches any text."""
     beams: BeamChoice | None = None
-    """Choice of the beam size for each model; null uses `search.beam` of the objective."""
+    """Choice of the beam size for each model; `null` uses `search.beam` of the objective."""
     alc_steps: Count = ALC_STEPS
-    """Number of first steps over which the area under the learning curve of development text is computed (alc_bleu,
-    alc_chrf). A training with fewer steps gets no area.
+    """Number of first steps over which the area under the learning curve of development text is computed (`alc_bleu`,
+    `alc_chrf`). A training with fewer steps gets no area.
     """
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class TranslationTests(Settings):
     tests: Annotated[dict[BlockName, HeldOutPairs], MinLen(1)]
     """Test sets by the names that the tables show."""
     beams: BeamChoice | None = None
-    """Choice of the beam size; null uses `search.beam` of the model's objective."""
+    """Choice of the beam size; `null` uses `search.beam` of the model's objective."""
 
     def __post_init__(self) -> None:
         require_test(self.beams, self.tests)

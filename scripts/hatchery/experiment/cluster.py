@@ -186,36 +186,37 @@ class ClusterSettings(Settings):
     """
 
     account: Word | None = None
-    """Account that is charged (sbatch -A); null uses Slurm's default."""
+    """Account that is charged (sbatch -A); `null` uses Slurm's default."""
     partition: Word | None = None
-    """Partition of jobs without a model (sbatch -p); null uses the cluster's default."""
+    """Partition of jobs without a model (sbatch -p); `null` uses the cluster's default."""
     qos: Word | None = None
-    """Quality of service (sbatch --qos); null uses the cluster's default."""
+    """Quality of service (sbatch --qos); `null` uses the cluster's default."""
     constraint: Word | None = None
-    """Node features that jobs require (sbatch -C); null requires no feature."""
+    """Node features that jobs require (sbatch -C); `null` requires no feature."""
     extra: str | None = None
-    """Additional options of sbatch in one text, such as `--reservation=r1`. "" in gpu_extra means no additional
-    options."""
+    """Additional options of sbatch in one text, such as `--reservation=r1`. "" in `gpu_extra` means no additional
+    options.
+    """
     max_minutes: Minutes = 1440
     """Maximum duration of a job in the partition, in minutes. A longer pretraining continues in the next attempt of its
     job.
     """
     memory_mb_per_node: Megabytes | None = None
-    """Memory of a node in MB, which is the maximum that a job requests; null sets no maximum."""
+    """Memory of a node in MB, which is the maximum that a job requests; `null` sets no maximum."""
     gpu_account: Word | None = None
-    """`account` of jobs with a model; null uses `account`."""
+    """`account` of jobs with a model; `null` uses `account`."""
     gpu_partition: Word | None = None
-    """`partition` of jobs with a model; null uses `partition`."""
+    """`partition` of jobs with a model; `null` uses `partition`."""
     gpu_qos: Word | None = None
-    """`qos` of jobs with a model; null uses `qos`."""
+    """`qos` of jobs with a model; `null` uses `qos`."""
     gpu_constraint: Word | None = None
-    """`constraint` of jobs with a model; null uses `constraint`."""
+    """`constraint` of jobs with a model; `null` uses `constraint`."""
     gpu_extra: str | None = None
-    """`extra` of jobs with a model; null uses `extra`."""
+    """`extra` of jobs with a model; `null` uses `extra`."""
     gpu_max_minutes: Minutes | None = None
-    """`max_minutes` of jobs with a model; null uses `max_minutes`."""
+    """`max_minutes` of jobs with a model; `null` uses `max_minutes`."""
     gpu_memory_mb_per_node: Megabytes | None = None
-    """`memory_mb_per_node` of jobs with a model; null uses `memory_mb_per_node`."""
+    """`memory_mb_per_node` of jobs with a model; `null` uses `memory_mb_per_node`."""
     nodes: Count = 1
     """Number of nodes of one pretraining."""
     gpus_per_node: Natural = 0
@@ -225,9 +226,9 @@ class ClusterSettings(Settings):
     """Number of evaluations that share a GPU, on clusters where Slurm does not allocate GPUs. A pretraining never
     shares its GPU. Several models below 200 million parameters fit into 80 GB."""
     gpu_type: Annotated[str, Text("^[A-Za-z0-9_.]+$", "letters, digits, _ and full stops")] | None = None
-    """GPU type in Slurm's generic resources, as printed by `sinfo -o %G`; null accepts any type."""
+    """GPU type in Slurm's generic resources, as printed by `sinfo -o %G`; `null` accepts any type."""
     cpus_per_gpu: Count | None = None
-    """Number of processor cores per GPU, and thus per process of a pretraining. null uses the thread counts under
+    """Number of processor cores per GPU, and thus per process of a pretraining. `null` uses the thread counts under
     `compute`.
     """
     requeue: bool = True
@@ -235,11 +236,12 @@ class ClusterSettings(Settings):
     pretraining_memory_mb: Megabytes = 16000
     """Memory in MB of each process of a pretraining; there is one process per GPU."""
     pretraining_minutes: Minutes | None = None
-    """Requested duration of one attempt of a pretraining, in minutes; null uses the estimated duration."""
+    """Requested duration of one attempt of a pretraining, in minutes; `null` uses the estimated duration."""
     planned_device: PlannedDevice | None = None
-    """Device for the cost estimate of an experiment (results/<experiment>/cost.md); mi250x means one of the two dies of
-    an MI250X. null uses the device that gpu_type names. Without gpu_type, null means h100 if jobs compute on GPUs
-    (gpus_per_node above 0, or a GPU in this machine), and otherwise the processor of this machine."""
+    """Device for the cost estimate of an experiment (results/<experiment>/cost.md); `mi250x` means one of the two dies
+    of an MI250X. `null` uses the device that `gpu_type` names. Without `gpu_type`, `null` means h100 if jobs compute on
+    GPUs (`gpus_per_node` above 0, or a GPU in this machine), and otherwise the processor of this machine.
+    """
     planned_mfu: ShareAboveZero = 0.3
     """Share of the device's peak speed that the cost estimate assumes for training."""
 

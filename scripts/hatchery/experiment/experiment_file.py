@@ -145,18 +145,19 @@ class Grid(Settings):
     name: BlockName
     """First part of the run names. The values of the row follow this part, as in `rv_256_256_1024_8_8`."""
     columns: Annotated[dict[NotEmpty, NotEmpty | None], MinLen(1)]
-    """Columns by name, each with the model key that the column's values set. If the key is null, the values are only
+    """Columns by name, each with the model key that the column's values set. If the key is `null`, the values are only
     added to the run's name.
     """
     run: PartOfRun
     """Keys that all runs share, such as the model whose sizes change."""
     sets: Annotated[dict[BlockName, tuple[GridRows, ...] | None], MinLen(1)]
     """Grid sets (groups of models) by name. The cost estimate has a sum for each grid set, and studies can select grid
-    sets. null removes an inherited grid set.
+    sets. `null` removes an inherited grid set.
     """
     variants: dict[BlockName, PartOfRun | None] = field(default_factory=dict)
     """Additional runs for every row, by the suffix of their names, each with the keys that differ from the row's run.
-    null removes an inherited variant. `initialise_from: {step: 1000}` starts from a milestone of the row's run."""
+    `null` removes an inherited variant. `initialise_from: {step: 1000}` starts from a milestone of the row's run.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,8 +168,9 @@ class Finetuning(Settings):
     """Keys that differ from the protocol `base`. If `base` is not set, keys that differ from the defaults."""
     tasks_per_job: Count | None = None
     """Number of tasks that one job fine-tunes one after another. A value above 1 saves time if starting a process takes
-    longer than fine-tuning. null uses 1, or the smallest number with which all models need at most 4,000 jobs. Results
-    do not depend on this number."""
+    longer than fine-tuning. `null` uses 1, or the smallest number with which all models need at most 4,000 jobs.
+    Results do not depend on this number.
+    """
     head_options: dict[str, Any] = field(default_factory=dict)
     """Options (pooling, transform) of heads with one vector per sequence. These options override the options of the
     tasks."""
@@ -199,8 +201,8 @@ class Submission(Settings):
     """Submission file for BabyLM's leaderboard, results/<experiment>/submission.json, and a table of scores."""
 
     track: Track = "strict_small"
-    """Track of the submission. The submission file has 19 checkpoints for strict_small, and 28 checkpoints for strict.
-    The table of scores also shows the published rows of the track.
+    """Track of the submission. The submission file has 19 checkpoints for `strict_small`, and 28 checkpoints for
+    `strict`. The table of scores also shows the published rows of the track.
     """
     edition: Edition = 2026
     """Year of the BabyLM challenge. The rules of this year define the mean of the scores."""
@@ -209,13 +211,13 @@ class Submission(Settings):
     tasks: NotEmpty = "babylm_2026"
     """Prefix of the names of the GLUE tasks: <tasks>_boolq."""
     run: BlockName | None = None
-    """Run to submit. null uses the first run with a budget of words or, if no run has a budget of words, the first
+    """Run to submit. `null` uses the first run with a budget of words or, if no run has a budget of words, the first
     run.
     """
     seed: Natural | None = None
-    """Pretraining seed of the submitted run. null uses the run's first seed."""
+    """Pretraining seed of the submitted run. `null` uses the run's first seed."""
     age_of_acquisition: Literal["as_measured", "zero"] = "as_measured"
-    """Number for the age of acquisition in the submission file: the measured correlation (as_measured) or zero. The
+    """Number for the age of acquisition in the submission file: the measured correlation (`as_measured`) or `zero`. The
     server does not change this number, so a negative correlation lowers the mean.
     """
 
@@ -232,13 +234,13 @@ class MultilingualSubmission(Settings):
     reading: NotEmpty = "meco"
     """Prefix of the names of reading-time tables: <reading>_l1_eng."""
     run: BlockName | None = None
-    """Run to submit. null uses the first run with a budget of words or, if no run has a budget of words, the first
+    """Run to submit. `null` uses the first run with a budget of words or, if no run has a budget of words, the first
     run.
     """
     seed: Natural | None = None
-    """Pretraining seed of the submitted run. null uses the run's first seed."""
+    """Pretraining seed of the submitted run. `null` uses the run's first seed."""
     model: BlockName | None = None
-    """Beginning of the file name <model>_submission.json; null uses the run's name and seed."""
+    """Beginning of the file name <model>_submission.json; `null` uses the run's name and seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +286,7 @@ class ExperimentFile(OneOfKeys):
     description: str = ""
     """Description of the experiment in one or two sentences."""
     base: Annotated[str, Reference("experiment", inherited=True)] | None = None
-    """Experiment from which this file inherits every key that it leaves out; null inherits from no experiment."""
+    """Experiment from which this file inherits every key that it leaves out; `null` inherits from no experiment."""
     corpus: Annotated[CorpusName | CorpusFile, NameOr()]
     """Training corpus: the name of a file in config/corpora/, or the keys of such a file. A corpus given by keys has
     the name of the experiment."""
@@ -293,13 +295,13 @@ class ExperimentFile(OneOfKeys):
     by keys has the name of the experiment; if its keys contain no `corpus`, it is trained on the experiment's corpus.
     """
     track: TrackName | None = None
-    """Track of the BabyLM challenge whose rules all runs must follow. null checks no rules. Broken rules are reported
+    """Track of the BabyLM challenge whose rules all runs must follow. `null` checks no rules. Broken rules are reported
     before any job starts; only the number of words in the training text is checked later, at the start of the training.
     """
     pretraining: Annotated[PretrainingSettings, Sweepable()]
     """Pretraining settings of all runs; a run can override each key."""
     runs: Annotated[dict[BlockName, Run | None], MinLen(1)] = ABSENT
-    """Models of the experiment by name, as shown in the tables; null removes an inherited run."""
+    """Models of the experiment by name, as shown in the tables; `null` removes an inherited run."""
     grid: Grid = ABSENT
     """Models generated from lists of model sizes, instead of `runs`."""
     cards: Annotated[tuple[CorpusName, ...], Unique()] = ()
@@ -314,14 +316,14 @@ class ExperimentFile(OneOfKeys):
     results/<experiment>/surprisal/<model>/<name>/surprisal.parquet and surprisal.csv.
     """
     reading: ReadingTimes | None = None
-    """Prediction of BabyLM's reading times from the surprisal of words; null skips this evaluation."""
+    """Prediction of BabyLM's reading times from the surprisal of words; `null` skips this evaluation."""
     reading_times: Annotated[tuple[ReadingTableName, ...], Unique()] = ()
     """Tables of reading times, by the names of files in config/reading_tables/. Regressions predict the reading times;
     a model's score is the improvement of the regression by the model's surprisals.
     """
     acquisition: AgeOfAcquisition | None = None
     """Comparison of the age at which children say words with the training step at which models learn these words. The
-    steps are the checkpoints of runs with `checkpoints_at`. null skips this evaluation.
+    steps are the checkpoints of runs with `checkpoints_at`. `null` skips this evaluation.
     """
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
     """External models that are scored on the same suites, by the names of files in config/baselines/."""
@@ -336,24 +338,25 @@ class ExperimentFile(OneOfKeys):
     finetuning: Finetuning = field(default_factory=Finetuning)
     """Labelled tasks on which the models are fine-tuned, and the fine-tuning protocol."""
     tests_against: str | None = None
-    """Run or baseline with which all other models are compared in significance tests on minimal pairs and tasks. null
-    compares every pair of models. If there are more than four models, null compares all models with one reference: the
-    first untrained run, or else the first baseline, or else the first run.
+    """Run or baseline with which all other models are compared in significance tests on minimal pairs and tasks. `null`
+    compares every pair of models. If there are more than four models, `null` compares all models with one reference:
+    the first untrained run, or else the first baseline, or else the first run.
     """
     published: Published | None = None
-    """Published models that the runs replicate. The published scores are in config/published/values/<paper>.csv. null
+    """Published models that the runs replicate. The published scores are in config/published/values/<paper>.csv. `null`
     replicates no published model.
     """
     submission: Submission | None = None
-    """Submission file for BabyLM's leaderboard; null writes no file."""
+    """Submission file for BabyLM's leaderboard; `null` writes no file."""
     multilingual_submission: MultilingualSubmission | None = None
-    """Write the two submission files for BabyLM's multilingual track; null writes no files."""
+    """Write the two submission files for BabyLM's multilingual track; `null` writes no files."""
     paper_tables: PaperTables | None = None
-    """For a miniature experiment: the miniature fills the rows of an original experiment in a paper's tables. null uses
-    the rows of `published`.
+    """For a miniature experiment: the miniature fills the rows of an original experiment in a paper's tables. `null`
+    uses the rows of `published`.
     """
     hub: HubRepository | None = None
-    """Repository to which `scripts/upload_model.py` uploads exported models. null: exported models are not uploaded."""
+    """Repository to which `scripts/upload_model.py` uploads exported models. `null`: exported models are not uploaded.
+    """
     figures: Style = field(default_factory=Style)
     """Style of the experiment's figures."""
 
@@ -375,7 +378,7 @@ class StudyFile(Settings):
     """Joint analysis of several experiments. The file makes `results/<name>/summary.csv` a target of Snakemake."""
 
     base: Annotated[str, Reference("study", inherited=True)] | None = None
-    """Study from which this file inherits every key that it leaves out, including analyses; null inherits from no
+    """Study from which this file inherits every key that it leaves out, including analyses; `null` inherits from no
     study.
     """
     description: str = ""

@@ -43,7 +43,7 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
     description: str = ""
     """Description of the suite in one or two sentences."""
     base: Annotated[str, Reference("suite", inherited=True)] | None = None
-    """Suite from which this file inherits every key that it leaves out; null inherits from no suite."""
+    """Suite from which this file inherits every key that it leaves out; `null` inherits from no suite."""
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["minimal_pairs", "filter_data", "babylm_evaluation", "multilingual"] = ABSENT
@@ -76,7 +76,7 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
     description: str = ""
     """Description of the table in one or two sentences."""
     base: Annotated[str, Reference("reading_table", inherited=True)] | None = None
-    """Table from which this file inherits every key that it leaves out; null inherits from no table."""
+    """Table from which this file inherits every key that it leaves out; `null` inherits from no table."""
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["reading_times", "meco"] = ABSENT
@@ -108,7 +108,7 @@ class Variant(TaskKeys, OneOfKeys):
     description: str = ""
     """Description of the task in one or two sentences."""
     base: Annotated[str, Reference("task", inherited=True)] | None = None
-    """Task from which this file inherits every key that it leaves out; null inherits from no task."""
+    """Task from which this file inherits every key that it leaves out; `null` inherits from no task."""
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal[
@@ -117,12 +117,12 @@ class Variant(TaskKeys, OneOfKeys):
     """Folder of the generated demo data."""
     otherwise: Annotated[str, Reference("task", inherited=True)] | None = None
     """Another task, which has the same rows in other files. If config.yaml contains the other task's raw input, but not
-    this task's raw input, this task uses the other task's `data`, `format`, `files` and `label_field`. null: no other
+    this task's raw input, this task uses the other task's `data`, `format`, `files` and `label_field`. `null`: no other
     task.
     """
     vocabulary: NamedVocabularyFilter | None = None
     """Vocabulary that must contain all words of a row; rows with other words are dropped (the reduced-vocabulary
-    study). null keeps all rows.
+    study). `null` keeps all rows.
     """
     transfer_tasks: Annotated[tuple[TaskName, ...], Unique()] = ()
     """Tasks on which the models fine-tuned on this task are also scored."""
@@ -155,7 +155,7 @@ class Compute(TrainingRuntime):
     evaluation_threads: Count = 1
     """Number of processor threads of one scoring or fine-tuning job."""
     tokens_per_batch: Annotated[int, Range(ge=64)] | None = None
-    """Maximum number of tokens in a scoring batch; null uses a value that was measured to be fast on the device."""
+    """Maximum number of tokens in a scoring batch; `null` uses a value that was measured to be fast on the device."""
     frozen_layers_mib: Natural = 2048
     """Memory in MiB for the layer outputs of a frozen model in edge probing. Outputs that fit into this memory are
     computed only once.
@@ -181,8 +181,8 @@ class MainFile(Settings):
     """
     storage_root: str | None = None
     """Folder on large or fast storage for the three folders results/, resources/ and logs/; a run creates links to
-    these three folders. The parent folder must exist. null keeps the three folders in the checkout. Changing the value
-    changes the links, but moves no files.
+    these three folders. The parent folder must exist. `null` keeps the three folders in the checkout. Changing the
+    value changes the links, but moves no files.
     """
     data: dict[BlockName, SourceKeys] = field(default_factory=dict)
     """Raw inputs by name. Corpora, suites and tasks refer to a raw input by its name, never by its path."""

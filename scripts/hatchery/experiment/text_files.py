@@ -58,7 +58,8 @@ class LanguagePart(Settings):
     """Amount of text, given as the equivalent number of English words, such as 50M."""
     byte_premium: BytePremium
     """Number of UTF-8 bytes of this language that correspond to one byte of English: a number, or the name of a
-    language and script (eng_latn, nld_latn, zho_hans, zho_hant)."""
+    language and script (`eng_latn`, `nld_latn`, `zho_hans`, `zho_hant`).
+    """
 
     @property
     def bytes(self) -> int:
@@ -117,7 +118,7 @@ class Sequences(SequenceKeys):
     groups: Annotated[tuple[Group, ...], MinLen(1)]
     """Groups of selections. The sequences of the corpus are in the order of the groups."""
     held_out_from: CorpusName | None = None
-    """Another corpus of sequences whose development and test sequences are reused. null holds out new sequences."""
+    """Another corpus of sequences whose development and test sequences are reused. `null` holds out new sequences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,13 +139,14 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     """
     byte_premium: BytePremium | dict[BlockName, BytePremium] | None = None
     """Number of UTF-8 bytes of the corpus's language that correspond to one byte of English. The value is a number, the
-    name of a language and script (eng_latn, nld_latn, zho_hans, zho_hant), or a mapping from sources to such values. A
-    multilingual sample has its byte premiums under `languages`. `word_count: adjusted` requires this key.
+    name of a language and script (`eng_latn`, `nld_latn`, `zho_hans`, `zho_hant`), or a mapping from sources to such
+    values. A multilingual sample has its byte premiums under `languages`. `word_count: adjusted` requires this key.
     """
     word_count: WordCountName = "white_space"
-    """Definition of a word for budgets, checkpoints and tracks. white_space: text between white space. adjusted: the
-    number of UTF-8 bytes divided by 5.43 times `byte_premium` (BabyLM's multilingual track). jieba: words found by
-    jieba (Chinese BabyLM)."""
+    """Definition of a word for budgets, checkpoints and tracks. `white_space`: text between white space. `adjusted`:
+    the number of UTF-8 bytes divided by 5.43 times `byte_premium` (BabyLM's multilingual track). `jieba`: words found
+    by jieba (Chinese BabyLM).
+    """
     sources: Annotated[tuple[CorpusSource, ...], MinLen(1)] = ABSENT
     """Raw sources of the corpus, each with its reader."""
     sample: Sample = ABSENT
@@ -152,10 +154,11 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     sequences: Sequences = ABSENT
     """Selected texts that are grouped into sequences of a model's input length."""
     sentence_model: DataName | None = None
-    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for splitting text into sentences. null uses the
-    parameters that Hatchery ships."""
+    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for splitting text into sentences. `null` uses the
+    parameters that Hatchery ships.
+    """
     card_tokenizer: TokenizerName | None = None
-    """Tokenizer whose subwords are also counted on the corpus card; null counts only words."""
+    """Tokenizer whose subwords are also counted on the corpus card; `null` counts only words."""
 
     @property
     def made_from(self) -> Literal["sources", "sample", "sequences"]:
@@ -233,11 +236,12 @@ class VocabularyFile(VocabularySettings, OneOfKeys):
     embedded: Literal["childes"] = ABSENT
     """Folder of the generated demo data."""
     dictionary: DataName | None = None
-    """Raw input with one word per line. A transcribed word is included if it is in this dictionary or ends in ion, ing,
-    est, er, ed or s. null includes every word. The key has no effect on word lists."""
+    """Raw input with one word per line. A transcribed word is included if it is in this dictionary or ends in `ion`,
+    `ing`, `est`, `er`, `ed` or `s`. `null` includes every word. The key has no effect on word lists.
+    """
     released: DataName | None = None
-    """Raw input with a released vocabulary, a CSV list (word, frequency). The result is compared with this vocabulary.
-    null: no comparison.
+    """Raw input with a published vocabulary, a CSV list (word, frequency). The built vocabulary is compared with this
+    published vocabulary. `null`: no comparison.
     """
 
 
@@ -268,8 +272,9 @@ class SelectionFile(SelectionKeys, OneOfKeys):
     counted, but do not exclude a window.
     """
     sentence_model: DataName | None = None
-    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for splitting text into sentences. null uses the
-    parameters that Hatchery ships."""
+    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for splitting text into sentences. `null` uses the
+    parameters that Hatchery ships.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -305,8 +310,8 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     """Corpora on which one tokenizer is trained, for example corpora of two languages between which models
     translate."""
     path: NotEmpty = ABSENT
-    """Pretrained tokenizer: a tokenizer.json, or a SentencePiece model (*.model). The key vocabulary_size is required,
-    and must agree with the file; all other training keys have no effect.
+    """Pretrained tokenizer: a tokenizer.json, or a SentencePiece model (*.model). The key `vocabulary_size` is
+    required, and must agree with the file; all other training keys have no effect.
     """
 
     encoded_units: EncodedUnit = "sentences"
@@ -339,12 +344,12 @@ class SweepType(CandidateKeys):
     """A type of tokenizer in a sweep, with its candidate tokenizers."""
 
     definition: Annotated[dict[str, Any], PartOf(TokenizerSettings)]
-    """Keys of the tokenizer's definition, except vocabulary_size, which the sweep sets. Omitted keys have their default
-    values.
+    """Keys of the tokenizer's definition, except `vocabulary_size`, which the sweep sets. Omitted keys have their
+    default values.
     """
     reference: DataName | None = None
     """Raw input, by its name in config.yaml: tokenizer.json of a pretrained tokenizer of this type. Its word-split
-    ratio is measured on the same sample. null: no pretrained tokenizer.
+    ratio is measured on the same sample. `null`: no pretrained tokenizer.
     """
 
 
@@ -361,7 +366,8 @@ class TokenizerSweepFile(SweepKeys):
     is selected.
     """
     morphemes_data: DataName | None = None
-    """Raw input, by its name in config.yaml: a CSV list with the columns word and morphemes (separated by spaces). null
-    uses `morphemes`."""
+    """Raw input, by its name in config.yaml: a CSV list with the columns `word` and `morphemes` (separated by spaces).
+    `null` uses the list that the key `morphemes` names.
+    """
     published: str | None = None
-    """Table of published values in config/published/ (without .csv); null shows no published values."""
+    """Table of published values in config/published/ (without .csv); `null` shows no published values."""

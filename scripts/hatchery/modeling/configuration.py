@@ -50,10 +50,10 @@ class EncoderSizes(Settings):
     output."""
 
     layer_weighting: LayerWeightingName = "none"
-    """Combination of the earlier layers' outputs into a layer's input. none: the previous layer's output (LTG-BERT and
-    the reduced-vocabulary study). unrestricted: the combination of GPT-BERT. All other values are variants of ELC-BERT
-    (Sections 3 and 5.2 of its paper): normalized is the version of the published code, normalized_unit_vector is the
-    version that the paper's text describes.
+    """Combination of the earlier layers' outputs into a layer's input. `none`: the previous layer's output (LTG-BERT
+    and the reduced-vocabulary study). `unrestricted`: the combination of GPT-BERT. All other values are variants of
+    ELC-BERT (Sections 3 and 5.2 of its paper): `normalized` is the version of the published code, and
+    `normalized_unit_vector` is the version that the paper's text describes.
     """
 
     tie_word_embeddings: bool = True

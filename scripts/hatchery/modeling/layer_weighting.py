@@ -132,7 +132,7 @@ class LayerWeightRow(NamedTuple):
     weight: float
     """alpha, the weight of the producing layer; the weights of one consuming layer sum to 1."""
     scaled_weight: float
-    """consuming_layer * alpha, which is 1 if the consuming layer weights all its producers equally."""
+    """`consuming_layer` * alpha, which is 1 if the consuming layer weights all its producers equally."""
 
 
 def layer_weight_table(model: nn.Module) -> list[LayerWeightRow]:

@@ -32,15 +32,16 @@ class MaskRates(Settings):
     """Distribution of the share of hidden tokens, which each sequence draws, and weights of the labels."""
 
     shape: Literal["uniform", "cosine"] = "uniform"
-    """uniform: all shares are equally probable. cosine: the share is 1 - cos(t * pi / 2) for a uniform t, so small
-    shares are more probable."""
+    """`uniform`: all shares are equally probable. `cosine`: the share is 1 - cos(t * pi / 2) for a uniform t, so small
+    shares are more probable.
+    """
     lowest: Share = 0.0
     """Smallest share of hidden tokens."""
     highest: Share = 1.0
     """Largest share of hidden tokens."""
     weights: Literal["equal", "diffusion"] = "equal"
-    """Weights of the labels in the loss. equal: the loss is the mean over the labels, as with a constant share.
-    diffusion: the weight of a label is the derivative of the share divided by the share, and the weighted sum is
+    """Weights of the labels in the loss. `equal`: the loss is the mean over the labels, as with a constant share.
+    `diffusion`: the weight of a label is the derivative of the share divided by the share, and the weighted sum is
     divided by the number of maskable tokens; with shares from 0 to 1, this loss is the bound of masked diffusion.
     """
 
@@ -88,8 +89,8 @@ class TokenPreference(Settings):
     """Settings for hiding certain subwords more often than others."""
 
     by: Literal["frequency", "loss", "accuracy"]
-    """Subwords that are hidden more often. frequency: subwords that are rare in the training text. loss, accuracy:
-    subwords that the model predicts badly.
+    """Subwords that are hidden more often. `frequency`: subwords that are rare in the training text. `loss`,
+    `accuracy`: subwords that the model predicts badly.
     """
     power: Positive = 0.5
     """Exponent of the preference for a subword. The base is the inverse count (frequency), the mean loss (loss) or the

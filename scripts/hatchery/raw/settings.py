@@ -34,13 +34,13 @@ class Hub(Settings):
     revision: Annotated[str, Text("^[0-9a-f]{40}$", "a commit - 40 digits 0-9 and a-f")]
     """Commit of the repository; a branch or tag is an error, because it may later refer to another commit."""
     config: str | None = None
-    """Configuration of the data set; null uses the default configuration."""
+    """Configuration of the data set; `null` uses the default configuration."""
     splits: Annotated[
         tuple[Annotated[str, Text(r"^\w+(\.\w+)*$", "the name of a split, without slices")], ...], MinLen(1), Unique()
     ] = ("train",)
     """Splits to download; each split is stored in separate shards."""
     documents: Count | None = None
-    """Number of documents to download from the beginning of each split; null downloads all documents."""
+    """Number of documents to download from the beginning of each split; `null` downloads all documents."""
     columns: SomeNames = ("text",)
     """Columns to download; all other columns are left out."""
     files: tuple[NotEmpty, ...] = ()
@@ -84,7 +84,7 @@ class Download(Settings):
     unpack: bool = False
     """If true, the file, a zip or tar archive, is unpacked. A single zip archive can also be read without unpacking."""
     file: str | None = None
-    """Name of the downloaded file in resources/fetched/<name>/; null uses the last part of the URL."""
+    """Name of the downloaded file in resources/fetched/<name>/; `null` uses the last part of the URL."""
 
     def __post_init__(self) -> None:
         name = self.file_name
@@ -106,7 +106,7 @@ class SourceKeys(Settings):
     """Location of a raw input on this machine, or the address from which it is downloaded."""
 
     path: NotEmpty | None = None
-    """File, folder, or zip or tar archive on this machine, which is used instead of a download; null if the data are
+    """File, folder, or zip or tar archive on this machine, which is used instead of a download; `null` if the data are
     not on this machine.
     """
     follow_links: bool = False
@@ -118,11 +118,11 @@ class SourceKeys(Settings):
     terms: str = ""
     """Permitted uses of the data; they are recorded at the registration, and shown with the data."""
     hub: Hub | None = None
-    """Data set of the Hugging Face hub to download; null downloads no data set."""
+    """Data set of the Hugging Face hub to download; `null` downloads no data set."""
     hub_model: HubModel | None = None
-    """Model of the Hugging Face hub to download, for a file of config/baselines/; null downloads no model."""
+    """Model of the Hugging Face hub to download, for a file of config/baselines/; `null` downloads no model."""
     download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
-    """Files to download from the web into resources/fetched/<name>/; null downloads no files."""
+    """Files to download from the web into resources/fetched/<name>/; `null` downloads no files."""
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
     """Limit on the size of an unpacked archive; a larger archive is an error."""
 

@@ -134,15 +134,16 @@ ShareAboveZero = Annotated[float, Range(gt=0, le=1)]
 ShareBelowOne = Annotated[float, Range(ge=0, lt=1)]
 
 ReadingName = Literal["as_published", "corrected"]
-"""Choice between reproducing (as_published) and correcting the errors of published code. Each field of this type
-describes the errors that it selects."""
+"""Choice between reproducing (`as_published`) and correcting the errors of published code. Each field of this type
+describes the errors that it selects.
+"""
 
 DeviceName = Literal["auto", "cpu", "cuda"]
-"""Device of the models; auto uses a GPU if one is available."""
+"""Device of the models; `auto` uses a GPU if one is available."""
 
 Compilation = Literal["layers", "off"]
 CompilationChoice = Literal["auto", "layers", "off"]
-"""Choice of compilation with torch.compile for the layers. auto compiles on a GPU if the job is long enough."""
+"""Choice of compilation with torch.compile for the layers. `auto` compiles on a GPU if the job is long enough."""
 
 
 @cache

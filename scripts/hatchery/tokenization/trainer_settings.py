@@ -39,56 +39,67 @@ class TokenizerSettings(Settings):
     """Settings of a tokenizer's training, apart from its corpus."""
 
     kind: TokenizerKind
-    """Tokenizer algorithm. wordpiece: greedy, longest match first (LTG-BERT, ELC-BERT). byte_bpe: byte-level BPE
-    (reduced-vocabulary study). bpe: BPE of characters as in SentencePiece (translation). unigram: the most probable
-    pieces of a vocabulary that is learned by pruning, as in SentencePiece."""
+    """Tokenizer algorithm. `wordpiece`: greedy, longest match first (LTG-BERT, ELC-BERT). `byte_bpe`: byte-level BPE
+    (reduced-vocabulary study). `bpe`: BPE of characters as in SentencePiece (translation). `unigram`: the most probable
+    pieces of a vocabulary that is learned by pruning, as in SentencePiece.
+    """
     vocabulary_size: VocabularySize
     """Number of entries, including special tokens and alphabet."""
     min_frequency: Natural = 2
     """Minimum frequency of a pair that is merged; with unigram, minimum frequency of a character in the vocabulary."""
     special_tokens: Literal["babylm", "bnc", "roberta", "gpt_bert"] = "babylm"
-    """Set of special tokens, with ids from 0 in the given order. babylm: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB].
-    bnc: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR]. roberta: <s> <pad> </s> <unk> <mask>. gpt_bert: <unk> <s> </s> <pad>
-    <mask> <special_0> to <special_10>, where <s> begins every text and no token ends a text."""
+    """Set of special tokens, with ids from 0 in the given order. `babylm`: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB].
+    `bnc`: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR]. `roberta`: <s> <pad> </s> <unk> <mask>. `gpt_bert`: <unk> <s> </s>
+    <pad> <mask> <special_0> to <special_10>, where <s> begins every text and no token ends a text.
+    """
     normalizer: NormalizerName = "none"
-    """Text normalisation. ltg_bnc removes accents and keeps case (LTG-BERT); nmt_nfkc is the normaliser of
-    SentencePiece; bert_uncased is the normaliser of bert-base-uncased; gpt_bert adds a space before every line. ltg_bnc
-    and bert_uncased are designed for English: these normalisers change für to fur, and remove vowel signs of Hindi.
+    """Text normalisation. `ltg_bnc` removes accents and keeps case (LTG-BERT); `nmt_nfkc` is the normaliser of
+    SentencePiece; `bert_uncased` is the normaliser of bert-base-uncased; `gpt_bert` adds a space before every line.
+    `ltg_bnc` and `bert_uncased` are designed for English: these normalisers change für to fur, and remove vowel signs
+    of Hindi.
     """
     pre_tokenizer: PreTokenizerName = "byte_level"
-    """Splitting into words. byte_level: words of bytes as in GPT-2. ltg_bnc: separates contractions, digits and
-    punctuation (LTG-BERT). metaspace: splits only at white space (for bpe and unigram). bert: as in bert-base-uncased.
-    gpt_bert: words of at most 24 bytes, split before an upper-case letter after a lower-case letter, single digits, and
-    other characters (for byte_bpe)."""
+    """Splitting into words. `byte_level`: words of bytes as in GPT-2. `ltg_bnc`: separates contractions, digits and
+    punctuation (LTG-BERT). `metaspace`: splits only at white space (for `bpe` and `unigram`). `bert`: as in
+    bert-base-uncased. `gpt_bert`: words of at most 24 bytes, split before an upper-case letter after a lower-case
+    letter, single digits, and other characters (for `byte_bpe`).
+    """
     reading: ReadingName = "corrected"
-    """Version of the splitting into words. With ltg_bnc, as_published splits the upper-case possessive (SHE'S) into two
-    pieces; corrected does not split the possessive. With byte_level, as_published treats some letters (für) as digits
-    and splits words at combining accents and vowel signs; corrected fixes both errors."""
+    """Version of the splitting into words. With `ltg_bnc`, `as_published` splits the upper-case possessive (SHE'S) into
+    two pieces; `corrected` does not split the possessive. With `byte_level`, `as_published` treats some letters (für)
+    as digits and splits words at combining accents and vowel signs; `corrected` fixes both errors.
+    """
     continuing_subword_prefix: str = ""
-    """Prefix of tokens inside a word, such as @@ (LTG-BERT) or ##; only for wordpiece with ltg_bnc or bert."""
+    """Prefix of tokens inside a word, such as @@ (LTG-BERT) or ##; only for `wordpiece` with the pre-tokenizer
+    `ltg_bnc` or `bert`.
+    """
     add_prefix_space: bool | None = None
-    """With byte_level: add a space before every text, so that its first word is tokenised like any other word. null
-    follows the authors' code: false for the special tokens roberta, true for all other sets."""
+    """With `byte_level`: add a space before every text, so that its first word is tokenised like any other word. `null`
+    follows the authors' code: false for the special tokens `roberta`, true for all other sets of special tokens.
+    """
     individual_digits: bool = True
     """Split numbers into single digits."""
     byte_alphabet: Literal["full", "observed"] = "full"
-    """With byte_level: alphabet of the vocabulary. full: all 256 bytes. observed: only the bytes of the text, as in
-    the BabyLM tokenizers of LTG-BERT and ELC-BERT; about 50 bytes are then missing, and words with rare characters are
-    unknown."""
+    """With `byte_level`: alphabet of the vocabulary. `full`: all 256 bytes. `observed`: only the bytes of the text, as
+    in the BabyLM tokenizers of LTG-BERT and ELC-BERT; about 50 bytes are then missing, and words with rare characters
+    are unknown.
+    """
     post_processor: Literal["template", "none"] = "template"
-    """Special tokens around a text. template: [CLS] and [SEP] (or <s> and </s>), if the caller requests special tokens.
-    none: no tokens, as in LTG-BERT's tokenizer for the BNC and in ELC-BERT's tokenizers."""
+    """Special tokens around a text. `template`: [CLS] and [SEP] (or <s> and </s>), if the caller requests special
+    tokens. `none`: no tokens, as in LTG-BERT's tokenizer for the BNC and in ELC-BERT's tokenizers.
+    """
     max_input_chars_per_word: Count = 100
-    """With wordpiece: maximum length of a word, in characters, or in bytes with byte_level. Longer words become unknown
-    tokens; with byte_level and reading corrected, longer words are split instead.
+    """With `wordpiece`: maximum length of a word, in characters, or in bytes with `byte_level`. Longer words become
+    unknown tokens; with `byte_level` and the reading `corrected`, longer words are split instead.
     """
     splits: Splits = ("train",)
     """Splits of the corpus on which the tokenizer is trained; the reduced-vocabulary study uses all three splits."""
     sources: SomeNames | None = None
-    """Sources of the corpus on which the tokenizer is trained, such as the two languages of a pair; null uses all
-    sources."""
+    """Sources of the corpus on which the tokenizer is trained, such as the two languages of a pair; `null` uses all
+    sources.
+    """
     sentences_limit: Count | None = None
-    """Maximum number of training lines, evenly spaced over the corpus. null uses all lines, but `spaceless_megabytes`
+    """Maximum number of training lines, evenly spaced over the corpus. `null` uses all lines, but `spaceless_megabytes`
     still limits text without spaces.
     """
     spaceless_megabytes: Annotated[float, Range(gt=0, le=60)] = omitted_at_default(8.0)
@@ -96,7 +107,7 @@ class TokenizerSettings(Settings):
     megabytes of UTF-8; above this size, evenly spaced lines are left out. Each megabyte needs about 110 MB of
     memory."""
     allow_smaller: bool = False
-    """Accept a smaller vocabulary if the text does not support vocabulary_size; false raises an error."""
+    """Accept a smaller vocabulary if the text does not support `vocabulary_size`; `false` raises an error."""
 
     def __post_init__(self) -> None:
         """Refuse impossible settings. Raises ConfigError naming the key."""

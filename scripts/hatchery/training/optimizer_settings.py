@@ -32,31 +32,31 @@ class OptimizerSettings(Settings):
     epsilon: Positive = 1e-6
     """Number added to the square root of the running mean of squared gradients."""
     max_gradient_norm: Positive | None = 2.0
-    """Global L2 norm to which gradients are clipped; null disables clipping."""
+    """Global L2 norm to which gradients are clipped; `null` disables clipping."""
     decay: Literal["matrices", "weights", "all"] = "matrices"
-    """Parameters with weight decay. matrices: weight matrices. weights: all parameters except biases and norms
-    (GPT-BERT); this includes mixing weights and embeddings. all: all parameters (reduced-vocabulary study).
+    """Parameters with weight decay. `matrices`: weight matrices. `weights`: all parameters except biases and norms
+    (GPT-BERT); this includes mixing weights and embeddings. `all`: all parameters (reduced-vocabulary study).
     """
     tied_embedding: Literal["embedding", "output"] = "embedding"
-    """Weight decay of a word embedding that is tied to the output layer. embedding: as for all embeddings. output: as
-    for the output matrix, which is decayed (LTG-BERT's BNC code).
+    """Weight decay of a word embedding that is tied to the output layer. `embedding`: as for all embeddings. `output`:
+    as for the output matrix, which is decayed (LTG-BERT's BNC code).
     """
     head_weight_decay: NonNegative | None = None
-    """Weight decay of the language-model head; null uses weight_decay."""
+    """Weight decay of the language-model head; `null` uses `weight_decay`."""
     cautious_decay: bool = omitted_at_default(False)
     """Apply weight decay only to those elements of a parameter that the update moves towards zero."""
     decay_follows_rate: bool = omitted_at_default(False)
     """Multiply weight decay by the current learning rate divided by the peak learning rate."""
     others: Literal["adamw", "lamb"] = omitted_at_default("adamw")
-    """With muon and normuon: optimiser of embeddings, vectors and heads."""
+    """With `muon` and `normuon`: optimiser of embeddings, vectors and heads."""
     matrix_learning_rate: Positive | None = omitted_at_default(None)
-    """With muon and normuon: peak learning rate of hidden weight matrices, for updates with a root mean square of 0.2,
-    as in Adam. null uses learning_rate.
+    """With `muon` and `normuon`: peak learning rate of hidden weight matrices, for updates with a root mean square of
+    0.2, as in Adam. `null` uses `learning_rate`.
     """
     momentum: ShareBelowOne = omitted_at_default(0.95)
-    """With muon and normuon: decay rate of the running mean of the gradients of hidden weight matrices."""
+    """With `muon` and `normuon`: decay rate of the running mean of the gradients of hidden weight matrices."""
     row_decay: ShareBelowOne = omitted_at_default(0.95)
-    """With normuon: decay rate of the running mean of squared updates, for each row of a matrix."""
+    """With `normuon`: decay rate of the running mean of squared updates, for each row of a matrix."""
 
     def __post_init__(self) -> None:
         needs = {"others": "muon or normuon", "matrix_learning_rate": "muon or normuon", "momentum": "muon or normuon"}

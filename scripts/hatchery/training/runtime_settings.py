@@ -29,10 +29,11 @@ class TrainingRuntime(Settings):
     """Runtime settings of pretraining on this machine; no result depends on these settings."""
 
     device: DeviceName = "auto"
-    """Device of the models; auto uses a GPU if one is available."""
+    """Device of the models; `auto` uses a GPU if one is available."""
     micro_batch_size: Count | None = None
-    """Number of sequences per device and forward pass; gradients are accumulated over the batch. null puts a device's
-    share of the batch into one forward pass."""
+    """Number of sequences per device and forward pass; gradients are accumulated over the batch. `null` puts a device's
+    share of the batch into one forward pass.
+    """
     checkpoint_interval_steps: Count = 500
     """Number of steps between two checkpoints of a pretraining."""
     keep_checkpoints: Count = 2
@@ -46,9 +47,10 @@ class TrainingRuntime(Settings):
     workers: Natural = 0
     """Number of processes that prepare batches in advance; 0 uses one thread instead."""
     compile: CompilationChoice = "auto"
-    """Use of torch.compile for the layers. layers: always. off: never. auto: on GPUs with Triton and a C compiler, if
-    the work is long: several hundred steps of training, several thousand steps of fine-tuning, or scoring in many
-    batches."""
+    """Use of torch.compile for the layers. `layers`: always. `off`: never. `auto`: on GPUs with Triton and a C
+    compiler, if the work is long: several hundred steps of training, several thousand steps of fine-tuning, or scoring
+    in many batches.
+    """
     activation_checkpointing: bool = False
     """Recompute activations in the backward pass instead of storing them. This saves memory and takes a third more
     time; the results are the same."""
@@ -58,7 +60,7 @@ class TrainingRuntime(Settings):
     """
     time_limit_minutes: Positive | None = None
     """Maximum duration of the job in minutes; the job stops cleanly before this limit and before the end of its Slurm
-    job. null sets no limit except the end of the Slurm job.
+    job. `null` sets no limit except the end of the Slurm job.
     """
     grace_seconds: NonNegative = 120
     """Seconds reserved for a clean stop: the last step, the checkpoint and the exit."""
@@ -73,7 +75,7 @@ class RuntimeSettings(TrainingRuntime):
     """Runtime settings of one process."""
 
     threads: Count | None = None
-    """Number of CPU threads of each process; null uses the default of torch and OMP_NUM_THREADS."""
+    """Number of CPU threads of each process; `null` uses the default of torch and OMP_NUM_THREADS."""
 
 
 def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> RuntimeSettings:

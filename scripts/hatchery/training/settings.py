@@ -61,20 +61,21 @@ class ScheduleSettings(Settings):
     """Schedule of the learning rate."""
 
     name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"] = "cosine"
-    """Decay of the learning rate after warm-up. linear_as_published multiplies warm-up and decay, and ends near 0."""
+    """Decay of the learning rate after warm-up. `linear_as_published` multiplies warm-up and decay, and ends near 0."""
     warmup_fraction: Share = WARMUP_FRACTION
     """Share of the steps in which the learning rate rises to its peak."""
     final_fraction: Share = 0.1
     """Final learning rate as a share of the peak."""
     cooldown_fraction: Share = 0.0
-    """Share of the steps, at the end, in which the learning rate falls linearly from final_fraction to 0; 0 disables
-    this cooldown."""
+    """Share of the steps, at the end, in which the learning rate falls linearly from `final_fraction` to 0; 0 disables
+    this cooldown.
+    """
     warmup_steps_limit: Count | None = None
-    """Maximum number of warm-up steps; null sets no maximum."""
+    """Maximum number of warm-up steps; `null` sets no maximum."""
     warmup_steps: Count = ABSENT
-    """Number of warm-up steps, instead of warmup_fraction. This number must not exceed the number of steps, unless the
-    training state is kept for another run. With this key, the learning rates of inverse_square_root and constant do not
-    depend on the number of steps.
+    """Number of warm-up steps, instead of `warmup_fraction`. This number must not exceed the number of steps, unless
+    the training state is kept for another run. With this key, the learning rates of `inverse_square_root` and
+    `constant` do not depend on the number of steps.
     """
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class LongSequenceSettings(Settings):
     from_fraction: Share
     """Share of the steps before the sequence length changes."""
     factor: Count
-    """Factor by which sequences become longer; batch_size must be a multiple of this factor."""
+    """Factor by which sequences become longer; `batch_size` must be a multiple of this factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,24 +110,28 @@ class TrainingSettings(Settings):
     """Number of optimiser steps; 0 gives a randomly initialised model, which serves as a baseline."""
     budget: BudgetSettings | None = None
     """Limit on the words or minutes of training, instead of `steps`. The number of steps is calculated before the first
-    step, so schedules cover the whole budget. null uses `steps`."""
+    step, so schedules cover the whole budget. `null` uses `steps`.
+    """
     batch_size: Count
-    """Number of sequences per step over all devices; with task translation, the maximum number of target tokens; with
-    task preference, the number of pairs."""
+    """Number of sequences per step over all devices; for the task `translation`, the maximum number of target tokens;
+    for the task `preference`, the number of pairs.
+    """
     sequence_length: Annotated[int, Range(ge=8)] = 128
     """Number of tokens in a sequence, including [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
     """Longer sequences and smaller batches, by the same factor, in the last part of the steps. At the change, the text
-    is read again from its beginning, as in LTG-BERT's code. null keeps sequence length and batch size constant."""
+    is read again from its beginning, as in LTG-BERT's code. `null` keeps sequence length and batch size constant.
+    """
     length_schedule: tuple[LongSequenceSettings, ...] = ()
     """Changes of sequence length and batch size in the order of the steps. At a change, reading continues at the same
     position in the text, unlike with `long_sequence`."""
     initial_batch_fraction: ShareAboveZero = 1.0
-    """Size of the first batch as a share of batch_size; batches grow linearly to batch_size over all steps."""
+    """Size of the first batch as a share of `batch_size`; batches grow linearly to `batch_size` over all steps."""
     weight_average: WeightAverageSettings | None = None
-    """Average of the weights that is evaluated and exported instead of the last weights; null uses the last weights."""
+    """Average of the weights that is evaluated and exported instead of the last weights; `null` uses the last weights.
+    """
     order: CurriculumSettings | None = omitted_at_default(None)
-    """Order of the sequences by difficulty; null shuffles the sequences in every epoch."""
+    """Order of the sequences by difficulty; `null` shuffles the sequences in every epoch."""
     objective: ObjectiveSettings = field(default_factory=MaskedSettings)
     """Training objective, which determines how examples are made from the text, and which tokens are predicted."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
@@ -136,12 +141,13 @@ class TrainingSettings(Settings):
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     """Schedule of the learning rate."""
     initialise_from: InitialModelSettings | None = None
-    """Model from which training starts; null starts from random weights."""
+    """Model from which training starts; `null` starts from random weights."""
     distillation: DistillationSettings | None = omitted_at_default(None)
-    """Distillation from the predictions of finished models; null learns only from the labels."""
+    """Distillation from the predictions of finished models; `null` learns only from the labels."""
     early_stopping: EarlyStoppingSettings | None = None
-    """Stop training when the development loss (with translation, development BLEU) no longer improves; null trains for
-    all steps."""
+    """Stop training when the development loss (for the task `translation`, the development BLEU) no longer improves;
+    `null` trains for all steps.
+    """
     keep_training_state: bool = False
     """Keep the optimiser state with the model, so that another run can continue the training (`take: training`). The
     optimiser state needs three times the disk space of the model.
@@ -150,15 +156,18 @@ class TrainingSettings(Settings):
     """Step numbers whose models are kept in addition to the finished model, as initial models of other runs
     (`initialise_from.step`)."""
     checkpoints_at: Literal["babylm"] | Annotated[tuple[WordCount, ...], Unique()] = ()
-    """With a budget in words: numbers of words after which the model is kept, in addition to the finished model. babylm
-    means every 1M words up to 10M, every 10M up to 100M, and every 100M up to 1000M. The milestone that equals the
-    budget is the finished model."""
+    """With a budget in words: numbers of words after which the model is kept, in addition to the finished model.
+    `babylm` means every 1M words up to 10M, every 10M up to 100M, and every 100M up to 1000M. The milestone that equals
+    the budget is the finished model.
+    """
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Number format of the forward pass; parameters are always fp32. auto uses bf16 autocast on GPUs that support bf16,
-    and fp32 on all other devices."""
+    """Number format of the forward pass; parameters are always fp32. `auto` uses bf16 autocast on GPUs that support
+    bf16, and fp32 on all other devices.
+    """
     loss_average: Literal["tokens", "processes"] = "tokens"
-    """Averaging of the loss. tokens: mean over the tokens of the global batch. processes: mean of the means of all
-    processes, as in LTG-BERT's code."""
+    """Averaging of the loss. `tokens`: mean over the tokens of the global batch. `processes`: mean of the means of all
+    processes, as in LTG-BERT's code.
+    """
     divergences: bool = False
     """Log the divergences of the output from the unigram, uniform and empirical distributions."""
     bias_drift: bool = False
@@ -326,12 +335,13 @@ class PretrainingSettings(TrainingSettings):
     """
 
     initialise_from: InitialModelChoice | None = None
-    """Model from which training starts: a run of this or another experiment, or a folder with a manifest (`path`). null
-    starts from random weights."""
+    """Model from which training starts: a run of this or another experiment, or a folder with a manifest (`path`).
+    `null` starts from random weights.
+    """
     distillation: DistillationChoice | None = omitted_at_default(None)
-    """Distillation from the predictions of finished models of any experiment; null learns only from the labels."""
+    """Distillation from the predictions of finished models of any experiment; `null` learns only from the labels."""
     order: CurriculumChoice | None = omitted_at_default(None)
-    """Order of the sequences by difficulty; null shuffles the sequences in every epoch."""
+    """Order of the sequences by difficulty; `null` shuffles the sequences in every epoch."""
     ensemble: tuple[ModelChoice, ...] = omitted_at_default(())
     """Finished models with the tokenizer and the objective of this run, whose probabilities the run's model averages.
     An ensemble needs `steps: 0`, and `model` must be the model of the first member.

@@ -39,10 +39,11 @@ class InitialModelSettings(Settings):
     """Settings of the start from an initial model. The model's manifest is an input of the stage."""
 
     take: Literal["weights", "training"] = "weights"
-    """weights: start at step 0 with a new optimiser and a complete schedule. training: continue the training of the
-    initial model with its optimiser, its position in the data and its step number."""
+    """`weights`: start at step 0 with a new optimiser and a complete schedule. `training`: continue the training of the
+    initial model with its optimiser, its position in the data and its step number.
+    """
     step: Count | None = None
-    """Number of a step in the initial model's `milestones`: training starts from the weights of this milestone. null
+    """Number of a step in the initial model's `milestones`: training starts from the weights of this milestone. `null`
     uses the finished model. With `steps: 0`, the run's model has these weights unchanged.
     """
 
@@ -54,9 +55,9 @@ class ModelChoice(Settings):
     run: str = ABSENT
     """Name of the run."""
     experiment: str | None = None
-    """Name of the run's experiment; null means this experiment."""
+    """Name of the run's experiment; `null` means this experiment."""
     seed: Natural | None = None
-    """Pretraining seed of the named run. null uses the only seed of the named run or, if the named run has several
+    """Pretraining seed of the named run. `null` uses the only seed of the named run or, if the named run has several
     seeds, the seed of this run.
     """
     path: NotEmpty = ABSENT
@@ -80,8 +81,9 @@ class EarlyStoppingSettings(Settings):
     minimum_improvement: NonNegative = 0.0
     """Minimum difference from the best value that counts as improvement, in nats per labelled token or BLEU points."""
     export: Literal["best", "last"] = "best"
-    """Exported weights. best: the weights of the best evaluation (the first of equal evaluations). last: the weights of
-    the last step."""
+    """Exported weights. `best`: the weights of the best evaluation (the first of equal evaluations). `last`: the
+    weights of the last step.
+    """
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,13 @@ class BudgetSettings(OneOfKeys):
     """Number of words that the model reads, such as 100M or 100000000, counted by the `word_count` of the corpus.
     Repetitions count, and so do the words that the initial model has read."""
     epochs: Positive | None = None
-    """Additional limit: maximum number of passes over the text, computed from the number of words; null sets no limit.
+    """Additional limit: maximum number of passes over the text, computed from the number of words; `null` sets no
+    limit.
     """
     corpus_words: WordCount | None = None
-    """Maximum number of words in the corpus; a larger corpus is refused. null accepts any size."""
+    """Maximum number of words in the corpus; a larger corpus is refused. `null` accepts any size."""
     corpus_bytes: Count | None = None
-    """Maximum size of the corpus in bytes of UTF-8; a larger corpus is refused. null accepts any size."""
+    """Maximum size of the corpus in bytes of UTF-8; a larger corpus is refused. `null` accepts any size."""
     minutes: Positive = ABSENT
     """Duration of the training in minutes, without evaluation. The number of steps is calculated from the duration of
     some trial steps, so all results depend on the machine and its load; the manifest records the number of steps as
@@ -126,7 +129,7 @@ class WeightAverageSettings(Settings):
     keep_raw_weights: bool = False
     """Also export the weights of the last step, in the folder `raw_weights` of the model."""
     weights: Literal["exponential", "equal"] = omitted_at_default("exponential")
-    """exponential: recent weights have larger factors. equal: mean of all averaged weights."""
+    """`exponential`: recent weights have larger factors. `equal`: mean of all averaged weights."""
     from_fraction: ShareBelowOne = omitted_at_default(0.0)
     """Share of the steps before averaging begins; before that step, the current weights are evaluated."""
     every_steps: Count = omitted_at_default(1)
@@ -147,26 +150,27 @@ class CurriculumSettings(Settings):
     """Curriculum: the sequences of an epoch are ordered by difficulty, or all epochs have the same random order."""
 
     by: Literal["length", "rarity", "first_epoch", "loss", "words", "column"]
-    """Measure of difficulty. length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens,
-    computed from token frequencies. loss: mean loss of the finished model `model`. words: mean value of the words in
-    the table `words`, such as the age of acquisition. column: mean value of the sequence's documents in the column
-    `column` of your table. first_epoch: no measure; all epochs have the random order of the first epoch.
+    """Measure of difficulty. `length`: mean number of tokens in a sentence. `rarity`: mean surprisal of the tokens,
+    computed from token frequencies. `loss`: mean loss of the finished model `model`. `words`: mean value of the words
+    in the table `words`, such as the age of acquisition. `column`: mean value of the sequence's documents in the column
+    `column` of your table. `first_epoch`: no measure; all epochs have the random order of the first epoch.
     """
     first: Literal["easy", "hard"] = "easy"
-    """Sequences at the beginning of an epoch. easy: the sequences with the lowest difficulty, such as short sentences
-    or frequent tokens. hard: the sequences with the highest difficulty.
+    """Sequences at the beginning of an epoch. `easy`: the sequences with the lowest difficulty, such as short sentences
+    or frequent tokens. `hard`: the sequences with the highest difficulty.
     """
     epochs: Count | None = None
-    """Number of ordered epochs at the start; later epochs are shuffled. null orders all epochs."""
+    """Number of ordered epochs at the start; later epochs are shuffled. `null` orders all epochs."""
     spread: NonNegative = 0.1
     """Maximum distance of a sequence from its rank by difficulty, as a share of the epoch."""
     word_column: NotEmpty = omitted_at_default("word")
-    """With by: words: column of the words in the table."""
+    """Column of the words in the table, for `by: words`."""
     value_column: NotEmpty = omitted_at_default("value")
-    """With by: words: column of the values in the table; words with low values are easy."""
+    """Column of the values in the table, for `by: words`; words with low values are easy."""
     column: NotEmpty | None = omitted_at_default(None)
-    """With by: column: column with a number for each document; each source of the corpus names the column in the option
-    `numeric_columns`. Documents with low values are easy."""
+    """Column with a number for each document, for `by: column`; each source of the corpus names the column in the
+    option `numeric_columns`. Documents with low values are easy.
+    """
 
     def __post_init__(self) -> None:
         if self.by == "first_epoch" and self.first != "easy":
@@ -183,10 +187,11 @@ class CurriculumChoice(CurriculumSettings):
     """Curriculum: the sequences of an epoch are ordered by difficulty, or all epochs have the same random order."""
 
     model: ModelChoice | None = None
-    """With by: loss: finished model with the tokenizer and the objective of the run."""
+    """Finished model with the tokenizer and the objective of the run, for `by: loss`."""
     words: DataName = ABSENT
-    """With by: words: raw input (an entry under `data` of config.yaml) that contains one table (.csv or .tsv) of words
-    and values."""
+    """Raw input (an entry under `data` of config.yaml) that contains one table (.csv or .tsv) of words and values, for
+    `by: words`.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,17 +206,18 @@ class OutputBiasSettings(Settings):
     """Initial bias and initial matrix of the output layer. Raises ConfigError for values that exclude each other."""
 
     kind: Literal["zero", "unigram", "none"] = "zero"
-    """Initial bias. zero: zeros. unigram: logarithm of the label frequencies. none: a layer without bias. The initial
-    matrix is the same for all three kinds.
+    """Initial bias. `zero`: all elements are 0. `unigram`: logarithm of the label frequencies. `none`: a layer without
+    bias. The initial matrix is the same for all three kinds.
     """
     smoothing: NonNegative = 1.0
-    """Number added to the count of every token type."""
+    """Number added to the count of every vocabulary entry."""
     label_smoothing: Share = 0.0
     """Share of the uniform distribution in the mixture with the label frequencies; a value above 0 replaces
     `smoothing`."""
     counts: Literal["labels", "corpus", "larger_corpus"] = "labels"
-    """Source of the frequencies. labels: the labels of the run's own examples. corpus: all possible labels in the run's
-    corpus. larger_corpus: the tokens of another, larger corpus."""
+    """Source of the frequencies. `labels`: the labels of the run's own examples. `corpus`: all possible labels in the
+    run's corpus. `larger_corpus`: the tokens of another, larger corpus.
+    """
     larger_corpus: CorpusName = ABSENT
     """Larger corpus for `counts: larger_corpus`, encoded with the run's tokenizer. An end token is counted for each
     sentence of the larger corpus, as for targets.
@@ -219,19 +225,20 @@ class OutputBiasSettings(Settings):
     # With 128 tokens per sequence, 100,000 examples have about 2 million labels, which are counted within a minute. If
     # a token is the label 100 times, its frequency has a standard error of 10 %.
     counted_examples: Count | None = 100_000
-    """Maximum number of examples whose labels are counted; null uses all examples."""
+    """Maximum number of examples whose labels are counted; `null` uses all examples."""
     centred: bool = False
     """Subtract the mean from the log frequencies. The predictions stay the same, and the norm of the bias becomes
     smaller.
     """
     weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"
-    """Initial output matrix [V, d], for untied embeddings only. own keeps the model's usual initialisation. unit draws
-    from N(0, 1/d); a number s multiplies this matrix by s. unit_uniform draws from a uniform distribution with the
-    variance of unit (Appendix A). centred gives the matrix the norm of the bias minus its mean; frobenius gives the
-    matrix the norm of the bias, as in the paper's literal rule.
+    """Initial output matrix [V, d], for untied embeddings only. `own` keeps the model's usual initialisation. `unit`
+    draws from N(0, 1/d); a number s multiplies this matrix by s. `unit_uniform` draws from a uniform distribution with
+    the variance of `unit` (Appendix A). `centred` gives the matrix the norm of the bias minus its mean; `frobenius`
+    gives the matrix the norm of the bias, as in the paper's literal rule.
     """
     report: bool = False
-    """Also report the output layer at the first step if the kind is zero or none; this report requires counting labels.
+    """Also report the output layer at the first step if `kind` is `zero` or `none`; this report requires counting
+    labels.
     """
 
     def __post_init__(self) -> None:

@@ -16,8 +16,9 @@ class VocabularySettings(Settings):
     kind: Literal["transcripts", "word_list"]
     """Content of the source: CHILDES tables with one utterance per row, or a list of words with frequencies."""
     reading: ReadingName = "corrected"
-    """Version of the processing of words. as_published reproduces the authors' errors (joined compounds, TRUE and FALSE
-    in capitals, missing word nan); corrected fixes these errors. hatchery/vocabulary/word_lists.py lists the errors.
+    """Version of the processing of words. `as_published` reproduces the authors' errors (joined compounds, TRUE and
+    FALSE in capitals, missing word nan); `corrected` fixes these errors. hatchery/vocabulary/word_lists.py lists the
+    errors.
     """
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files to read from the source."""
@@ -28,7 +29,7 @@ class VocabularySettings(Settings):
     word_column: str = "word"
     """Name of the column that contains the words, if the source is a word list."""
     frequency_column: str | None = "frequency"
-    """Name of the column that contains the frequencies, if the source is a word list; null if the list has no
+    """Name of the column that contains the frequencies, if the source is a word list; `null` if the list has no
     frequencies.
     """
 
@@ -38,11 +39,11 @@ class SelectionKeys(Settings):
     """Settings of a selection of text: unit of the selected texts, and rule by which they are selected."""
 
     options: RawTextOptions | None = None
-    """Files to read and their format; null reads the documents of a corpus."""
+    """Files to read and their format; `null` reads the documents of a corpus."""
     level: Literal["sentences", "spans", "windows"]
-    """Unit of selection. sentences: sentences within the vocabulary; a sentence is a unit that Punkt finds in raw
-    texts, or a line of a corpus. spans: windows of words within the vocabulary, which may overlap. windows: randomly
-    drawn windows with any words, for comparison.
+    """Unit of selection. `sentences`: sentences within the vocabulary; a sentence is a unit that Punkt finds in raw
+    texts, or a line of a corpus. `spans`: windows of words within the vocabulary, which may overlap. `windows`:
+    randomly drawn windows with any words, for comparison.
     """
     reading: ReadingName = "corrected"
     """Version of the comparison with the vocabulary: how a text is divided into words, and how words are looked up (see
@@ -53,17 +54,17 @@ class SelectionKeys(Settings):
     lower case.
     """
     minimum_counted_words: Natural | None = None
-    """Minimum number of counted words in a text; null means 6 for sentences, 41 for spans and 0 for windows."""
+    """Minimum number of counted words in a text; `null` means 6 for sentences, 41 for spans and 0 for windows."""
     window_words: Count = 110
     """Maximum number of words in a span or window."""
     stride_words: Count = 30
     """Number of words between the starts of two consecutive spans or windows."""
     documents_per_unit: Count | None = None
-    """Number of consecutive documents of a file that form a unit, in which equal texts are kept once; null makes the
+    """Number of consecutive documents of a file that form a unit, in which equal texts are kept once; `null` makes the
     whole corpus one unit.
     """
     documents_per_text: Count | None = 1
-    """Number of documents that are joined to one text, from which windows are drawn; null joins the whole corpus."""
+    """Number of documents that are joined to one text, from which windows are drawn; `null` joins the whole corpus."""
     windows_per_text: Count = 1
     """Number of windows drawn from a text; if a text has fewer windows, all its windows are used."""
     seed: Natural = 0
@@ -84,6 +85,6 @@ class SelectionSettings(SelectionKeys):
     name: str
     """Name of the selection."""
     sentence_model: str | None = None
-    """Name of the raw input with the parameters of Punkt, the sentence splitter; null uses the parameters in
+    """Name of the raw input with the parameters of Punkt, the sentence splitter; `null` uses the parameters in
     Hatchery.
     """

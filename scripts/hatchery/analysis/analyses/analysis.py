@@ -52,16 +52,17 @@ class FrontierSettings(AnalysisSettings):
     """
 
     most_parameters: Count | None = None
-    """Maximum number of parameters of a model; larger models are excluded. null includes all models."""
+    """Maximum number of parameters of a model; larger models are excluded. `null` includes all models."""
     flops: FlopsCount = "products"
     """Method of counting the FLOPs of our models: matrix products (`products`), 6 N D (`six_n_d`), or a formula of the
     reduced-vocabulary study (`code`, `printed`, ...).
     """
     bins: Literal["january_2023", "quantiles"] = "quantiles"
-    """Bins of FLOPs. quantiles: bins with equal numbers of points; january_2023: the bins of the study's notebook of
-    January 2023."""
+    """Bins of FLOPs. `quantiles`: bins with equal numbers of points; `january_2023`: the bins of the study's notebook
+    of January 2023.
+    """
     number_of_bins: Count = 30
-    """Number of bins if `bins` is quantiles. january_2023 ignores this key."""
+    """Number of bins if `bins` is `quantiles`. `january_2023` ignores this key."""
 
 
 def paper_files(paper: str) -> list[str]:

@@ -23,7 +23,7 @@ class ComparisonSettings(AnalysisSettings):
     """Settings of the analysis: the pairs of models to compare."""
 
     against: str | None = None
-    """Model with which all other models are compared, as `experiment/model`. If null, each model is compared with its
+    """Model with which all other models are compared, as `experiment/model`. If `null`, each model is compared with its
     `variant` if that key is set, and otherwise with the model of the same name in the first experiment.
     """
     variant: str = ""

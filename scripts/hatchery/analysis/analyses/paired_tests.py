@@ -30,8 +30,8 @@ class PairedTestsSettings(AnalysisSettings):
     """Settings of tests between models, on the items that all of these models answered."""
 
     against: str | None = None
-    """Model with which all other models are compared; in a study, as `experiment/model`. If null, every two models are
-    compared or, if there are more than four models, all other models are compared with the first model.
+    """Model with which all other models are compared; in a study, as `experiment/model`. If `null`, every two models
+    are compared or, if there are more than four models, all other models are compared with the first model.
     """
 
 

@@ -136,19 +136,22 @@ class BabylmOptions(Settings):
     splits."""
     track: Track | None = None
     """Part of a whole release to read; a training track also includes the development and test text of the same source.
-    null reads all available text."""
+    `null` reads all available text.
+    """
     reading: ReadingName = "corrected"
-    """Version of the cleaning. as_published reproduces the published scripts; corrected fixes the errors of these
-    scripts that lose or garble text."""
+    """Version of the cleaning. `as_published` reproduces the published scripts; `corrected` fixes the errors of these
+    scripts that lose or garble text.
+    """
     files: tuple[str, ...] = ()
     """Shell patterns of the files, instead of <corpus>.train, <corpus>.dev and <corpus>.test."""
     lines_per_document: Count | None = 200
-    """Maximum number of lines in a document; null uses only the document boundaries of the text."""
+    """Maximum number of lines in a document; `null` uses only the document boundaries of the text."""
     edition: Literal[2023, 2024] = 2023
-    """Year of the BabyLM release. 2023 has ten corpora in their original form; 2024 means 2024 and all later years,
-    which have six prepared corpora."""
+    """Year of the BabyLM release. `2023` has ten corpora in their original form; `2024` means 2024 and all later years,
+    which have six prepared corpora.
+    """
     speakers: bool = True
-    """For releases since 2024: true keeps the speaker labels of lines (`*MOT:`, `A:`) in the text."""
+    """Keep the speaker labels of lines (`*MOT:`, `A:`) in the text. `false` is allowed only for releases since 2024."""
 
     def __post_init__(self) -> None:
         corpora = PREPARED if self.edition == 2024 else NORMALISERS

@@ -17,8 +17,9 @@ class BncOptions(Settings):
     """Options of the reader `bnc_xml`: the texts to read, and the version of their conversion."""
 
     reading: ReadingName = "corrected"
-    """Version of the conversion. as_published reproduces the published converter; corrected fixes the errors of this
-    converter that damage text."""
+    """Version of the conversion. `as_published` reproduces the published converter; `corrected` fixes the errors of
+    this converter that damage text.
+    """
     files: str = "*.xml"
     """Shell pattern of the texts in the source. If the source contains a folder `Texts`, only files below this folder
     are read.

@@ -40,7 +40,7 @@ class ParallelTextOptions(Settings):
     """
     columns: Annotated[tuple[str, ...], MinLen(2), Unique()] | None = None
     """For a table, its two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
-    such as ["1", "2"], are columns of tab-separated text without a header. For text files, null.
+    such as ["1", "2"], are columns of tab-separated text without a header. For text files, `null`.
     """
     encoding: str = "utf-8"
     """Encoding of all files; Parquet is always UTF-8."""

@@ -34,7 +34,7 @@ class PreferencePairsOptions(Settings):
     """Column or field of the rejected text."""
     prompt: NotEmpty | None = None
     """Column or field of the text that precedes the preferred and the rejected text; a row without text in this column
-    has no prompt. null: no pair has a prompt.
+    has no prompt. `null`: no pair has a prompt.
     """
     encoding: str = "utf-8"
     """Encoding of all files; Parquet is always UTF-8."""

@@ -37,28 +37,28 @@ class ReadingTableSettings(Settings):
     word: NotEmpty = "word"
     """Column of the words. White space around a word is removed."""
     participant: NotEmpty | None = "participant"
-    """Column of the readers. null: the table has one row per word, such as means over readers; `random_effects` must
-    then be none.
+    """Column of the readers. `null`: the table has one row per word, such as means over readers; `random_effects` must
+    then be `none`.
     """
     sentence: NotEmpty | None = None
     """Column of the sentence that contains a word, for `drop_sentence_ends`. All words of a text without a sentence
-    form one sentence. null: the table has no such column.
+    form one sentence. `null`: the table has no such column.
     """
     only: dict[str, str] = field(default_factory=dict)
     """Filter of rows: only rows with these values in these columns are read, such as `{lang: en}` for the rows of one
     language.
     """
     texts: NotEmpty | None = None
-    """Shell pattern of a second table with all words of the texts (columns `item`, `position` and `word`). null: the
+    """Shell pattern of a second table with all words of the texts (columns `item`, `position` and `word`). `null`: the
     words are read from the table `files`, which must then contain a row for every word of a text, with or without a
     reading time.
     """
     missing: tuple[str, ...] = MISSING
     """Cell values that mean a missing value, in addition to empty cells."""
     lowest: float | None = None
-    """Minimum response; smaller responses are excluded. null sets no minimum."""
+    """Minimum response; smaller responses are excluded. `null` sets no minimum."""
     highest: float | None = None
-    """Maximum response; larger responses are excluded. null sets no maximum."""
+    """Maximum response; larger responses are excluded. `null` sets no maximum."""
     log_response: bool = False
     """Predict the natural logarithm of the response; all responses must be positive."""
 
@@ -67,19 +67,20 @@ class ReadingTableSettings(Settings):
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
     """Cleaning of the words before a model reads them, with the same choices as `cleaning` under `surprisal`."""
     scoring: ScoringName = "auto"
-    """Scoring method; auto is left_to_right for causal models and pll for masked and hybrid models."""
+    """Scoring method; `auto` is `left_to_right` for causal models, and `pll` for masked and hybrid models."""
     window_margin: Natural = 0
     """Number of tokens by which the context of a causal model is shorter than the maximum input of the model. If a text
     is longer, its oldest tokens are dropped, separately for each predicted word.
     """
     of_model: Annotated[tuple[Literal["surprisal", "entropy"], ...], Unique()] = ("surprisal",)
-    """Predictors of a word that are computed with the model; their joint gain is measured. surprisal and entropy are in
-    nats; entropy is the entropy of the prediction of the word's first token, and requires scoring from left to right.
+    """Predictors of a word that are computed with the model; their joint gain is measured. `surprisal` and `entropy`
+    are in nats; `entropy` is the entropy of the prediction of the word's first token, and requires scoring from left to
+    right.
     """
     word_boundaries: Literal["as_tokens", "corrected"] = "as_tokens"
-    """as_tokens: a word's surprisal is the sum over its tokens. corrected: the probability that the word ends is part
-    of the word's own probability, not of the next word's probability (Oh and Schuler, 2024; Pimentel and Meister,
-    2024). corrected is for causal models whose tokens begin with the space before a word.
+    """`as_tokens`: a word's surprisal is the sum over its tokens. `corrected`: the probability that the word ends is
+    part of the word's own probability, not of the next word's probability (Oh and Schuler, 2024; Pimentel and Meister,
+    2024). `corrected` is for causal models whose tokens begin with the space before a word.
     """
 
     spillover: Spillover = 1
@@ -92,17 +93,17 @@ class ReadingTableSettings(Settings):
     frequencies: NotEmpty | None = None
     """Shell pattern of a table of word frequencies in the source (columns `word` and `count`), for `zipf`. `zipf` is
     the base-10 logarithm of a word's occurrences per billion words, with 1 added to every count (van Heuven et al.,
-    2014). null: there is no such table.
+    2014). `null`: there is no such table.
     """
     drop_sentence_ends: bool = False
     """Exclude the first and the last word of each sentence (`sentence`) from the regressions."""
     spillover_from: Literal["text", "kept_words"] = "text"
-    """Words among which previous words are looked up by position. text: all words of a text. kept_words: the words that
-    remain after `drop_sentence_ends`. Words without enough previous words are excluded from the regressions.
+    """Words among which previous words are looked up by position. `text`: all words of a text. `kept_words`: the words
+    that remain after `drop_sentence_ends`. Words without enough previous words are excluded from the regressions.
     """
     random_effects: Literal["none", "intercepts", "slopes"] = "slopes"
-    """none: linear regression. intercepts: mixed model with a random intercept of each participant. slopes: mixed model
-    with a random intercept and a random slope of every predictor for each participant. All random effects are
+    """`none`: linear regression. `intercepts`: mixed model with a random intercept of each participant. `slopes`: mixed
+    model with a random intercept and a random slope of every predictor for each participant. All random effects are
     independent, and all regressions are fitted by maximum likelihood.
     """
 

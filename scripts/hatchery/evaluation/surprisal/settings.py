@@ -24,15 +24,15 @@ class SurprisalSettings(Settings):
     """
     column: str | None = None
     """Column or field that contains the texts in tables, JSON and Parquet files. If `text` is set, the column contains
-    single words. null: the files are text files.
+    single words. `null`: the files are text files.
     """
     text: NotEmpty | SomeNames | None = None
     """For tables with one word per row: column or columns that identify a text, such as `item` or `[participant,
-    item]`. Rows with equal cells in these columns are the words of one text. null means that each row contains a whole
-    text.
+    item]`. Rows with equal cells in these columns are the words of one text. `null` means that each row contains a
+    whole text.
     """
     order: NotEmpty | None = None
-    """Column of numbers that order the words of a text; requires `text`. null uses the order of the rows."""
+    """Column of numbers that order the words of a text; requires `text`. `null` uses the order of the rows."""
     joined_by: str = " "
     """For tables with one word per row: characters inserted between the words of a text; "" for languages without
     spaces.
@@ -43,18 +43,18 @@ class SurprisalSettings(Settings):
     """
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
     """Cleaning of the texts before scoring, with the rules for cleaning corpora; use the setting of the model's corpus.
-    encoding repairs wrong decodings. minimal also makes quotes straight, and unifies ligatures, widths and accents.
-    full also simplifies dashes and no-break spaces, and removes spaces before contractions.
+    `encoding` repairs wrong decodings. `minimal` also makes quotes straight, and unifies ligatures, widths and accents.
+    `full` also simplifies dashes and no-break spaces, and removes spaces before contractions.
     """
     separator: NotEmpty | None = None
-    """Separator of words, removed before scoring; null splits words at white space, which remains part of the text. Use
-    a separator for languages without spaces and for your own word boundaries. A separator does not replace spaces:
+    """Separator of words, removed before scoring; `null` splits words at white space, which remains part of the text.
+    Use a separator for languages without spaces and for your own word boundaries. A separator does not replace spaces:
     write the spaces, too (`the| cat|'s`).
     """
     scoring: ScoringName = "auto"
-    """Scoring method. auto is left_to_right for causal models, in which a word is predicted from earlier words, and pll
-    for masked models, in which each token is predicted from all other tokens. Hybrid models support left_to_right, pll,
-    and the sum of both scores (fused).
+    """Scoring method. `auto` is `left_to_right` for causal models, in which a word is predicted from earlier words, and
+    `pll` for masked models, in which each token is predicted from all other tokens. Hybrid models support
+    `left_to_right`, `pll`, and the sum of both scores (`fused`).
     """
     leading_blank: bool = False
     """Add a space before every text. If the tokenizer distinguishes words after a space, the first word then has the
@@ -106,9 +106,9 @@ class ReadingSettings(Settings):
     files: NotEmpty = "*full_eval/reading/reading_data.csv"
     """Shell pattern that matches exactly one file of the source: a table with BabyLM's columns."""
     scoring: Literal["auto", "pll", "left_to_right"] = "auto"
-    """Scoring method. left_to_right reads the prediction after the last token of the context, pll the prediction at a
-    mask after the context. auto is left_to_right for causal models and pll for all other models. Hybrid models support
-    both methods.
+    """Scoring method. `left_to_right` reads the prediction after the last token of the context; `pll` reads the
+    prediction at a mask after the context. `auto` is `left_to_right` for causal models, and `pll` for all other models.
+    Hybrid models support both methods.
     """
     official: bool = False
     """Reproduce two errors of the official code. First, external models receive token types if their tokenizer returns
@@ -143,11 +143,11 @@ class AcquisitionSettings(Settings):
     month of age with the share of children who say the word.
     """
     scoring: ScoringName = "auto"
-    """Scoring method; auto is left_to_right for causal models and pll for all other models."""
+    """Scoring method; `auto` is `left_to_right` for causal models, and `pll` for all other models."""
     edition: Literal[2025, 2026] = 2026
     """Year of BabyLM whose rules apply to the fitting of curves and to the surprisal of a random guess."""
     spaces: bool = omitted_at_default(True)
-    """true: the language separates words by spaces. false (for example for Mandarin): no space is added between a
+    """`true`: the language separates words by spaces. `false` (for example for Mandarin): no space is added between a
     context and its word, and words of one character are not omitted.
     """
 

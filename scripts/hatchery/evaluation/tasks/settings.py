@@ -78,8 +78,8 @@ class VocabularyFilter(Settings):
     paper.
     """
     reading: ReadingName = "corrected"
-    """Method of comparing words with the vocabulary: as_published reproduces the authors' code, corrected fixes its
-    errors.
+    """Method of comparing words with the vocabulary: `as_published` reproduces the authors' code, `corrected` fixes the
+    errors of this code.
     """
 
 
@@ -100,8 +100,8 @@ class TransferSettings(Settings):
     labels: Annotated[dict[str, Annotated[tuple[LabelValue, ...], MinLen(1)]], MinLen(2)]
     """For each label of this task, the labels of the other task that are mapped to it."""
     rule: TransferRule = "most_probable"
-    """Rule that converts the probabilities of the classes to a label. most_probable: the label to which the most
-    probable class is mapped. summed_probabilities: the label whose classes have the largest sum of probabilities.
+    """Rule that converts the probabilities of the classes to a label. `most_probable`: the label to which the most
+    probable class is mapped. `summed_probabilities`: the label whose classes have the largest sum of probabilities.
     """
 
 
@@ -112,25 +112,25 @@ class TaskKeys(Settings):
     suite: BlockName = "finetuning"
     """Suite under which the results of the task are listed."""
     format: Format
-    """File format. rows: JSON lines, Parquet, CSV or TSV. jiant, conllu and conll2012 (OntoNotes): formats of edge
-    probing. treebanks: CoNLL-U files of several languages, which are pooled and divided into new splits.
+    """File format. `rows`: JSON lines, Parquet, CSV or TSV. `jiant`, `conllu` and `conll2012` (OntoNotes): formats of
+    edge probing. `treebanks`: CoNLL-U files of several languages, which are pooled and divided into new splits.
     """
     layout: LayoutName = "segments"
     """Conversion of a row to model inputs. segments is for any task; every other layout is for the SuperGLUE task of
     the same name.
     """
     files: Annotated[dict[str, Files], MinLen(1)]
-    """Files by set: train, validation and other scored sets. The files of a set are a file name, a pattern or a list. A
-    task that only scores models fine-tuned on other tasks (HANS) has no train. With the format labelled_lines, the keys
-    are labels; with the format treebanks, the keys are languages.
+    """Files by set: `train`, `validation` and other scored sets. The files of a set are a file name, a pattern or a
+    list. A task that only scores models fine-tuned on other tasks (HANS) has no set `train`. With the format
+    `labelled_lines`, the keys are labels; with the format `treebanks`, the keys are languages.
     """
     columns: tuple[str, ...] = ()
     """Column names of .tsv files without a header."""
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
     """One to three text fields, or templates such as "Question: {question}"."""
     label_field: str = "label"
-    """Field of the label; dots select a field of an object (idx.question). With format conllu: XPOS, UPOS or DEPREL.
-    With format conll2012: pos, ner, srl or coref.
+    """Field of the label; dots select a field of an object (`idx.question`). With the format `conllu`: `XPOS`, `UPOS`
+    or `DEPREL`. With the format `conll2012`: `pos`, `ner`, `srl` or `coref`.
     """
     labels: Annotated[tuple[LabelValue, ...], Unique()] = ()
     """Labels in the order of their ids; the second label is the positive class. Empty for tasks whose labels are
@@ -154,22 +154,22 @@ class TaskKeys(Settings):
     facts: tuple[str, ...] = ()
     """Fields by which results are divided into subsets (HANS: heuristic, subcase)."""
     normalisation: Normalisation = "none"
-    """Text normalisation of LTG-BERT; ltg_detokenised also joins the tokens of tokenised texts to running text."""
+    """Text normalisation of LTG-BERT; `ltg_detokenised` also joins the tokens of tokenised texts to running text."""
     vocabulary: VocabularyFilter | None = None
-    """Vocabulary filter: rows with words outside the vocabulary are dropped (the reduced-vocabulary study). null keeps
-    all rows.
+    """Vocabulary filter: rows with words outside the vocabulary are dropped (the reduced-vocabulary study). `null`
+    keeps all rows.
     """
     transfer: TransferSettings | None = None
     """For a task that is scored with a model fine-tuned on another task (HANS): for each label of this task, the labels
     of the other task that are mapped to it.
     """
     expected_rows: dict[str, Count] = field(default_factory=dict)
-    """Number of rows that each set of the published files contains; files with another number of rows raise an error.
+    """Number of rows that each split of the published files contains; files with another number of rows raise an error.
     """
     train_limit: Annotated[int, Range(ge=2)] | None = None
-    """Maximum number of training rows, drawn with `split_seed`; null keeps all rows."""
+    """Maximum number of training rows, drawn with `split_seed`; `null` keeps all rows."""
     validation_limit: Count | None = None
-    """Maximum number of rows in a scored set; null keeps all rows."""
+    """Maximum number of rows in a scored set; `null` keeps all rows."""
     split_seed: Natural = 0
     """Random seed for drawing limited rows, and for drawing the validation rows if the files have no validation set;
     the same for every fine-tuning seed.
@@ -220,8 +220,8 @@ class ProtocolSettings(Settings):
     learning_rates: Annotated[tuple[Positive, ...], MinLen(1), Unique()] = (7.0e-5,)
     """Peak learning rates of AdamW; each seed is fine-tuned with each learning rate (MSGS: three rates)."""
     head_learning_rate: Positive | None = None
-    """Peak learning rate of parameters that were not pretrained; null uses the learning rate of the encoder (LTG-BERT's
-    code: 1e-3).
+    """Peak learning rate of parameters that were not pretrained; `null` uses the learning rate of the encoder
+    (LTG-BERT's code: 1e-3).
     """
     warmup_fraction: Share = 0.01
     """Share of the steps in which the learning rate rises to its peak."""
@@ -232,8 +232,8 @@ class ProtocolSettings(Settings):
     weight_decay: NonNegative = 0.1
     """Coefficient of decoupled weight decay."""
     decay: Literal["matrices", "weights", "all"] = "matrices"
-    """Parameters to which weight decay is applied. matrices: weight matrices. weights: all parameters except biases and
-    norms, including embeddings. all: all parameters.
+    """Parameters to which weight decay is applied. `matrices`: weight matrices. `weights`: all parameters except biases
+    and norms, including embeddings. `all`: all parameters.
     """
     beta1: ShareBelowOne = 0.9
     """Decay rate of the running mean of the gradients."""
@@ -242,7 +242,8 @@ class ProtocolSettings(Settings):
     epsilon: Positive = 1.0e-8
     """Number added to the square root of the mean squared gradient, for numerical stability."""
     max_gradient_norm: Positive | None = 1.0
-    """Global L2 norm to which gradients are clipped; null disables clipping (ELC-BERT's paper mentions no clipping)."""
+    """Global L2 norm to which gradients are clipped; `null` disables clipping (ELC-BERT's paper mentions no clipping).
+    """
     dropout: ShareBelowOne = 0.1
     """Dropout probability of the head, and of the encoder unless it is frozen."""
     max_length: Annotated[int, Range(ge=8)] = 128
@@ -251,22 +252,22 @@ class ProtocolSettings(Settings):
     drop_incomplete_batch: bool = False
     """Skip the last batch of an epoch if it is not full."""
     selection: Literal["held_out", "scored", "last"] = "held_out"
-    """Rows on which the reported state of the model is selected. held_out: training rows that are held out, drawn
-    separately for each seed. scored: the scored rows, as in the official pipeline of BabyLM 2023, which gives
-    optimistic scores. last: no selection; the last state is reported.
+    """Rows on which the reported state of the model is selected. `held_out`: training rows that are held out, drawn
+    separately for each seed. `scored`: the scored rows, as in the official pipeline of BabyLM 2023, which gives
+    optimistic scores. `last`: no selection; the last state is reported.
     """
     development_fraction: ShareBelowOne = 0.1
-    """Share of the training rows that is held out if `selection` is held_out."""
+    """Share of the training rows that is held out if `selection` is `held_out`."""
     # A training that ends before the first evaluation keeps its last state (docs/papers/babylm-evaluation.md, "Official
     # fine-tuning").
     evaluation_interval_steps: Count | None = None
-    """Number of steps between two evaluations; null evaluates after every epoch."""
+    """Number of steps between two evaluations; `null` evaluates after every epoch."""
     patience_evaluations: Count | None = 3
-    """Number of consecutive evaluations without improvement after which training stops; null never stops early."""
+    """Number of consecutive evaluations without improvement after which training stops; `null` never stops early."""
     minimum_improvement: NonNegative = 0.0
     """Minimum increase of the selection metric that counts as an improvement."""
     selection_metric: str | None = None
-    """Metric by which the reported state is selected; null uses the task's main metric."""
+    """Metric by which the reported state is selected; `null` uses the task's main metric."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
     """Random seeds; each seed is a separate fine-tuning of the pretrained model."""
     edition: Edition = 2023
@@ -276,8 +277,8 @@ class ProtocolSettings(Settings):
     rate in the server's format. In 2026, padding is added before the texts.
     """
     track: Literal["multilingual"] | None = omitted_at_default(None)
-    """With edition 2026: multilingual applies the rules of the multilingual track. Padding is added after the texts,
-    and the leaderboard file contains accuracies and predicted labels.
+    """Rules of a track; only for the edition 2026. The value `multilingual` applies the rules of the multilingual
+    track: Padding is added after the texts, and the leaderboard file contains accuracies and predicted labels.
     """
     official: bool = omitted_at_default(False)
     """With track multilingual: reproduce two errors of the official trainer. The last incomplete batch of 8 validation
@@ -285,7 +286,8 @@ class ProtocolSettings(Settings):
     all rows and reports the best epoch.
     """
     output_bias: Literal["zero", "prior"] = "zero"
-    """Initial bias of the classifier. zero: 0. prior: the logarithm of each class's share among the training rows."""
+    """Initial bias of the classifier. `zero`: 0. `prior`: the logarithm of each class's share among the training rows.
+    """
 
     @property
     def has_template(self) -> bool:
@@ -307,9 +309,9 @@ class ProtocolChoice(ProtocolSettings):
     """
 
     base: Annotated[str, Reference("protocol", inherited=True)] | None = None
-    """Named protocol (config/protocols/) from which the settings are inherited; null inherits the defaults."""
+    """Named protocol (config/protocols/) from which the settings are inherited; `null` inherits the defaults."""
     reported_metric: str | None = None
-    """Metric that tables show for the task; null uses the task's first metric."""
+    """Metric that tables show for the task; `null` uses the task's first metric."""
 
 
 @dataclass(frozen=True)
@@ -338,9 +340,9 @@ class FinetuneRuntime(Settings):
     device: DeviceName = "auto"
     """Device on which models are trained and evaluated."""
     threads: Count | None = None
-    """Number of CPU threads of PyTorch; null keeps PyTorch's default."""
+    """Number of CPU threads of PyTorch; `null` keeps PyTorch's default."""
     compile: CompilationChoice = "auto"
-    """Use torch.compile for the layers in training; auto compiles on a GPU if there are many steps."""
+    """Use torch.compile for the layers in training; `auto` compiles on a GPU if there are many steps."""
     frozen_layers_mib: Natural = 2048
     """Memory in MiB for caching the hidden states of a frozen encoder. Cached states are computed once instead of in
     every epoch; 0 caches no states.

@@ -17,11 +17,12 @@ class EncoderDecoderSizes(EncoderSizes):
     """Architecture of a translation model; the vocabulary size comes from the joint tokenizer."""
 
     num_decoder_layers: Count | None = None
-    """Number of decoder layers; if null, the number of encoder layers (`num_hidden_layers`)."""
+    """Number of decoder layers; if `null`, the number of encoder layers (`num_hidden_layers`)."""
 
     normalisation: Literal["pre_norm", "post_norm"] = "pre_norm"
-    """Position of the norms. pre_norm: before every block and after the last layer. post_norm: after every residual
-    sum, as in the original transformer of 2017."""
+    """Position of the norms. `pre_norm`: before every block and after the last layer. `post_norm`: after every residual
+    sum, as in the original transformer of 2017.
+    """
 
     tie_word_embeddings: bool = False
     """Use the embedding shared by source and target as output matrix."""

@@ -17,8 +17,8 @@ class GptBertSizes(EncoderSizes):
     """Architecture of GPT-BERT and its ablations; the vocabulary size comes from the tokenizer."""
 
     layer_weighting: LayerWeightingName = "unrestricted"
-    """Combination of earlier blocks' outputs into the input of a block. unrestricted: GPT-BERT's learned weights. none:
-    the plain residual stream (the ablation without layer weights in GPT-BERT, Table 2).
+    """Combination of earlier blocks' outputs into the input of a block. `unrestricted`: GPT-BERT's learned weights.
+    `none`: the plain residual stream (the ablation without layer weights in GPT-BERT, Table 2).
     """
 
     attention_gate: bool = True

@@ -43,24 +43,28 @@ class LtgBertSizes(EncoderSizes):
     """
 
     position_embedding: Literal["relative", "absolute"] = "relative"
-    """relative: log-bucketed relative positions in every layer. absolute: learned vectors added to the word embeddings
-    (Table 2)."""
+    """`relative`: log-bucketed relative positions in every layer. `absolute`: learned vectors added to the word
+    embeddings (Table 2).
+    """
 
     position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
-    """Distance that selects the position query for a key. query_minus_key: as in the published code, which uses one
-    distance for both position terms. key_minus_query: as printed in the paper."""
+    """Distance that selects the position query for a key. `query_minus_key`: as in the published code, which uses one
+    distance for both position terms. `key_minus_query`: as printed in the paper.
+    """
 
     normalisation: Normalisation = "normformer"
-    """Position of a layer's norms (LTG-BERT, Table 2). normformer: before and inside both blocks. pre_norm: before both
-    blocks. post_norm: after the residual sums."""
+    """Position of a layer's norms (LTG-BERT, Table 2). `normformer`: before and inside both blocks. `pre_norm`: before
+    both blocks. `post_norm`: after the residual sums.
+    """
 
     block_norm_affine: bool | None = None
-    """True if the norms of pre_norm and post_norm layers have parameters. null: true for post_norm, false
-    for pre_norm."""
+    """True if the norms of `pre_norm` and `post_norm` layers have parameters. `null` means true for `post_norm`, and
+    false for `pre_norm`.
+    """
 
     feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
-    """Activation of the feed-forward block: gated GELU (geglu) or plain GELU (gelu). With gelu, the number of
-    parameters is the same as with geglu if `intermediate_size` is 3/2 times as large (Table 2).
+    """Activation of the feed-forward block: gated GELU (`geglu`) or plain GELU (`gelu`). With `gelu`, the number of
+    parameters is the same as with `geglu` if `intermediate_size` is 3/2 times as large (Table 2).
     """
 
     feed_forward_bias: bool = False

@@ -21,8 +21,9 @@ class RobertaSizes(EncoderSizes):
     """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
 
     embedding_size: Count | None = None
-    """Width of the embeddings, which a linear layer and a norm project to `hidden_size`. null: embeddings of width
-    `hidden_size` without a projection."""
+    """Width of the embeddings, which a linear layer and a norm project to `hidden_size`. `null`: embeddings of width
+    `hidden_size` without a projection.
+    """
 
     extra_vocabulary_rows: Natural = 0
     """Number of rows added to the vocabulary matrices. The study adds 10 rows (19,010 rows for 19,000 subwords)."""
@@ -38,8 +39,8 @@ class RobertaSizes(EncoderSizes):
     """Number added to the variance in every layer norm."""
 
     initialisation: ReadingName = "corrected"
-    """Initial values of all linear biases, and of gain and bias of the norm after the projection. as_published: all
-    these values are 0.01. corrected: biases are 0, and the gain is 1.
+    """Initial values of all linear biases, and of gain and bias of the norm after the projection. `as_published`: all
+    these values are 0.01. `corrected`: biases are 0, and the gain is 1.
     """
 
     family: Literal["roberta"] = "roberta"

@@ -36,8 +36,8 @@ class MaskingSettings(Settings):
     kind: MaskingKind = "span"
     """Masking rule, named after its unit: all tokens of a unit are masked together."""
     reading: ReadingName = "corrected"
-    """Version of the masking. as_published reproduces the error of LTG-BERT's BNC code, in which overlapping spans make
-    about 6 % of the labels wrong; corrected fixes this error.
+    """Version of the masking. `as_published` reproduces the error of LTG-BERT's BNC code, in which overlapping spans
+    make about 6 % of the labels wrong; `corrected` fixes this error.
     """
     mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
     """Share of the tokens that the model must predict."""
@@ -48,14 +48,14 @@ class MaskingSettings(Settings):
     become random tokens are replaced by [MASK].
     """
     at_least_one: bool = True
-    """Mask at least one token of every sequence, as in the BabyLM revision of the code; false reproduces the ELC-BERT
-    code. Applies to kind short_span, and to kind span with reading corrected.
+    """Mask at least one token of every sequence, as in the BabyLM revision of the code; `false` reproduces the ELC-BERT
+    code. Applies to the kind `short_span`, and to the kind `span` with the reading `corrected`.
     """
     special_tokens_maskable: bool = False
     """Allow masking of the special tokens at the ends of a sequence (reduced-vocabulary study)."""
     final_mask_probability: Annotated[float, Range(gt=0, lt=1)] | None = None
-    """mask_probability at the end of training. During training, the share changes linearly from mask_probability to
-    this share; null keeps the share constant.
+    """Value of `mask_probability` at the end of training. During training, the share of masked tokens changes linearly
+    from `mask_probability` to this share; `null` keeps the share constant.
     """
 
     def __post_init__(self) -> None:

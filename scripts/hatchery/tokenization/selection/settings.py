@@ -30,10 +30,10 @@ class CandidateKeys(Settings):
     """Vocabulary sizes in ascending order, including special tokens and alphabet."""
     reference_ratio: Positive | None = None
     """Word-split ratio of the reference tokenizer, if no tokenizer file is given from which the ratio can be measured;
-    null gives no ratio.
+    `null` gives no ratio.
     """
     published_as: str | None = None
-    """Name of the type in the table of published values; null shows no published values."""
+    """Name of the tokenizer type in the table of published values; `null` shows no published values."""
 
     def __post_init__(self) -> None:
         require(
@@ -95,24 +95,26 @@ class SweepKeys(Settings):
     sample_splits: Splits = ("train", "dev", "test")
     """Splits of the corpus from which the sample is drawn; missing splits are skipped."""
     sequence_unit: Literal["documents", "lines"] = "documents"
-    """Unit of a sequence. documents: each document is a sequence. lines: each line is a sequence, for corpora of
+    """Unit of a sequence. `documents`: each document is a sequence. `lines`: each line is a sequence, for corpora of
     articles and books.
     """
     seed: Natural = 0
     """Random seed of the sample."""
     morphemes: Literal["own", "public_13"] | None = "own"
-    """List of words with their morphemes for ESMS (exact sub-token matching score). own: 127 English words of this
-    project, not the paper's words. public_13: the 13 words printed in the paper. null: the list that `morphemes_data`
-    names.
+    """List of words with their morphemes for ESMS (exact sub-token matching score). `own`: 127 English words of this
+    project, not the paper's words. `public_13`: the 13 words printed in the paper. `null`: the list that
+    `morphemes_data` names.
     """
     choose_by: Esms = "esms_published_code"
     """Version of ESMS (exact sub-token matching score) by which the tokenizer type is chosen."""
     compared_decimals: Annotated[int, Range(ge=0, le=9)] | None = 2
-    """Number of decimals to which word-split ratios are rounded before they are compared; the paper prints 2. null does
-    not round."""
+    """Number of decimals to which word-split ratios are rounded before they are compared; the paper prints 2. `null`
+    does not round.
+    """
     frequency_search: FrequencySearch | None = None
-    """Search for the largest vocabulary in which 95 % of the types occur often enough (Gowda and May, 2020); null
-    searches nothing."""
+    """Search for the largest vocabulary in which 95 % of the types occur often enough (Gowda and May, 2020); `null`
+    searches nothing.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,12 +37,14 @@ class CausalSettings(ObjectiveKeys):
     task: Literal["causal"] = "causal"
     """Objective: causal predicts the next token."""
     segments: ShiftedSegmentsName = "packed"
-    """Method that splits documents into sequences. packed fills every sequence, so that every token is predicted once
-    per epoch. blocks is GPT-BERT's packing: a sequence contains pieces of documents, each with a start token and
-    without end token."""
+    """Method that splits documents into sequences. `packed` fills every sequence, so that every token is predicted once
+    per epoch. `blocks` is GPT-BERT's packing: a sequence contains pieces of documents, each with a start token and
+    without end token.
+    """
     reset_attention: bool = True
-    """Restrict attention to the same document in packed sequences; false also permits attention to earlier documents of
-    the sequence."""
+    """Restrict attention to the same document in packed sequences; `false` also permits attention to earlier documents
+    of the sequence.
+    """
 
     def __post_init__(self) -> None:
         alone = self.segments == "packed" or self.reset_attention

@@ -49,14 +49,16 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     """Share of causal sequences in a batch. A batch has at least one sequence of each kind, unless the share is 0 or
     1."""
     segments: ShiftedSegmentsName = "packed"
-    """Method that splits documents into sequences. packed fills every sequence with documents that do not attend to
-    each other. blocks is GPT-BERT's packing: a sequence contains pieces of documents, each with a start token and
-    without end token."""
+    """Method that splits documents into sequences. `packed` fills every sequence with documents that do not attend to
+    each other. `blocks` is GPT-BERT's packing: a sequence contains pieces of documents, each with a start token and
+    without end token.
+    """
     task: Literal["hybrid"] = "hybrid"
     """Objective: hybrid predicts hidden tokens in masked sequences and the next token in causal sequences."""
     causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = None
-    """Weight of the mean causal loss; the weight of the mean masked loss is 1 minus this number. null uses
-    causal_share."""
+    """Weight of the mean causal loss; the weight of the mean masked loss is 1 minus this number. `null` uses
+    `causal_share`.
+    """
     z_loss: NonNegative = 0.0
     """Weight of the z-loss, the mean squared log-sum-exp of the logits, which is added to the masked and the causal
     loss (GPT-BERT: 1e-4). 0 adds no z-loss."""

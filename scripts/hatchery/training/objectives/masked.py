@@ -57,10 +57,10 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     """Objective: masked predicts hidden tokens."""
     rates: MaskRates | None = omitted_at_default(None)
     """Distribution from which each sequence draws its share of hidden tokens, and weights of the labels. This setting
-    replaces mask_probability. Masked diffusion is {weights: diffusion}. null uses mask_probability.
+    replaces `mask_probability`. Masked diffusion is `{weights: diffusion}`. `null` uses `mask_probability`.
     """
     preference: TokenPreference | None = omitted_at_default(None)
-    """Preference for hiding certain subwords in training; null hides all subwords with equal probability."""
+    """Preference for hiding certain subwords in training; `null` hides all subwords with equal probability."""
     labelled_share: ShareAboveZero = omitted_at_default(1.0)
     """Share of the hidden tokens that are predicted in training; below 1, some hidden tokens are not predicted."""
 

@@ -50,11 +50,13 @@ class TranslationSettings(ObjectiveKeys):
     task: Literal["translation"] = "translation"
     """Objective: translation predicts a sentence in another language, token by token."""
     direction: Literal["forward", "backward"] = "forward"
-    """Direction of translation. forward: from the corpus's first language into its second. backward: from the second
-    language into the first."""
+    """Direction of translation. `forward`: from the corpus's first language into its second. `backward`: from the
+    second language into the first.
+    """
     longest_ratio: Annotated[float, Range(ge=1)] | None = 1.5
     """Maximum ratio of the longer to the shorter sentence of a training pair, in tokens; pairs with a larger ratio are
-    skipped. null keeps all pairs."""
+    skipped. `null` keeps all pairs.
+    """
     label_smoothing: ShareBelowOne = 0.1
     """Share of the uniform distribution in the target distribution; the development loss has no smoothing."""
     unigram_penalty: ShareBelowOne = 0.0
@@ -63,8 +65,9 @@ class TranslationSettings(ObjectiveKeys):
     search: SearchSettings = field(default_factory=SearchSettings)
     """Beam search of translations."""
     development_translations: Natural | None = None
-    """Maximum number of development pairs that are translated at every evaluation, for BLEU and chrF. null translates
-    all pairs; 0 translates no pairs."""
+    """Maximum number of development pairs that are translated at every evaluation, for BLEU and chrF. `null` translates
+    all pairs; 0 translates no pairs.
+    """
     early_evaluations: Natural = 2
     """Number of additional evaluations of development text within the first evaluation interval, after 1/2, 1/4 and so
     on of the interval: 2 with an interval of 1,000 adds steps 250 and 500. Development text is then also scored before

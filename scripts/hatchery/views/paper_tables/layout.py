@@ -61,11 +61,11 @@ class ColumnLayout(Settings):
     metric: str = ""
     """Metric of the column's numbers; empty uses the table's metric."""
     scale: float | None = None
-    """Factor by which the column's numbers are multiplied; null uses the table's factor."""
+    """Factor by which the column's numbers are multiplied; `null` uses the table's factor."""
     decimals: int | None = None
-    """Number of decimals of the column's numbers; null uses the table's value."""
+    """Number of decimals of the column's numbers; `null` uses the table's value."""
     deviation_decimals: int | None = None
-    """Number of decimals of the deviations; null uses the table's value or, if the table's value is also null,
+    """Number of decimals of the deviations; `null` uses the table's value or, if the table's value is also `null`,
     `decimals`.
     """
     lower_is_better: bool = False
@@ -77,8 +77,8 @@ class ScoreLayout(Settings):
     """Table of scores of models."""
 
     kind: Literal["scores"]
-    """Kind of the table: scores (of models), order (almost stochastic order of models), layers (contributions of
-    layers), sizes (of corpora), or tasks (sizes of tasks).
+    """Kind of the table: `scores` (scores of models), `order` (almost stochastic order of models), `layers`
+    (contributions of layers), `sizes` (sizes of corpora), or `tasks` (sizes of tasks).
     """
     caption: str
     """Caption of the table, which is printed below the table's number."""
@@ -95,7 +95,7 @@ class ScoreLayout(Settings):
     decimals: int = 1
     """Number of decimals of all columns that do not set `decimals`."""
     deviation_decimals: int | None = None
-    """Number of decimals of the deviations; null uses `decimals`."""
+    """Number of decimals of the deviations; `null` uses `decimals`."""
     models: Literal["rows", "columns"] = "rows"
     """Orientation of the table: models as rows or as columns."""
     best_over: Literal["block", "table"] = "block"
@@ -134,7 +134,7 @@ class OrderLayout(Settings):
     """Table of the almost stochastic order of each row over each other row."""
 
     kind: Literal["order"]
-    """Kind of the table: order is the almost stochastic order of models."""
+    """Kind of the table: `order` is a table of the almost stochastic order of models."""
     caption: str
     """Caption of the table, which is printed below the table's number."""
     block: BlockLayout
@@ -154,7 +154,7 @@ class LayersLayout(Settings):
     """Table of the contributions of the layers to each probed task, in percent, and the slope over the layers."""
 
     kind: Literal["layers"]
-    """Kind of the table: layers are contributions of layers to probed tasks."""
+    """Kind of the table: `layers` is a table of contributions of layers to probed tasks."""
     caption: str
     """Caption of the table, which is printed below the table's number."""
     row: str
@@ -204,7 +204,7 @@ class SizesLayout(Settings):
     """Table of sizes of corpora."""
 
     kind: Literal["sizes"]
-    """Kind of the table: sizes are sizes of corpora."""
+    """Kind of the table: `sizes` is a table of corpus sizes."""
     caption: str
     """Caption of the table, which is printed below the table's number."""
     rows: tuple[SizeRow, ...]
@@ -222,7 +222,7 @@ class TasksLayout(Settings):
     """
 
     kind: Literal["tasks"]
-    """Kind of the table: tasks are sizes of tasks."""
+    """Kind of the table: `tasks` is a table of task sizes."""
     caption: str
     """Caption of the table, which is printed below the table's number."""
     tasks: dict[str, str]
