@@ -138,7 +138,8 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
 
     The result is deterministic.
     """
-    # Use classes without time limits for regular expressions, because results must not depend on the clock.
+    # Use variants of NLTK's classes whose regular expressions have no time limit, because results must not depend on
+    # the clock.
     trainer = SortedTrainer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     trainer.train(text)
     parameters = trainer.get_params()

@@ -30,8 +30,9 @@ class Aggregate:
     `mean` is None if there are no runs. `mean_without_failed` is the mean over the runs that did not fail, or None if
     all runs failed. `std` is the sample standard deviation (n - 1), or None for fewer than two runs. For a single run,
     `sampling_deviation` is the standard deviation due to the choice of test items. `blind_guess` is the score of
-    guesses that do not use the items. `seeds` is the number of pretraining seeds (0: unknown). `basis` is the
-    comparison basis of the score (`evaluation.basis`).
+    guesses that do not use the items. `seeds` is the number of pretraining seeds (0: unknown). `basis` names the
+    predicted tokens, tokenizer, text and scoring method; only scores with equal `basis` are comparable
+    (`evaluation.basis`).
     """
 
     mean: float | None

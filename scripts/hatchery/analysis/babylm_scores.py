@@ -43,7 +43,7 @@ class Rules:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return the names of all parts, in the order of the tables."""
+        """Return the names of all parts of the overall score, in the order of the tables."""
         return (*self.language, *self.likeness)
 
     @property

@@ -77,9 +77,9 @@ class HeldOutText:
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
-        # If the setting `masking` is `common`, an evaluation masks only tokens of the text, so bits per byte are
-        # defined. The manifest of a training has no key `masking`, because the development loss uses the masks of the
-        # training objective.
+        # Bits per byte are defined only if a model predicts nothing but tokens of the text. If the setting `masking` is
+        # `common`, an evaluation masks only tokens of the text. The manifest of a training has no key `masking`,
+        # because the development loss uses the masks of the training objective.
         common = made.settings.get("masking") == "common" and objective.kinds[0] == "masked"
         if not (common or objective.predicts_text_alone):
             return None

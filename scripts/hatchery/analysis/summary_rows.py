@@ -36,10 +36,10 @@ class SummaryRow:
     `mean` and `std` are computed over the `n` runs that have a score; `n_failed` of these runs failed.
     `mean_without_failed` is the mean of the runs that did not fail. `n_without_number` further runs have no score.
     `sampling_deviation` is the standard deviation of a single run due to the choice of test items. `blind_guess` is the
-    score of guesses that do not use the items. `seeds` is the number of pretraining seeds, and `basis` is the
-    comparison basis (`evaluation.basis`). `difference` is `mean` minus the published value, in the unit of the metric.
-    `manifests` contains the first 12 hexadecimal digits of the SHA-256 of all manifests from which the row was
-    computed, sorted and joined by semicolons.
+    score of guesses that do not use the items. `seeds` is the number of pretraining seeds. `basis` names the predicted
+    tokens, tokenizer, text and scoring method; only scores with equal `basis` are comparable (`evaluation.basis`).
+    `difference` is `mean` minus the published value, in the unit of the metric. `manifests` contains the first 12
+    hexadecimal digits of the SHA-256 of all manifests from which the row was computed, sorted and joined by semicolons.
     """
 
     experiment: str

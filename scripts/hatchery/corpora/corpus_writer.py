@@ -4,12 +4,12 @@ Every stage that makes documents (conversion, sampling, grouping) writes with th
 files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; `assumed.csv` lists the
 decisions that a reader made without an option.
 
-The split of a document depends on its draw, a pseudo-random number computed from the seed and the document's text. So
+The split of a document depends on its random number, which is computed from the seed and the document's text. So
 documents with the same text are in the same split, and the order of documents has no effect. If the splits are given as
 fractions, adding, removing or moving a document does not change the split of any other document. If the number of
-development documents is given (the 35 texts of LTG-BERT), the documents with the smallest draws are the development
-documents. A fraction above zero gives at least one development document (the smallest draw), because an empty
-development split would be noticed only after the pretraining.
+development documents is given (the 35 texts of LTG-BERT), the documents with the smallest random numbers are the
+development documents. A fraction above zero gives at least one development document (the document with the smallest
+random number), because an empty development split would be noticed only after the pretraining.
 """
 
 import hashlib
@@ -57,10 +57,11 @@ class OneDocumentError(CorpusError):
 
 
 class Splitter:
-    """Assigns a split to each document by its draw (`point` of seed and text). `points` are the draws of all documents.
+    """Assigns a split to each document by its random number, which is the `point` of seed and text.
 
-    `points` must be empty if a source already marks development documents. Raises CorpusError, with a remedy, if the
-    corpus has fewer documents than the development split needs, or only one distinct text.
+    `points` are the random numbers of all documents; they must be empty if a source already marks development
+    documents. Raises CorpusError, with a remedy, if the corpus has fewer documents than the development split needs, or
+    only one distinct text.
     """
 
     def __init__(self, settings: SplitSettings, points: npt.NDArray[np.uint64] = _NO_POINTS, remedy: str = "") -> None:
@@ -82,15 +83,15 @@ class Splitter:
                     f"split.development_documents: got {wanted}, expected at most {len(ordered)}, the number of "
                     "documents"
                 )
-            # The limit is one above the draw of the last development document, so copies of this document are
-            # development documents, too.
+            # Development documents have random numbers below `_development`. This bound is the random number of the
+            # last development document plus 1, so copies of this document are development documents, too.
             self._development = int(ordered[wanted - 1]) + 1 if wanted else 0
-        # The test split uses the draws above those of the development split. So an exact number of development
+        # Documents of the test split have random numbers from `_development` on. So an exact number of development
         # documents does not change the fraction of the test split.
         self._test = self._development + int(settings.test_fraction * _POINTS)
 
     def __call__(self, place: int) -> Split:
-        """Return the split of the document whose draw is `place`."""
+        """Return the split of the document whose random number is `place`."""
         if place < self._development:
             return "dev"
         return "test" if place < self._test else "train"

@@ -113,9 +113,9 @@ Keyed = tuple[int, int, str]
 
 
 def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
-    """Return the draw of each item (uint8), for draws of `numbers` items without replacement: 1 for the `numbers[0]`
-    items with the smallest points, 2 for the `numbers[1]` items with the next smallest points, and so on. Items that
-    are not drawn have 0.
+    """Return a number for each item, as uint8, that states in which of several random selections without replacement
+    the item is: 1 for the `numbers[0]` items with the smallest random numbers `points`, 2 for the `numbers[1]` items
+    with the next smallest random numbers, and so on. Items in no selection have 0.
     """
     order = np.argsort(np.frombuffer(points, dtype=np.uint64), kind="stable") if len(points) else np.zeros(0, np.int64)
     codes = np.zeros(len(points), dtype=np.uint8)
@@ -127,10 +127,10 @@ def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
 
 
 def point_of_the_last(points: Iterable[int], number: int) -> int:
-    """Return the `number`-th smallest of the points (1 for the smallest). At most about three times `number` points are
-    in memory.
+    """Return the `number`-th smallest of the random numbers `points` (1 for the smallest). At most about three times
+    `number` random numbers are in memory.
 
-    Raises ValueError if there are fewer points.
+    Raises ValueError if there are fewer random numbers.
     """
     points = iter(points)
     kept = np.zeros(0, dtype=np.uint64)
@@ -157,8 +157,8 @@ def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folde
 
 
 def _sorted(keyed: Iterable[Keyed], folder: Path) -> Iterator[Keyed]:
-    """Yield the texts sorted by their points. Large inputs are sorted in parts, which are stored in `folder` and
-    merged.
+    """Yield the texts sorted by their random numbers, the first elements of `keyed`. Large inputs are sorted in parts,
+    which are stored in `folder` and merged.
     """
     runs: list[Path] = []
     held: list[Keyed] = []

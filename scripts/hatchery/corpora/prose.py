@@ -6,15 +6,15 @@ repairs. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distr
 
 If no option sets the role of the lines in the user's own text, the role is recognised from the beginning of each file:
 lines are sentences (or utterances), paragraphs, or lines of hard-wrapped paragraphs. A text counts as wrapped if many
-lines reach a common margin in the middle of a sentence: the line has no final punctuation mark, the first word of the
-next line would not have fitted, and this word has no capital. If most of the text is in lines longer than a sentence,
-the lines are paragraphs. In doubt, lines stay unchanged.
+lines reach a common line width in the middle of a sentence: the line has no final punctuation mark, the first word of
+the next line would not have fitted, and this word has no capital. If most of the text is in lines longer than a
+sentence, the lines are paragraphs. In doubt, lines stay unchanged.
 
-The thresholds were chosen from measurements. The fraction of lines that break off at a margin is at most 0.07 in
-captions, dialogue, lists of titles, ads and treebanks, at most 0.22 in transcripts without punctuation marks, which
-have short lines, and at least 0.32 in wrapped prose in five languages, at widths from 55 to 120 characters. At least
-half of the text is in lines of more than 200 characters in 121 of 124 speeches with a paragraph per line, but only in a
-tenth of 2,000 short film reviews.
+The thresholds were chosen from measurements. The fraction of lines that break off at the line width is at most 0.07 in
+captions, dialogue, lists of titles, ads and treebanks, at most 0.22 in transcripts without punctuation marks, and at
+least 0.32 in wrapped prose in five languages, at widths from 55 to 120 characters. At least half of the text is in
+lines of more than 200 characters in 121 of 124 speeches with a paragraph per line, but only in a tenth of 2,000 short
+film reviews.
 """
 
 import re
@@ -30,13 +30,14 @@ from hatchery.corpora.typography import repair_mojibake
 from hatchery.settings.base import Count, Natural, Settings
 
 SEEN_CHARACTERS = 1 << 20
-# A text counts as wrapped if at least this share of its lines ends at the margin. The last lines of paragraphs are not
-# counted.
+# A text counts as wrapped if at least this share of its lines ends at the line width. The last lines of paragraphs are
+# not counted.
 _WRAPPED_SHARE = 0.25
-# Minimum margin of wrapped prose, in characters; utterances without punctuation marks have shorter lines.
+# Minimum line width of wrapped prose, in characters; utterances without punctuation marks have shorter lines.
 _NARROWEST = 50
-# The margin is this share of the 95th percentile of line lengths. A percentile is used because single long lines
-# (addresses, rows of tables) hardly change it.
+# A line reaches the line width if it, with the first word of the next line, is at least _MARGIN times as long as the
+# 95th percentile of line lengths. A percentile is used because single long lines (addresses, rows of tables) hardly
+# change it.
 _PERCENTILE, _MARGIN = 0.95, 0.8
 # Lines with more characters than this are taken as paragraphs, because sentences are seldom this long.
 _LONGEST_SENTENCE = 200
@@ -119,7 +120,9 @@ def _reaches(line: str, following: str, margin: float) -> bool:
 
 
 def _breaks_off(line: str, following: str, margin: float) -> bool:
-    """Return True if a line ends in the middle of a sentence because the next word would have crossed the margin."""
+    """Return True if a line ends in the middle of a sentence because the next word would have crossed `margin`, the
+    line width.
+    """
     return (
         " " in line
         and _reaches(line, following, margin)

@@ -1,9 +1,10 @@
 """A corpus of a given size: documents of another corpus, drawn at random up to a number of characters.
 
 Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until their number of characters
-reaches the number of characters of the BNC. The rank of a document in the drawing comes from the SHA-256 of the seed
-and the document's name, so the choice does not depend on shards, order or other documents. The document that reaches
-the wanted number of characters is included whole, so the sample exceeds this number by less than one document.
+reaches the number of characters of the BNC. Documents are drawn in the order of random numbers, which come from the
+SHA-256 of the seed and the document's name, so the choice does not depend on shards, order or other documents. The
+document that reaches the wanted number of characters is included whole, so the sample exceeds this number by less than
+one document.
 
 A corpus of several languages has parts instead of a number of characters; each part names some sources of the corpus
 and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). In a part, the
@@ -36,10 +37,10 @@ NOT_DRAWN = "not drawn"
 
 @dataclass
 class Drawing:
-    """Random rank, size and source of each document of a corpus, in corpus order; 18 bytes of memory per document."""
+    """Random number, size and source of each document of a corpus, in corpus order; 18 bytes of memory per document."""
 
     points: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Ranks in the drawing: documents with the smallest points are drawn first."""
+    """Random numbers of the documents: the documents with the smallest random numbers are in the sample."""
     sizes: "array[int]" = field(default_factory=lambda: array("Q"))
     """Number of characters of each document; number of bytes if the sample has parts."""
     sources: "array[int]" = field(default_factory=lambda: array("H"))
@@ -47,7 +48,7 @@ class Drawing:
     names: list[str] = field(default_factory=list)
 
     def add(self, point: int, size: int, source: str) -> None:
-        """Add one document: its rank in the drawing, its size, and the name of its source."""
+        """Add one document: its random number, its size, and the name of its source."""
         if source not in self.names:
             self.names.append(source)
         self.points.append(point)
@@ -74,7 +75,7 @@ class Drawing:
 
     def of_parts(self, parts: Mapping[str, SamplePart]) -> np.ndarray:
         """Return a mask, bool [documents], that is True for the drawn documents. For each part, documents are drawn in
-        the order of their ranks, up to the part's number of bytes.
+        the order of their random numbers, up to the part's number of bytes.
 
         Raises ConfigError for a missing source, and CorpusError for a part with too little text.
         """
@@ -105,8 +106,8 @@ class Drawing:
         return {name: int(sizes[drawn & np.isin(sources, of)].sum()) for name, of in numbers.items()}
 
     def shown(self, drawn: np.ndarray) -> set[int]:
-        """Return the indices of some documents that are not drawn, as samples: for each source, those with the smallest
-        ranks.
+        """Return the indices of some documents that are not drawn, as samples: for each source, the documents with the
+        smallest random numbers.
         """
         points, _, sources = self._arrays()
         chosen: set[int] = set()
@@ -152,8 +153,9 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
         for _, batch in _batches(corpus, ["doc_id", "source", "text"], settings.drawn_splits):
             sizes = measure(batch.column("text")).to_pylist()
             for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
-                # The hashed text begins with "sample", so that the ranks differ from the draws that divide a corpus
-                # into splits. If both were equal, the sample would begin with all development documents.
+                # The hashed text begins with "sample", so that these random numbers differ from the random numbers that
+                # divide a corpus into splits. If they were equal, the sample would begin with all development
+                # documents.
                 drawing.add(point("sample", settings.seed, doc_id), size, source)
             progress.update(batch.num_rows)
     drawn = drawing.of_size(wanted) if wanted is not None else drawing.of_parts(parts or {})

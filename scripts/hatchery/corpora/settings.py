@@ -245,7 +245,7 @@ class SequenceKeys(Settings):
     errors.
     """
     seed: Natural = 0
-    """Random seed for the draws of quotas and of held-out sequences."""
+    """Random seed for the selection of quotas and of held-out sequences."""
     length: SequenceLength = dataclasses.field(default_factory=SequenceLength)
     """Maximum length of a sequence."""
     groups: Annotated[tuple[SequenceGroup, ...], MinLen(1)]

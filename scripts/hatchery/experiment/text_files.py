@@ -222,7 +222,7 @@ class CorpusFile(ConversionKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyFile(VocabularySettings, OneOfKeys):
-    """A vocabulary for reduced-vocabulary text: words of child-directed transcripts, or a released word list."""
+    """A vocabulary for reduced-vocabulary text: words of child-directed transcripts, or a published word list."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_transcripts",

@@ -42,7 +42,9 @@ class BlockSums:
         return result
 
     def at(self, rows: Tensor) -> "BlockSums":
-        """Return the sums at the flat positions `rows` int64 [M] (b * T + t) only; the result supports no gradients."""
+        """Return only the sums at the positions `rows`, int64 [M]; a position is the flat index b * T + t. The result
+        supports no gradients.
+        """
         sums = object.__new__(BlockSums)
         sums._embedded, sums._weights, sums.gradients = self._embedded, self._weights, None
         sums.kept = self.kept.flatten(1, 2).index_select(1, rows)

@@ -63,7 +63,8 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """Return the last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
+        """Return the last hidden states [M, D] at the positions `rows`, int64 [M]; a position is the flat index b * T +
+        t.
 
         If `few` is true, the caller requests few positions, so that an encoder may compute only these positions in its
         last layer.
@@ -167,7 +168,8 @@ class LayeredEncoder(Encoder):
         causal: bool | Tensor | None = None,
         few: bool = False,
     ) -> Tensor:
-        """Return the last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
+        """Return the last hidden states [M, D] at the positions `rows`, int64 [M]; a position is the flat index b * T +
+        t.
 
         The result equals the states of `forward` up to rounding, but batches with much padding are computed faster. If
         `few` is true, the last layer computes only these positions, which is faster for about one position per

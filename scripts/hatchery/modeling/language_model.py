@@ -25,7 +25,9 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def labelled_positions(labels: Tensor) -> Tensor:
-    """Return the flat positions int64 [M] (b * T + t) of the labels in `labels` int64 [B, T]."""
+    """Return the positions of the labels in `labels` int64 [B, T], as int64 [M]; a position is the flat index b * T +
+    t.
+    """
     return (labels.flatten() != UNLABELLED).nonzero().squeeze(1)
 
 

@@ -64,7 +64,7 @@ class RelativePositions(nn.Module):
         self.row_of_distance: Tensor
 
     def rows(self, length: int) -> Tensor:
-        """Return int64 [length, length]: the row of the relative embedding for query i and key j."""
+        """Return int64 [length, length]: for query i and key j, the index of the row of the relative embedding."""
         farthest = len(self.buckets) - 1
         position = torch.arange(length, device=self.row_of_distance.device)
         distance = (position[:, None] - position[None, :]).clamp(-farthest, farthest)

@@ -161,9 +161,9 @@ def process_group(
         # This import registers the backend "fake", which starts no threads.
         importlib.import_module("torch.testing._internal.distributed.fake_pg")
         backend = "fake"
-    # These modules are imported before the process group is open, because their default arguments would keep an open
-    # group until the interpreter ends. The threads of the group could then abort the process ("terminate called without
-    # an active exception").
+    # Import these modules before the process group opens. If the group were open, default arguments of their functions
+    # would refer to the group and keep it open until the interpreter ends. The threads of the group could then abort
+    # the process ("terminate called without an active exception").
     importlib.import_module("torch.distributed.nn.functional")
     import_deepspeed(device)
     if topology.world_size == 1 and sys.platform == "linux":

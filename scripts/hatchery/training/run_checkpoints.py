@@ -54,7 +54,8 @@ class RunCheckpoints:
         self._writer = CheckpointWriter(folder, keep, self.milestones, background) if self.is_first else None
 
     def newest(self, after: int = 0) -> Path | None:
-        """Return the newest sound checkpoint of the run, the same in every process; None without checkpoints.
+        """Return the newest sound checkpoint of the run; None without checkpoints. All processes return the same
+        checkpoint.
 
         If the run continues another run after step `after`, the run has no checkpoints up to this step, and checkpoints
         up to this step are not required.

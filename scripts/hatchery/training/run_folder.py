@@ -48,7 +48,8 @@ class Owner:
     machine: str
     pid: int
     job: str | None
-    # The manifest that the run will write. Two processes with equal outputs are attempts of the same job.
+    # Path of the manifest that the run will write. Two processes that write the same manifest are attempts of the same
+    # job.
     output: str
 
     @classmethod

@@ -256,7 +256,8 @@ class OutputBiasSettings(Settings):
                 given,
                 "a corpus if `counts` is larger_corpus, and no key `larger_corpus` if `counts` has another value",
             )
-        # The paper states its rule for all models, but for a bias of 0 the rule would scale the matrix to zero.
+        # The paper states for all models that the norm of the matrix equals the norm of the bias. But if the bias is 0,
+        # this rule would scale the matrix to zero.
         if self.weight_scale in ("centred", "frobenius") and self.kind != "unigram":
             raise refused(
                 "weight_scale",

@@ -101,8 +101,8 @@ def _slurm_port(environment: Mapping[str, str]) -> int:
 def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], bool]) -> str:
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_NODELIST")
     address = environment.get("SLURM_LAUNCH_NODE_IPADDR")
-    # The host's name has priority over the address of `srun`, because a user may start `srun` on a login node; the
-    # workflow starts `srun` on the first node.
+    # Prefer the host's name to the address that `srun` reports: a user may start `srun` on a login node, so that the
+    # address would be wrong. The workflow itself starts `srun` on the first node, where both are correct.
     if nodes and (not address or resolves(first_host(nodes))):
         return first_host(nodes)
     if address:

@@ -50,8 +50,9 @@ class Watcher:
 
     @property
     def reason_to_stop(self) -> str | None:
-        """Reason why training ends after the last measurement, the same in every process; None while training
-        continues."""
+        """Return the reason why training ends after the last measurement, or None while training continues. All
+        processes return the same value.
+        """
         return None
 
     def state(self) -> dict[str, Tensor]:

@@ -31,8 +31,8 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
             leaders = tuple(model for model in rows if model in best)
             leads.setdefault(leaders, []).append(f"{measure.label} ({_numbers(scores, measure, rows, leaders)})")
             continue
-        # `best` names leaders only if they have several seeds. `_one_seed_decides` checks whether this rule is the only
-        # reason that no model leads.
+        # `best` names leading models only if each of them has several seeds. `_one_seed_decides` checks whether this
+        # condition is the only reason that no model leads.
         seeds = single_seeds if _one_seed_decides(scores, measure, rows) else open_measures
         seeds.append(f"{measure.label} ({_numbers(scores, measure, rows, ())})")
     sentences = []

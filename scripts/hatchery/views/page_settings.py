@@ -47,7 +47,7 @@ class PageInputs:
     notes: Path
     # The page to which every number links.
     provenance: Path
-    # List of the digests of the manifests on the provenance page.
+    # JSON file with the digests of the manifests that the provenance page lists.
     places: Path | None = None
     figures: Sequence[Path] = ()
     cards: Mapping[str, Path] = field(default_factory=dict)

@@ -222,10 +222,11 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
     """Return the lines with the best number of each column marked, separately among printed lines and among our lines.
 
     Numbers with equal displayed digits count as equal; if several numbers are the best, all are marked. If
-    `within_deviation` is True, a number is also marked if its distance from the best is at most the deviation of the
-    best; if several numbers are the best, the largest of their deviations is used (in LTG-BERT's Table 3, 92.3 on SST-2
-    is bold next to 92.8 ± 0.5 and 92.8 ± 0.4). The only number of a column is not marked. In a column, none of our
-    numbers is marked if our numbers are not comparable, or if a model with one pretraining seed would be the best.
+    `within_deviation` is True, a number is also marked if its distance from the best number is at most the deviation of
+    the best number; if several numbers are the best, the largest of their deviations is used (in LTG-BERT's Table 3,
+    92.3 on SST-2 is bold next to 92.8 ± 0.5 and 92.8 ± 0.4). The only number of a column is not marked. None of our
+    numbers in a column is marked if our numbers are not comparable with each other, or if one of the best numbers
+    belongs to a model with one pretraining seed.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}

@@ -1,9 +1,9 @@
-"""Building of a vocabulary (`vocabulary.csv`) from transcripts or a released list (docs/papers/reduced-vocabulary.md,
-"Words of child-directed speech").
+"""Building of a vocabulary (`vocabulary.csv`) from transcripts or from the authors' published list
+(docs/papers/reduced-vocabulary.md, "Words of child-directed speech").
 
-As in the released file, words are in the order of their first occurrence. The words that the settings append follow.
-`rejected.csv` lists each rejected word with its frequency and the reason. Transcripts are read line by line; only the
-list of words is in memory.
+As in the authors' published file, words are in the order of their first occurrence. The words that the settings append
+follow. `rejected.csv` lists each rejected word with its frequency and the reason. Transcripts are read line by line;
+only the list of words is in memory.
 """
 
 from collections import Counter
@@ -33,10 +33,10 @@ from hatchery.vocabulary.word_lists import (
 
 @dataclass(frozen=True)
 class BuiltVocabulary:
-    """A vocabulary: words with frequencies, rejected words (word, frequency, reason), and numbers of read and dropped
-    rows.
+    """A vocabulary: words with frequencies, rejected words (word, frequency, reason), and the numbers of rows that were
+    read and dropped.
 
-    `comparison` is the result of `list_comparison` with the released list; None if there is no released list.
+    `comparison` is the result of `list_comparison` with the authors' published list; None if this list is not given.
     """
 
     words: dict[str, int]

@@ -261,7 +261,8 @@ def drawn_windows(
 def marked_windows(
     documents: Documents, window_words: int, stride_words: int, seed: str, file_number: int
 ) -> Iterator[Marked]:
-    """Yield all windows of one file, each with a random number, for a draw from a whole corpus.
+    """Yield all windows of one file, each with a random number; the windows of a whole corpus with the smallest random
+    numbers are selected.
 
     The file is read document by document.
     """

@@ -23,7 +23,7 @@ class VocabularySettings(Settings):
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files to read from the source."""
     encoding: str = "utf-8"
-    """Character encoding of the source, the dictionary and the released list."""
+    """Character encoding of the source, the dictionary and the published list."""
     appended_words: tuple[str, ...] = ()
     """Words that are added at the end of the vocabulary without being checked."""
     word_column: str = "word"
@@ -68,7 +68,7 @@ class SelectionKeys(Settings):
     windows_per_text: Count = 1
     """Number of windows drawn from a text; if a text has fewer windows, all its windows are used."""
     seed: Natural = 0
-    """Random seed of the draw of windows."""
+    """Random seed of the selection of windows."""
     rows_per_shard: Count = 500_000
     """Number of selected texts in a Parquet file."""
 

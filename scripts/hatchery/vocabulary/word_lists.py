@@ -1,27 +1,28 @@
-"""Word lists: words of child-directed speech, the released list, dictionaries, and vocabulary files of this project.
+"""Word lists: words of child-directed speech, the authors' published list, dictionaries, and vocabulary files of this
+project.
 
 Transcripts (docs/papers/reduced-vocabulary.md, "Words of child-directed speech" and "Cleaning of words") are CHILDES
 tables with one utterance per row. The text is the raw `gloss` column. Dropped are utterances to children older than six
 years (2,190 days; rows without age are kept), utterances without tokens, utterances of children, and utterances from
 collections other than the North American one.
 
-Cleaning of words in the version as_published: the authors' regular expression contains an unescaped hyphen. Therefore
+Cleaning of words in the version `as_published`: the authors' regular expression contains an unescaped hyphen. Therefore
 it deletes all ASCII characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more), and also
 `! " # $`. The characters `%`, `&`, braces and all non-ASCII characters remain, and compounds are joined (`bye_bye`
-becomes `byebye`). Words of two letters that begin with s (`su`, `sk`) are accepted, because the released list contains
-all such words of the transcripts. The dictionary and the suffixes do not explain why ten of these words are in the
-released list, and the reason is unknown.
+becomes `byebye`). Words of two letters that begin with s (`su`, `sk`) are accepted, because the authors' published list
+contains all such words of the transcripts. The dictionary and the suffixes do not explain why ten of these words are in
+the published list, and the reason is unknown.
 
-Cleaning of words in the version corrected: `-`, `+` and `_` separate the words of a compound, as in the texts that are
-compared with the list. Digits and all other ASCII symbols are deleted. Apostrophes are also deleted, because texts are
-compared with words without apostrophes. Words with characters other than a to z, and codes for unintelligible speech,
-are rejected.
+Cleaning of words in the version `corrected`: `-`, `+` and `_` separate the words of a compound, as in the texts that
+are compared with the list. Digits and all other ASCII symbols are deleted. Apostrophes are also deleted, because texts
+are compared with words without apostrophes. Words with characters other than a to z, and codes for unintelligible
+speech, are rejected.
 
-The authors' released file was saved by a spreadsheet, and their code reads it with the defaults of pandas
-(docs/papers/reduced-vocabulary.md, "The released list"). The version as_published uses the words that their code reads.
-It contains `TRUE` and `FALSE` in capitals, which match no lower-cased text. It does not contain `nan` (and, as we
-infer, `null`), which become missing values. Words with U+FFFD are unchanged. The version corrected restores `true` and
-`false`, keeps `nan`, and rejects words with U+FFFD, whose letters are lost.
+The authors' published file was saved by a spreadsheet, and their code reads it with the defaults of pandas
+(docs/papers/reduced-vocabulary.md, "The released list"). The version `as_published` uses the words that the authors'
+code reads. These words contain `TRUE` and `FALSE` in capitals, which match no lower-cased text. They do not contain
+`nan` (and, as we infer, `null`), which pandas reads as missing values. Words with U+FFFD are unchanged. The version
+`corrected` restores `true` and `false`, keeps `nan`, and rejects words with U+FFFD, whose letters are lost.
 """
 
 import re
@@ -136,7 +137,7 @@ def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
 def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> str | None:
     """Return the reason why a cleaned word of a transcript is rejected, or None if it is accepted.
 
-    If `dictionary` is None, words are not checked by dictionary and suffixes.
+    If `dictionary` is None, the checks by dictionary and by suffix are left out.
     """
     if reading == "corrected":
         if word in UNINTELLIGIBLE:
@@ -180,14 +181,16 @@ def as_spreadsheet(word: str) -> str:
 
 
 def list_rejection(word: str, reading: ReadingName) -> str | None:
-    """Return the reason why a word of the released list is rejected, or None if it is accepted."""
+    """Return the reason why a word of the authors' published list is rejected, or None if it is accepted."""
     if reading == "as_published":
         return "missing_value_for_pandas" if word in LOST_BY_PANDAS else None
     return "replacement_character" if _REPLACEMENT in word else None
 
 
 def restored(word: str, reading: ReadingName) -> str:
-    """Return a word of the released list. In the version corrected, TRUE and FALSE are lower-cased."""
+    """Return the original form of a word of the authors' published list. In the version `corrected`, TRUE and FALSE are
+    lower-cased.
+    """
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 
 
@@ -209,11 +212,12 @@ def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
 
 
 def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return a comparison between the list that Hatchery has built (`ours`) and the released list, as counts.
+    """Return a comparison between the list that Hatchery has built (`ours`) and the authors' published list
+    (`released`), as counts.
 
-    The counts are the number of words and of tokens in each list; the numbers of words in both lists, only in the
-    released list (`missing`), and only in `ours` (`extra`); and the numbers of common words whose frequency in `ours`
-    is equal, lower or higher.
+    The counts are the number of words and the number of tokens in each list; the numbers of words in both lists, only
+    in the published list (`missing`), and only in `ours` (`extra`); and the numbers of common words whose frequency in
+    `ours` is equal, lower or higher.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()

@@ -67,7 +67,11 @@ def report_stale_results(workflow: Any) -> bool:
 
 
 class StaleLine(NamedTuple):
-    """A warning. `is_wrong` is False if an input is missing, because users may remove inputs on purpose."""
+    """A warning about a result whose inputs may have changed, or about a modification time in the future.
+
+    `is_wrong` is True if the result is certainly outdated or altered. It is False if an input is missing, because users
+    may remove inputs on purpose.
+    """
 
     text: str
     is_wrong: bool

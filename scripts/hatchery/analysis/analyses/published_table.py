@@ -184,7 +184,9 @@ def _repeated(study: Study) -> dict[str, dict[str, str]]:
 
 
 def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, CellKey], float]:
-    """Return the scores of our models by (model, cell key). Costs and model sizes are those of the first seed."""
+    """Return the scores, numbers of parameters (millions) and training costs (10^15 FLOPs) of our models by (model,
+    cell key). Numbers of parameters and costs are those of the first seed.
+    """
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
     from hatchery.analysis.tidy_tables import RUNS, read_frame

@@ -70,7 +70,8 @@ def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str
             block = 0
             continue
         # A line counts as indented only if the raw line begins with four spaces. As in the published script, clean the
-        # line together with its marker, because the cleaning of white space depends on the preceding characters.
+        # line together with the marker "[TAB]" at its start, because the cleaning of white space depends on the
+        # preceding characters.
         text = treatment.minimal(f"{_MARKER} {line}" if raw.startswith("    ") else line)
         if treatment.keeps(text.removeprefix(_MARKER), line):
             block += 1

@@ -100,8 +100,8 @@ class BaselineEncoder(Encoder):
         return states
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """Return the last layer's states [M, D] at the flat positions `rows` int64 [M] (b * T + t). `few` has no effect
-        here.
+        """Return the last layer's states [M, D] at the positions `rows`, int64 [M]; a position is the flat index b * T
+        + t. `few` has no effect here.
         """
         last = self._read(input_ids, attention_mask, all_states=False).last_hidden_state
         if self.decoder is not None:

@@ -121,8 +121,8 @@ class TargetScores:
         """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`; the result is written to
         `values[places[k]]`.
 
-        `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; `of`, `targets` and `places` are
-        int64 [K].
+        `ids` is int64 [B, T], and `rows` is int64 [M] with flat indices b * T + t; both are on the model's device.
+        `of`, `targets` and `places` are int64 [K].
         """
         tiled = isinstance(self.model, HatcheryModel) and self.model.device.type == "cpu"
         if not tiled or self._temperatures != AT_ONE:

@@ -73,7 +73,9 @@ class SentenceModel(Protocol):
     longest_input: int | None
     """Largest number of tokens of an input, special tokens included; None if unlimited."""
     leading_blank: bool | None
-    """True if a space is inserted before sentences of minimal pairs; if None, the suite's setting decides."""
+    """True if a space is inserted before sentences of minimal pairs; if None, the suite's setting determines whether a
+    space is inserted.
+    """
 
     @property
     def left_to_right(self) -> "SentenceModel | None":
@@ -96,8 +98,9 @@ class SentenceModel(Protocol):
         ...
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the flat positions `rows` int64 [M] (b * T + t) of unpadded `input_ids` int64 [B,
-        T]."""
+        """Return logits [M, V] at the positions `rows`, int64 [M], of unpadded `input_ids` int64 [B, T]. A position is
+        the flat index b * T + t.
+        """
         ...
 
     @property
@@ -305,10 +308,12 @@ def given_tokens(
     """Return the number of tokens that end within the first `characters` characters of a text.
 
     A token across this boundary does not count. `offsets` are the [start, end) characters of the tokens. Source:
-    BabyLM's pipeline of 2026, which scores every token that ends after the prefix. `official` reproduces two errors of
-    the pipeline (docs/papers/babylm-2026.md, "Scored tokens"): a leading space that is a token of its own, with empty
-    offsets, is not scored; and without a special token in front (`framed` is False), the end of the prefix is shifted
-    by the offset of the first token.
+    BabyLM's pipeline of 2026, which scores every token that ends after the prefix.
+
+    If `official` is true, two errors of the pipeline are reproduced (docs/papers/babylm-2026.md, "Scored tokens").
+    First, a leading space that is a separate token, whose offsets are empty, is not scored. Second, if the text does
+    not start with a special token (`framed` is False), the end of the prefix is shifted by the offset of the first
+    token.
     """
     if not official:
         return sum(end <= characters for _, end in offsets) if characters else 0

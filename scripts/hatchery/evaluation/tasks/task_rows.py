@@ -68,7 +68,9 @@ class ReadReport:
         return ReadReport(sets)
 
     def measures(self) -> dict[str, int]:
-        """Return the counts of all sets as one mapping for a manifest: `read_validation`, `kept_validation`, …"""
+        """Return the numbers of examples that were read, kept, used and scored, for all splits, as one mapping for a
+        manifest: `read_validation`, `kept_validation`, …
+        """
         return {
             f"{name}_{set_name}": value
             for set_name, report in self.sets.items()
@@ -95,7 +97,7 @@ def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] 
 def read_task_with_report(
     source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None
 ) -> tuple[TaskData, ReadReport]:
-    """Return a task's rows, and a report on the number of rows in each set. Raises the errors of `read_task`."""
+    """Return a task's rows, and a report on the number of rows in each split. Raises the errors of `read_task`."""
     if task.vocabulary is not None and vocabulary is None:
         raise EvaluationError(
             f"{source.root}: the task {task.name!r} filters rows by a vocabulary, but got no vocabulary"

@@ -175,9 +175,9 @@ class SpanHead(nn.Module):
 class SpanClassifier(TaskModel):
     """A probe on an encoder, which is frozen by default. Each target consists of one or two spans.
 
-    If `multi_label` is true, each label has a sigmoid: labels are 0 or 1 [N, n_labels], and predictions bool. If
-    `multi_label` is false, labels and predictions are class ids int64 [N]. Raises ModelError for invalid sizes, and for
-    a `layer_reading` that does not fit the encoder.
+    If `multi_label` is true, each label has a sigmoid; labels are 0 or 1, predictions are bool, and both have the shape
+    [N, n_labels]. If `multi_label` is false, labels and predictions are class ids, int64 [N]. Raises ModelError for
+    invalid sizes, and for a `layer_reading` that does not fit the encoder.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ProbeOptions) -> None:

@@ -200,7 +200,8 @@ def context_at_one(
     scale: float,
     vectors: PositionVectors | None,
 ) -> Tensor:
-    """Return the context [B, D] of one query per sequence, at the flat positions `query_rows` int64 [B] (b * T + t).
+    """Return the context [B, D] of one query per sequence, at the positions `query_rows`, int64 [B]; a position is the
+    flat index b * T + t.
 
     The last layer uses this function if only one prediction per sequence is requested. The result equals the result of
     `DisentangledSelfAttention` up to rounding, but the products are computed in another order: key and value

@@ -119,8 +119,8 @@ def count_layers(state: Mapping[str, Tensor]) -> int:
 
 
 def _pair_head(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Return Hatchery's names of a sentence-pair head whose names are unknown; the head is recognised by the four
-    shapes of its parameters.
+    """Return Hatchery's names for the parameters of a sentence-pair head whose published names are unknown, by
+    published name. The head is recognised by the shapes of its four parameters.
 
     The mapping is empty if there is no sentence-pair head.
     """

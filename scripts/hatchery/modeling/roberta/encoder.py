@@ -173,12 +173,12 @@ def roberta_parameters(config: RobertaConfig) -> int:
     published size.
     """
     size, inner, rows = config.hidden_size, config.intermediate_size, config.vocabulary_rows
-    # Parameters of the layers (attention, feed-forward block and two norms each), and of the head (linear layer, norm
-    # and output bias).
+    # Numbers of parameters of a layer (attention, feed-forward block and two norms), and of the head (linear layer,
+    # norm and output bias).
     layer = 4 * size**2 + 2 * size * inner + 9 * size + inner
     total = embedding_parameters(config) + config.num_hidden_layers * layer + size**2 + 3 * size
     if config.embedding_size is not None:
-        # Parameters of the projection (matrix and bias), and of the norm after the projection.
+        # Numbers of parameters of the projection (matrix and bias), and of the norm after the projection.
         total += config.embedding_size * size + 3 * size
     if not config.tie_word_embeddings:
         total += rows * size

@@ -50,7 +50,7 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     kept = keys_of(pretraining)
     if not pretraining.steps:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
-    # The members' locations are no settings, because their manifests are inputs of the stage.
+    # Leave the members' locations out of the settings, because the members' manifests are inputs of the stage.
     kept.pop("ensemble", None)
     if pretraining.ensemble:
         kept["ensemble"] = True
@@ -104,8 +104,8 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     input_names={"teachers": "teacher", "members": "member"},
     # The wildcard matches only trainings of this project, not imported models.
     wildcard_patterns=lambda project: {"model": ADDRESS},
-    # The run folder is no output, because Snakemake deletes outputs before every attempt, but a killed job must
-    # continue from its last checkpoint.
+    # The run folder is not an output of the rule, because Snakemake deletes outputs before every attempt, but a killed
+    # job must continue from its last checkpoint.
     unrecorded=lambda jobs, model: {"name": jobs.title(model)},
     shared=StoredByDigest("pretraining"),
     environment="pretraining",

@@ -80,7 +80,7 @@ APART = "\nmodels of "
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
 # Maximum number of values for which the axis has a tick at each value.
 MOST_TICKS = 8
-# Horizontal distance between dots at the same tick, on an axis whose values are words; ticks are 1 apart.
+# Horizontal distance between dots at the same tick of a categorical axis; ticks are 1 apart.
 WORD_GAP = 0.12
 
 Values = dict[str, dict[str, float]]

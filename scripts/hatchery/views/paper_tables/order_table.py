@@ -222,7 +222,8 @@ def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
             raise EvaluationError(f"the run of {run} has no score for {', '.join(missing)}")
         if twice := sorted(task for task, count in counts.items() if count > 1):
             raise EvaluationError(f"the run of {run} has two scores for {', '.join(twice)}")
-        # Sums are exact, because the order would count a rounding error between equal averages as dominance.
+        # Compute exact sums, because almost stochastic order would count a rounding error between equal averages as
+        # dominance.
         mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
         scores += [] if rows["value"].has_nulls() or mean is None else [mean]
     if not scores:

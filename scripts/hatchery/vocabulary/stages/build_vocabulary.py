@@ -1,4 +1,4 @@
-"""The stage `build_vocabulary`, which builds a vocabulary from transcripts or a released list."""
+"""The stage `build_vocabulary`, which builds a vocabulary from transcripts or from the authors' published list."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     """Return those files of the raw input `name` that the stage reads.
 
     Of the source, these are the transcripts or lists that match the patterns in the settings; of a dictionary, its word
-    lists; of a released list, all files.
+    lists; of the authors' published list, all files.
     """
     from hatchery.corpora.raw_files import matching_names
     from hatchery.typed import build, stage_body
