@@ -194,7 +194,7 @@ def test_normalisers_in_bf16_are_those_of_rounded_products(monkeypatch) -> None:
     ],
 )
 def test_evaluations_that_report_scores_are_not_screened(given) -> None:
-    with pytest.raises(ConfigError, match=r"precision: got 'screened', expected fp32 or tf32 with the format wug"):
+    with pytest.raises(ConfigError, match=r"precision: got 'screened', expected fp32 or tf32, because the format wug"):
         ScoringSettings(suite="mine", precision="screened", **given)
     ScoringSettings(suite="mine", **given)
 

@@ -121,7 +121,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"later": start(run="ltg_bert", path="x")},
         "got `run` and `path`, expected one of these two keys",
     ),
-    "a seed beside a path": ({"later": start(path="x", seed=1)}, "initialise_from.seed: got 1 next to `path`"),
+    "a seed beside a path": ({"later": start(path="x", seed=1)}, "initialise_from.seed: got 1 with `path`"),
     "a path without a model": (
         {"later": start(path="nowhere")},
         "initialise_from.path: got 'nowhere', there is no nowhere/manifest.json; expected a folder that",

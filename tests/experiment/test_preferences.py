@@ -68,7 +68,7 @@ def test_a_plan_warns_of_suites_on_whose_pairs_a_run_or_its_initial_model_was_tr
         ),
         (
             {"pretraining": EXPERIMENT["pretraining"] | {"initialise_from": {"experiment": "demo", "run": "ltg_bert"}}},
-            "initialise_from: 'ltg_bert' of demo is no causal model, expected a causal or a hybrid model",
+            "initialise_from: 'ltg_bert' of demo is not a causal model, expected a causal or a hybrid model",
         ),
         (
             {"pretraining": EXPERIMENT["pretraining"] | {"objective": {"task": "preference", "end_token": False}}},

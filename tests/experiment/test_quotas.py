@@ -74,6 +74,6 @@ def test_a_corpus_that_is_read_as_one_text_has_the_windows_that_are_drawn(config
 def test_held_out_numbers_leave_something_for_training(configuration: Path) -> None:
     edit(configuration, CORPUS, "set_aside: 200000", "set_aside: 9281490")
     with pytest.raises(
-        ConfigError, match=r"groups\.0: got set_aside 9,281,490 of at most 9,281,490 sequences, which leaves no"
+        ConfigError, match=r"groups\.0: got set_aside 9,281,490, but the corpus has at most 9,281,490 sequences, so no"
     ):
         Project(configuration).check("corpus", UNCONSTRAINED)

@@ -175,7 +175,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "another objective": (
         {"student": taught({"run": "ltg_bert"}, objective={"task": "causal"})},
-        "'ltg_bert' of demo is no causal model, expected a model that was trained, like this run, as a causal model",
+        "'ltg_bert' of demo is not a causal model, expected a model that was trained, like this run, as a causal model",
     ),
     "hidden tokens elsewhere": (
         {"student": taught({"run": "ltg_bert"}, objective={"task": "hybrid", "causal_share": 0.0})},

@@ -138,7 +138,7 @@ def test_order_comments_and_constants_are_kept_and_the_unneeded_is_left_out(libr
     [
         (
             {"a": "def same():\n    return 1\n", "root": "from hatchery.a import same as other\nx = other()\n"},
-            "the import of `same` from hatchery.a cannot be merged; omit `as`",
+            "the import of `same` from hatchery.a cannot be merged into the exported file; omit `as`",
         ),
         ({"a": "x = 1\n", "root": "import hatchery.a\ny = 1\n"}, "cannot be merged"),
         ({"root": "from .a import x\ny = x\n"}, "cannot be merged"),

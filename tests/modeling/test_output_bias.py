@@ -72,13 +72,13 @@ def test_spare_rows_are_finite_impossible_and_leave_the_others_alone() -> None:
 
 
 def test_what_would_give_an_infinite_bias_is_refused() -> None:
-    with pytest.raises(ModelError, match="a type has the count 0"):
+    with pytest.raises(ModelError, match="a vocabulary entry has the count 0"):
         smoothed_distribution([3, 0], smoothing=0)
-    with pytest.raises(ModelError, match="a type has the count 0"):
+    with pytest.raises(ModelError, match="a vocabulary entry has the count 0"):
         label_smoothed_distribution([3, 0], 0.0)
     with pytest.raises(ModelError, match="all counts are 0"):
         label_smoothed_distribution([0, 0], 0.1)
-    with pytest.raises(ModelError, match="a type has the probability 0"):
+    with pytest.raises(ModelError, match="a vocabulary entry has the probability 0"):
         log_prior(np.array([1.0, 0.0]))
     with pytest.raises(ModelError, match="has 1 rows"):
         log_prior(np.array([0.5, 0.5]), n_rows=1)

@@ -197,7 +197,7 @@ def test_the_job_refuses_teachers_that_cannot_predict_its_labels(train_here: Tra
     teacher = train_here("teacher", steps=0).path
     chosen = {"distillation": {"weight": 0.5}, "teachers": [teacher]}
     with pytest.raises(
-        ConfigError, match="the teacher is no causal model, expected a model that was trained, like this run"
+        ConfigError, match="the teacher is not a causal model, expected a model that was trained, like this run"
     ):
         train_here("causal", objective={"task": "causal"}, **chosen)
     with pytest.raises(ConfigError, match="but this run predicts a hidden token at the position before the token"):

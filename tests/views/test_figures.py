@@ -97,11 +97,11 @@ def test_numbers_can_be_read_on_dark_and_on_light_cells(experiment: Any) -> None
     [
         (
             '[{"consuming_layer": 1, "producing_layer": 1, "scaled_weight": 1}]',
-            "layer 0 in the input of layer 1 is missing",
+            "the weight with which layer 1 reads the output of layer 0 is missing",
         ),
         (
             '[{"consuming_layer": 1, "producing_layer": 0, "scaled_weight": 1}]',
-            "layer 0 in the input of layer 2 is missing",
+            "the weight with which layer 2 reads the output of layer 0 is missing",
         ),
         ('[{"consuming_layer": 1, "producing_layer": 0, "scaled_weight": null}]', "expected a number"),
     ],

@@ -90,7 +90,7 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
     for consumer, producer in sorted(scaled.keys() ^ set(expected)):
         fault = "is not expected" if (consumer, producer) in scaled else "is missing"
         raise EvaluationError(
-            f"{path}: the weight of the output of layer {producer} in the input of layer {consumer} {fault}"
+            f"{path}: the weight with which layer {consumer} reads the output of layer {producer} {fault}"
         )
     return LayerWeights(layers, False, scaled)
 

@@ -241,12 +241,17 @@ class SuiteSettings(Settings):
         choosable = is_2026 and self.format in FORMATS_OF_MULTILINGUAL and self.unit == "paradigm"
         wanted = f"null unless the edition is 2026 and the format {' or '.join(FORMATS_OF_MULTILINGUAL)}"
         require(self.track is None or choosable, "track", self.track, wanted)
-        require(self.ties is None or is_2026, "ties", self.ties, "null unless the edition is 2026, without `official`")
+        require(
+            self.ties is None or is_2026,
+            "ties",
+            self.ties,
+            "null; another value requires the edition 2026 and no key `official`",
+        )
         judged = self.unknown_tokens == "scored" or (is_2026 and not self.temperatures)
-        wanted = "scored unless the edition is 2026, without `official` and `temperatures`"
+        wanted = "scored; another value requires the edition 2026 and neither `official` nor `temperatures`"
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
         decides = self.format != "wug" and not self.temperatures and self.track is None
-        wanted = "fp32 or tf32 with the format wug, `temperatures` or `track`, which report scores, not only decisions"
+        wanted = "fp32 or tf32, because the format wug, `temperatures` and `track` report scores and not only decisions"
         require(decides or self.precision != "screened", "precision", self.precision, wanted)
         is_choice = self.format == "multiple_choice"
         wanted = "null, because only the format multiple_choice has this key"

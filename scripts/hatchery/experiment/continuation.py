@@ -171,8 +171,8 @@ def check_choice(project: "Project", chosen: ModelChoice, place: str) -> None:
     for key in ("experiment", "seed", "step"):
         if chosen.path is not ABSENT and getattr(chosen, key, None) is not None:
             raise ConfigError(
-                f"{place}.{key}: got {shortened(getattr(chosen, key))} next to `path`, expected this key only next to "
-                "`run`"
+                f"{place}.{key}: got {shortened(getattr(chosen, key))} with `path`, but this key is allowed only "
+                "with `run`"
             )
     manifest = manifest_of(project, chosen)
     if manifest is not None and not Path(manifest).is_file():
@@ -265,7 +265,7 @@ def _check_training(
 ) -> None:
     if ours.initialise_from is not None and ours.initialise_from.step is not None:
         step = ours.initialise_from.step
-        raise ConfigError(f"{place}.{KEY}.step: got {step} next to take: training, expected take: weights")
+        raise ConfigError(f"{place}.{KEY}.step: got {step}, which requires take: weights, but take is training")
     if not theirs.keep_training_state or not theirs.steps:
         raise ConfigError(
             f"{place}.{KEY}.take: got 'training', but the optimiser state of {origin.run!r} is not kept; set "

@@ -247,7 +247,7 @@ def _combinations(values: Mapping[str, WrittenRow], columns: list[str], where: s
     for column in values:
         _index(column, columns, where)
     if missing := [column for column in columns if column not in values]:
-        raise ConfigError(f"{where}: {missing[0]}: the column is missing; expected values of every column")
+        raise ConfigError(f"{where}: {missing[0]}: the column is missing; expected values for each column of the grid")
     return itertools.product(*(values[column] for column in columns))
 
 

@@ -53,7 +53,7 @@ def check_paper_tables(name: str, experiment: "Experiment", where: str, project:
     if chosen is None:
         return
     if experiment.published is not None:
-        raise ConfigError(f"{where}: paper_tables: expected null in an experiment with rows of its own in `published`")
+        raise ConfigError(f"{where}: paper_tables: expected null, because this experiment has the key `published`")
     original = project.experiment(chosen.of).published
     if chosen.of == name or original is None:
         raise ConfigError(f"{where}: paper_tables.of: got {chosen.of!r}, expected an experiment with `published`")

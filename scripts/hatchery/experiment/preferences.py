@@ -65,8 +65,9 @@ def _initial_problems(project: "Project", run: Origin) -> Iterator[str]:
     ours, theirs = (pretraining_of(project, one).objective for one in (run, origin))
     if "causal" not in theirs.kinds:
         yield (
-            f"initialise_from: {origin.run!r} of {origin.experiment} is no causal model, expected a causal or a hybrid "
-            "model: the mean log-probability of a text by a masked model needs one pass for each token"
+            f"initialise_from: {origin.run!r} of {origin.experiment} is not a causal model, expected a causal or a "
+            "hybrid model, because a masked model needs one pass for each token to compute the mean log-probability of "
+            "a text"
         )
     elif ours.kinds != theirs.kinds:
         kind = "causal" if theirs.kinds == ("causal",) else "hybrid"
@@ -102,7 +103,7 @@ def preference_warnings(experiments: Iterable[str], project: "Project") -> Itera
             if runs := trained.get(source := source_of(project.suite(suite))):
                 yield (
                     f"experiment {name!r}: minimal_pairs: {suite!r} reads the raw input {source!r}, on whose pairs "
-                    f"{', '.join(runs)} learned preferences; accuracies on these training pairs are no test results. "
+                    f"{', '.join(runs)} learned preferences; accuracies on these training pairs are not test results. "
                     "The analysis training_overlap counts the suite's sentences in the experiment's training text"
                 )
 

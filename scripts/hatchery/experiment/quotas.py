@@ -44,8 +44,8 @@ def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
         if sequences is not None and _held_out(group, sequences) >= sequences:
             numbers = ", ".join(f"{key} {amount:,}" for key in _HELD_OUT if (amount := getattr(group, key)))
             problems.add(
-                f"{place}: got {numbers} of at most {sequences:,} sequences, which leaves no sequences for training; "
-                "set smaller numbers, or shares such as 0.01"
+                f"{place}: got {numbers}, but the corpus has at most {sequences:,} sequences, so no sequences are left "
+                "for training; set smaller numbers, or shares such as 0.01"
             )
     problems.raise_any()
 

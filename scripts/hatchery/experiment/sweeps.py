@@ -191,7 +191,8 @@ def _leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
     if further := sorted(sweep.keys() - {SWEEP}):
         raise ConfigError(
-            f"{place}: {further[0]}: unknown key next to `{SWEEP}`, expected only a list of values under `{SWEEP}`"
+            f"{place}: {further[0]}: unknown key in the block of `{SWEEP}`, expected only `{SWEEP}` with a list "
+            "of values"
         )
     values = sweep[SWEEP]
     if not isinstance(values, list):

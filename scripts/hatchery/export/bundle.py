@@ -145,18 +145,25 @@ def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.name.partition(".")[0] == LIBRARY or (alias.asname is None and "." in alias.name):
-                raise ModelError(f"{module.name}: `import {alias.name}` cannot be merged; import names from it")
+                raise ModelError(
+                    f"{module.name}: `import {alias.name}` cannot be merged into the exported file; expected "
+                    f"`from {alias.name} import NAME`"
+                )
             module.external[alias.asname or alias.name] = (alias.name, None)
         return
     source = node.module or ""
     if node.level or source == "__future__":
-        raise ModelError(f"{module.name}: `from {'.' * node.level}{source} import` cannot be merged")
+        raise ModelError(
+            f"{module.name}: `from {'.' * node.level}{source} import` cannot be merged into the exported file; "
+            "expected an import from an absolute module name"
+        )
     for alias in node.names:
         if source.partition(".")[0] != LIBRARY:
             module.external[alias.asname or alias.name] = (source, alias.name)
         elif alias.asname is not None or alias.name == "*":
             raise ModelError(
-                f"{module.name}: the import of `{alias.name}` from {source} cannot be merged; omit `as` and `*`"
+                f"{module.name}: the import of `{alias.name}` from {source} cannot be merged into the exported file; "
+                "omit `as` and `*`"
             )
         else:
             module.internal[alias.name] = (source, alias.name)
@@ -180,7 +187,9 @@ def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statemen
             continue
         needed.add(id(statement))
         if statement.imports_at is not None:
-            raise ModelError(f"{name}, line {statement.imports_at}: an import inside a block cannot be merged")
+            raise ModelError(
+                f"{name}, line {statement.imports_at}: an import inside a block cannot be merged into the exported file"
+            )
         for read in statement.reads:
             where = modules[name].internal.get(read, (name, read))
             if where in providers:

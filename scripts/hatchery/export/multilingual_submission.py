@@ -267,8 +267,8 @@ def report(
         "|:--|--:|--:|--:|",
         *rows,
         "",
-        f"From the predictions, the server also computes scores of Hanzi ({said}) and of reading times. Hatchery does "
-        "not know the weight of these scores in the overall score.",
+        f"From the predictions, the server also computes scores for Hanzi ({said}) and for reading times. Hatchery "
+        "does not know the weight of these scores in the overall score.",
         "",
         "## Missing parts",
         "",

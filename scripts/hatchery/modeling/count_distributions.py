@@ -49,8 +49,8 @@ def checked_counts(counts: ArrayLike) -> np.ndarray:
     values = np.asarray(counts, dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)) or values.min() < 0:
         raise ModelError(
-            "counts: got no types, or a negative or infinite count; expected a finite count of at least 0 for each "
-            "of one or more types"
+            "counts: got no entries, or a negative or infinite count; expected a finite count of at least 0 for each "
+            "of one or more vocabulary entries"
         )
     return values
 
@@ -64,7 +64,7 @@ def _checked(key: str, value: float, condition: bool, expected: str) -> float:
 def _shares(values: np.ndarray) -> np.ndarray:
     if values.min() <= 0:
         raise ModelError(
-            "counts: a type has the count 0, so the logarithm of its probability is not finite; expected a smoothing "
-            "above 0"
+            "counts: a vocabulary entry has the count 0, so the logarithm of its probability is not finite; "
+            "expected a smoothing above 0"
         )
     return values / values.sum()

@@ -36,11 +36,13 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
     constant. Raises ModelError if there are fewer rows than types, or if a type has probability 0.
     """
     if not np.all(distribution > 0):
-        raise ModelError("distribution: a type has the probability 0, whose logarithm is not finite; use smoothing")
+        raise ModelError(
+            "distribution: a vocabulary entry has the probability 0, whose logarithm is not finite; use smoothing"
+        )
     logarithm = np.log(distribution)
     rows = len(logarithm) if n_rows is None else n_rows
     if rows < len(logarithm):
-        raise ModelError(f"output layer: has {rows} rows, expected at least one for each of {len(logarithm)} types")
+        raise ModelError(f"output layer: has {rows} rows, expected at least one for each of {len(logarithm)} entries")
     bias = np.full(rows, SPARE_ROW_BIAS)
     bias[: len(logarithm)] = logarithm - logarithm.mean() if centred else logarithm
     return torch.from_numpy(bias).float()

@@ -118,7 +118,7 @@ def unable_teacher(student: ObjectiveKeys, teacher: ObjectiveKeys) -> str:
     missing = [kind for kind in student.learned if kind not in teacher.learned]
     if missing:
         learned = " and ".join(student.learned)
-        return f"is no {missing[0]} model, expected a model that was trained, like this run, as a {learned} model"
+        return f"is not a {missing[0]} model, expected a model that was trained, like this run, as a {learned} model"
     if "masked" in student.learned and teacher.predicted_before != student.predicted_before:
         return (
             f"predicts a hidden token {_place(teacher)}, but this run predicts a hidden token {_place(student)}; "

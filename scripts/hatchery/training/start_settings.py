@@ -174,7 +174,9 @@ class CurriculumSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.by == "first_epoch" and self.first != "easy":
-            raise conflict("first", self.first, "`by: first_epoch`", "this order measures no difficulty")
+            raise conflict(
+                "first", self.first, "`by: first_epoch`", "the order of the first epoch does not depend on difficulty"
+            )
         for key, default in (("word_column", "word"), ("value_column", "value")):
             if getattr(self, key) != default and self.by != "words":
                 raise conflict(key, getattr(self, key), f"`by: {self.by}`", "only `by: words` uses this key")

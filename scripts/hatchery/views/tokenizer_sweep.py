@@ -44,7 +44,7 @@ def selection_markdown(settings: SweepSettings, sweep: Sweep) -> str:
     final = sweep.final
     lines += [
         "",
-        f"Bold: the size chosen for each type. **Final choice: {final.type}, {final.size:,}** (highest "
+        f"Bold: the size chosen for each tokenizer type. **Final choice: {final.type}, {final.size:,}** (highest "
         f"`{settings.choose_by}` among the chosen sizes).",
         "",
         f"Word-split ratio, fertility and unknown tokens are measured on {facts.sequences:,} sequences with "
@@ -67,11 +67,11 @@ def _search_lines(settings: SweepSettings, search: SearchResult) -> list[str]:
         end = ", the end of the range" if search.largest_size == rule.highest else ""
         found = f"{search.largest_size:,}{end}"
     return [
-        f"## Largest vocabulary of frequent types ({rule.type})",
+        f"## Largest vocabulary of frequent entries ({rule.type})",
         "",
         f"The largest vocabulary size, from {rule.lowest:,} to {rule.highest:,} in steps of {rule.step:,}, at which "
-        f"95 % of the types occur at least {rule.least_frequency:,} times in the training text (Gowda and May, 2020): "
-        f"**{found}**. The binary search assumes that this frequency decreases with increasing size.",
+        f"95 % of the entries occur at least {rule.least_frequency:,} times in the training text (Gowda and May, "
+        f"2020): **{found}**. The binary search assumes that this frequency decreases with increasing size.",
         "",
         table(
             ("size", "frequency at 95 %"),
@@ -209,6 +209,6 @@ def _legend(
     if any(row.is_reference for row in rows):
         handles.append(Line2D([], [], color=MUTED, linestyle=(0, (4, 3)), linewidth=1.1, label="reference"))
     if any(row.selected_within_type and not row.final_choice for row in rows):
-        handles.append(Line2D([], [], **_ring(style, MUTED), label="chosen size of the type"))
+        handles.append(Line2D([], [], **_ring(style, MUTED), label="size chosen for the tokenizer type"))
     handles.append(Line2D([], [], **_star(style, MUTED), label="final choice"))
     return handles

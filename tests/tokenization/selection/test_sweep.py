@@ -120,7 +120,7 @@ def test_the_search_is_told(swept: Path) -> None:
     largest = read_manifest(swept / "manifest.json").measures["largest_size_of_rule"]
     assert [int(row["size"]) for row in probes if row["largest"] == "1"] == ([] if largest is None else [largest])
     assert all((int(row["frequency_at_95_percent"]) >= 5) == (row["satisfies"] == "1") for row in probes)
-    assert "Largest vocabulary of frequent types" in (swept / "selection.md").read_text()
+    assert "Largest vocabulary of frequent entries" in (swept / "selection.md").read_text()
 
 
 def test_two_processes_and_a_second_run_give_the_same_bytes(swept: Path, corpus: Path, tmp_path: Path) -> None:
@@ -192,7 +192,10 @@ def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
         ),
         ({"types": [BPE, BPE]}, "types: got the names bpe, bpe, expected each name only once"),
         ({"types": [BPE]}, "types.bpe: several sizes without a reference"),
-        ({"frequency_search": {"type": "x", "lowest": 300, "highest": 400}}, "frequency_search.type: got the type 'x'"),
+        (
+            {"frequency_search": {"type": "x", "lowest": 300, "highest": 400}},
+            "frequency_search.type: got the tokenizer type 'x'",
+        ),
         (
             {"frequency_search": {"type": "bpe", "lowest": 400, "highest": 300}},
             "frequency_search.lowest: got 400, expected at most highest (300)",

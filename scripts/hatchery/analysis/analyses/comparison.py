@@ -33,7 +33,9 @@ class ComparisonSettings(AnalysisSettings):
 
     def __post_init__(self) -> None:
         if self.variant and self.against is not None:
-            raise conflict("variant", self.variant, "`against`", "each of these keys sets the model of comparison")
+            raise conflict(
+                "variant", self.variant, "`against`", "each of these keys determines the models to compare with"
+            )
 
 
 def check(settings: ComparisonSettings, study: Study) -> None:

@@ -315,7 +315,7 @@ def _optimal_tables(found: Mapping[str, "Comparison"]) -> list[Table]:
         "their mean",
         "other models",
         "their mean",
-        "sizes at which compute-optimal models are better",
+        "sizes at which compute-optimal models have the higher mean",
     )
     columns = [Column("average of", words=True), *(Column(text) for text in headings)]
     return [Table(columns, [Group(rows)], "Scores of compute-optimal models and of other models")]

@@ -63,7 +63,7 @@ def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:
     for measure, (heading, _) in MEASURES.items():
         header += [Column(heading)]
         header += [Column(f"{heading}, printed")] if any_printed and measure in PRINTED else []
-    table = Table(header, [Group(rows) for rows in groups.values()], "Tokenizers of different types and sizes")
+    table = Table(header, [Group(rows) for rows in groups.values()], "Tokenizers by type and vocabulary size")
     return Findings(found, [table], _notes(found, any_printed))
 
 
@@ -81,8 +81,9 @@ def _cells(row: Mapping[str, str], any_printed: bool) -> list[Content]:
 def _notes(rows: list[dict[str, str]], any_printed: bool) -> list[str]:
     final = [row for row in rows if row["final_choice"] == "1"]
     notes = [
-        "Bold: the selected size of each type of tokenizer. The word-split ratio of this size is closest to the type's "
-        f"reference ratio. The selected tokenizer: {readable(row['type'])} with {int(row['size']):,} entries."
+        "Bold: the selected size of each tokenizer type. The word-split ratio of this size is closest to the "
+        "ratio of the reference tokenizer of this type. The selected tokenizer: "
+        f"{readable(row['type'])} with {int(row['size']):,} entries."
         for row in final
     ]
     notes.append(

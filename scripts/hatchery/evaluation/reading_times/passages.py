@@ -97,7 +97,8 @@ def passage_words(
     longest = (model.longest_input or LONGEST_INPUT_TOKENS) - framing
     if longest < 2:
         raise ConfigError(
-            f"window_margin: got {settings.window_margin}, expected less than the longest input of the model"
+            f"window_margin: got {settings.window_margin}, expected less than the model's maximum number "
+            "of input tokens"
         )
     windows = []
     for number, (sentence, owners) in enumerate(zip(encoded, of_tokens, strict=True)):

@@ -146,4 +146,4 @@ class SweepSettings(SweepKeys):
             if candidate.name == name:
                 return candidate
         allowed = ", ".join(candidate.name for candidate in self.types)
-        raise ConfigError(f"got the type {name!r}, the sweep has: {allowed}")
+        raise ConfigError(f"got the tokenizer type {name!r}, the sweep has: {allowed}")

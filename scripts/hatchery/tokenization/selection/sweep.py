@@ -156,7 +156,7 @@ def _check(settings: SweepSettings, morphemes: Path | None, references: Mapping[
         candidate = settings.type_named(name)
         if candidate.reference_ratio is not None:
             raise ConfigError(
-                f"reference: got a tokenizer for the type {name!r}, which already has a reference_ratio; remove one "
+                f"reference: got the tokenizer type {name!r}, which already has a reference_ratio; remove one "
                 "of the two"
             )
     for candidate in settings.types:

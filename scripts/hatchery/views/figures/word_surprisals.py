@@ -27,7 +27,8 @@ and masked models see all other tokens of the text. Models whose surprisals are 
 Imported models are also drawn, each with the tokens of its own tokenizer. A point is the mean over the seeds of a
 model. Words in a script that the font of the figure lacks, such as Chinese, are shown by their position.
 
-All words of all texts and models are in `surprisals.csv` and `surprisals.parquet`, with the columns of your own table.
+All words of all texts and models are in `surprisals.csv` and `surprisals.parquet`, with the columns of the
+supplied table of texts.
 
 Source: `measurements.parquet`.
 """,

@@ -44,7 +44,7 @@ def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -
     note = with_settings(f"{what[0].upper()}{what[1:]}, {over}.", summary, suite)
     return [
         Section(title, note, measures),
-        Section(f"{title}, further metrics", "Percent.", further, detail=True),
+        Section(f"{title}, further metrics", "Scores are in percent.", further, detail=True),
     ]
 
 
