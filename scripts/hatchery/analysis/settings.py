@@ -89,8 +89,8 @@ class FigureSettings(Settings):
     style: Style = field(default_factory=Style)
     figure: str = ""
     version: int = 1
-    # The paper whose values the figure marks, or null for no paper. Figures that never mark published values do not
-    # have this key.
+    # Paper whose values the figure marks, or null for no paper. Figures that never mark published values do not have
+    # this key.
     published: PublishedChoices = ABSENT
     # Number of models that the figure omits, because a figure with too many models is unreadable.
     left_out: int = 0
@@ -98,7 +98,8 @@ class FigureSettings(Settings):
     without: tuple[str, ...] = ()
     # Grid set of each model; empty if there are few models.
     sets: dict[str, str] = field(default_factory=dict)
-    # All models of the study if the figure omits some of them, so that each model has the same colour in all figures.
+    # All models of the study, if the figure omits some of these models, so that each model has the same colour in all
+    # figures.
     all_models: tuple[str, ...] = ()
 
     def looks(self, models: Sequence[str]) -> dict[str, ModelStyle]:

@@ -76,7 +76,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
     """Compute the summary from the rows of the tidy table of measurements. The order of these rows has no effect."""
     measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-    # The name of each model's experiment, because a study has models of several experiments.
+    # Map each model to its experiment, because a study has models of several experiments.
     experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
         key: _row(experiments[key[0]], key, aggregate, manifests, published)

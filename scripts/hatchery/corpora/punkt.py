@@ -47,7 +47,7 @@ with _without_initialising("nltk", "nltk.tokenize"):
 # This pattern finds all of Punkt's candidates for sentence ends, and further marks: it matches every mark before a
 # character that continues neither a word nor a number.
 _POSSIBLE_END = re.compile(r"[.?!](?=[^\w.,-])")
-# The characters that end a word for Punkt; a test compares them with NLTK's own expression.
+# Characters that end a word for Punkt; a test compares these characters with NLTK's own expression.
 PUNCTUATION_AFTER_END = frozenset(")\";}]*:@'({[‘’“”«»?!")
 # This pattern matches the last Punkt token before a full stop, but only in plain text, where the token is certain.
 _PLAIN_WORD = re.compile(r"""[(\[{"]*(?:[A-Za-z]+(?=['’]))?(['’‘“]?[A-Za-z]+)""")
@@ -124,8 +124,8 @@ class SentenceSpans:
         special = self._special
         spans = []
         start = 0
-        # The last candidate that Punkt considered, and the start of the run without white space that contains this
-        # candidate.
+        # Positions of the last candidate that Punkt considered, and of the start of the run without white space that
+        # contains this candidate.
         previous, run_start = -1, 0
         # A candidate directly before a character that is not white space, as (position, start of its run without white
         # space, start of the next sentence). The decision on this candidate waits, because a later candidate in the

@@ -341,15 +341,15 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepType(CandidateKeys):
-    """A type of tokenizer in a sweep, with its candidate tokenizers."""
+    """A tokenizer type in a sweep, with its candidate tokenizers."""
 
     definition: Annotated[dict[str, Any], PartOf(TokenizerSettings)]
     """Keys of the tokenizer's definition, except `vocabulary_size`, which the sweep sets. Omitted keys have their
     default values.
     """
     reference: DataName | None = None
-    """Raw input, by its name in config.yaml: tokenizer.json of a pretrained tokenizer of this type. Its word-split
-    ratio is measured on the same sample. `null`: no pretrained tokenizer.
+    """Raw input, by its name in config.yaml: tokenizer.json of a pretrained tokenizer of this tokenizer type. Its
+    word-split ratio is measured on the same sample. `null`: no pretrained tokenizer.
     """
 
 
@@ -362,8 +362,8 @@ class TokenizerSweepFile(SweepKeys):
     corpus: CorpusName
     """Corpus on which the candidates are trained and measured."""
     types: Annotated[dict[BlockName, SweepType], MinLen(1)]
-    """Tokenizer types by name, in the order of the tables. If several types have equal ESMS, the first of these types
-    is selected.
+    """Tokenizer types by name, in the order of the tables. If several tokenizer types have equal ESMS, the first of
+    these tokenizer types is selected.
     """
     morphemes_data: DataName | None = None
     """Raw input, by its name in config.yaml: a CSV list with the columns `word` and `morphemes` (separated by spaces).

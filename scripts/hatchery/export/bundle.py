@@ -155,7 +155,7 @@ def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
     if node.level or source == "__future__":
         raise ModelError(
             f"{module.name}: `from {'.' * node.level}{source} import` cannot be merged into the exported file; "
-            "expected an import from an absolute module name"
+            "omit relative imports and imports from __future__"
         )
     for alias in node.names:
         if source.partition(".")[0] != LIBRARY:

@@ -1,5 +1,5 @@
-"""Probability distributions over the types of a vocabulary, computed from the counts of the types in double precision,
-without PyTorch. Logarithms are in nats.
+"""Probability distributions over the entries of a vocabulary, computed from the counts of the entries in double
+precision, without PyTorch. Logarithms are in nats.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias".
 """
@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from hatchery.errors import ModelError
 
 ADD_ONE = 1.0
-"""Default pseudo-count of each type. The paper does not state how it avoids log 0."""
+"""Default pseudo-count of each vocabulary entry. The paper does not state how it avoids log 0."""
 
 
 def smoothed_distribution(counts: ArrayLike, smoothing: float = ADD_ONE) -> np.ndarray:
     """Return (c + smoothing) / (N + smoothing * V) for counts c [V] with the sum N, as float64.
 
-    For types that never occur, such as ids that are never labels, c is 0. Raises ModelError for counts that are
-    negative or not finite, and if a type would get no probability (`smoothing` 0 and a count of 0).
+    For entries that never occur, such as ids that are never labels, c is 0. Raises ModelError for counts that are
+    negative or not finite, and if an entry would have the probability 0 (`smoothing` 0 and a count of 0).
     """
     values = checked_counts(counts) + _checked("smoothing", smoothing, 0 <= smoothing < np.inf, "0 or more")
     return _shares(values)
@@ -37,7 +37,7 @@ def label_smoothed_distribution(counts: ArrayLike, label_smoothing: float) -> np
 
 
 def entropy(distribution: np.ndarray) -> float:
-    """Return the entropy of a distribution [V] in nats. Types of probability 0 contribute 0."""
+    """Return the entropy of a distribution [V] in nats. Entries of probability 0 contribute 0."""
     positive = distribution[distribution > 0]
     return float(-(positive * np.log(positive)).sum())
 

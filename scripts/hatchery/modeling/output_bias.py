@@ -32,8 +32,8 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
     """Return the bias of a softmax layer: fp32 [n_rows], the logarithm of `distribution` [V].
 
     Rows from V on, which pad the vocabulary to a round size, get `SPARE_ROW_BIAS`. If `centred` is true, the mean over
-    the V types is subtracted: probabilities do not change, but the norm of the bias becomes independent of an arbitrary
-    constant. Raises ModelError if there are fewer rows than types, or if a type has probability 0.
+    the V entries is subtracted: probabilities do not change, but the norm of the bias becomes independent of an
+    arbitrary constant. Raises ModelError if there are fewer rows than entries, or if an entry has probability 0.
     """
     if not np.all(distribution > 0):
         raise ModelError(

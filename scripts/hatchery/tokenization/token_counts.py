@@ -83,11 +83,11 @@ def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def frequency_at_95_percent(unigrams: np.ndarray) -> int:
-    """Return the frequency of the type at rank floor(0.95 x number of types), in descending order (LTG-BERT, Appendix
-    G).
+    """Return the frequency of the vocabulary entry at rank floor(0.95 x number of entries), in descending order
+    (LTG-BERT, Appendix G).
 
-    Types that do not occur are left out. By the rule of Gowda and May (2020), the frequency should be at least 100. The
-    result is 0 if no type occurs.
+    Entries that do not occur are left out. By the rule of Gowda and May (2020), the frequency should be at least 100.
+    The result is 0 if no entry occurs.
     """
     occurring = np.sort(unigrams[unigrams > 0])[::-1]
     return int(occurring[95 * len(occurring) // 100]) if len(occurring) else 0

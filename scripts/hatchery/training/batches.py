@@ -236,7 +236,7 @@ class _FlatBatch:
     arrays: dict[str, np.ndarray]
     # For each micro-batch, the shape of each tensor by the tensor's name.
     shapes: list[dict[str, torch.Size]]
-    # The step's batch without its micro-batches.
+    # Batch of the step, with an empty list of micro-batches.
     without_tensors: StepBatch
 
     @staticmethod

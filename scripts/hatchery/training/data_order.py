@@ -90,11 +90,11 @@ class DataOrder:
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
         self.plan, self.seed, self._examples = plan, seed, examples_of_length
         self._sizes: dict[int, int] = {}
-        # The index of a stretch's first sequence in the concatenated epochs, by (index of the stretch, kind of
-        # sequence). A stretch is a series of steps with one sequence length.
+        # For each (index of a stretch, kind of sequence), index of the stretch's first sequence in the concatenated
+        # epochs. A stretch is a series of steps with one sequence length.
         self._begins: dict[tuple[int, int], int] = {}
-        # The epochs that read windows of the text, as (index of the chain, kind of sequence, epoch). A chain is a
-        # series of stretches in which each stretch continues the data of the previous stretch.
+        # Epochs that read windows of the text, as (index of the chain, kind of sequence, epoch). A chain is a series of
+        # stretches in which each stretch continues the data of the previous stretch.
         self._windowed: set[tuple[int, int, int]] = set()
         self._window_order = lru_cache(maxsize=4)(self._ordered_by_windows)
         self._chain_of = np.cumsum([stretch.begins_anew for stretch in plan.stretches]).tolist()

@@ -99,8 +99,8 @@ class Engine:
         self.device, self.topology, self.precision = device, topology, precision
         self.max_gradient_norm = max_gradient_norm
         self._update = Update(torch.zeros((), device=device))
-        # The key (seed, step number) of the dropout generator, and the index in the global batch of the next
-        # micro-batch's first sequence.
+        # Key of the dropout generator (seed, step number), and index, in the global batch, of the first sequence of the
+        # next micro-batch.
         self._step_key, self._next_sequence = (0, 0), 0
         # This context is open from the beginning of a step to its update, so that weights are cast once per step. At
         # ZeRO stage 3, weights are cast more often, because no process keeps all weights during a step.

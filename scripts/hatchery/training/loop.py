@@ -201,7 +201,7 @@ class _Pending:
     step: int
     # Sums over this process's micro-batches (see `sums_of`), on the device.
     sums: Tensor
-    # This process's counts: the terms' divisors, tokens, words, and 1 if a stop is requested.
+    # Counts of this process: the terms' divisors, tokens, words, and 1 if a stop is requested.
     counts: list[float]
     update: Update
 

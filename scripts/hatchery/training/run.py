@@ -52,11 +52,11 @@ class Trained:
     record: RunRecord
     # Norms and divergences of the output layer at step 0, if the settings request them.
     output_layer: dict[str, float]
-    # The objective's measures of the training examples, for the manifest.
+    # Measures of the training examples that the objective reports, for the manifest.
     examples: Mapping[str, Any] = field(default_factory=dict)
     # Seconds for which training waited for batches.
     loader_wait_seconds: float = 0.0
-    # The watchers from the settings, and the caller's watchers.
+    # Watchers from the settings, followed by the caller's watchers.
     watchers: Sequence[Watcher] = ()
     compilation: Compilation = "off"
 

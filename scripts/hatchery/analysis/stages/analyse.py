@@ -81,7 +81,7 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
 
 
 @Stage(
-    # This is the version of the code that all analyses share. Each analysis also has a version of its own.
+    # Version of the code that all analyses share. In addition, each analysis declares a version of its own code.
     version=1,
     settings=analyse_settings,
     inputs=analyse_inputs,

@@ -1,4 +1,4 @@
-"""A task that is read and encoded once for all runs of a job: its training items, and the sets on which runs are
+"""A task that is read and encoded once for all runs of a job: its training items, and the splits on which runs are
 scored.
 
 Tasks on texts and tasks on spans of sentences differ only in their encoding; the training loop treats their items in
@@ -33,8 +33,8 @@ class EncodedTask:
     """The encoded task that all runs share. Training items with the same group index in `groups` are held out together
     (see `input_groups`).
 
-    `sets` are the scored sets. Sets with the same `data` object are predicted once. `counts` are the numbers of rows
-    that were read, kept, used and scored, for the manifest.
+    `sets` are the splits on which runs are scored. Splits with the same `data` object are predicted once. `counts` are
+    the numbers of rows that were read, kept, used and scored, for the manifest.
     """
 
     train: ScoredSet
@@ -91,8 +91,8 @@ def encode_task(
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
-    """Return measurements for the manifest. For each set, they are the number of rows, the number of truncated rows or
-    dropped sentences, and the scores of a majority baseline.
+    """Return measurements for the manifest. For each split, the measurements are the number of rows, the number of
+    truncated rows or dropped sentences, and the scores of a majority baseline.
     """
     measures: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
@@ -118,8 +118,8 @@ def _transferred(
     tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
 ) -> list[ScoredSet]:
-    """Return the first scored set of each task in `settings.transfer`; the model is scored on these tasks without
-    training on them. Sets that differ only in the label mapping share their encoded rows.
+    """Return the first scored split of each task in `settings.transfer`; the model is scored on these tasks without
+    training on them. Splits that differ only in the label mapping share their encoded rows.
     """
     sets, known = list[ScoredSet](), list[tuple[object, Rows, EncodedData]]()
     for task in settings.transfer:

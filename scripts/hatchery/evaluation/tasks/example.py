@@ -70,11 +70,11 @@ class SpanExample:
 
 @dataclass(frozen=True)
 class TaskData:
-    """The training examples, and the examples of each scored set by name of the set.
+    """The training examples of a task, and the examples on which models are scored, by name of the split.
 
-    The first scored set, "validation", is the main scored set. Papers use it as their test set, so training and model
-    selection never read it. `labels` are the label names in the order of their indices; empty for a task without a
-    label set.
+    The first scored split, "validation", is the main scored split. Papers use it as their test set, so training and
+    model selection never read it. `labels` are the label names in the order of their indices; empty for a task without
+    a label set.
     """
 
     train: list[Example] | list[SpanExample]

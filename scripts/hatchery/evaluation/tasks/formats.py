@@ -222,7 +222,7 @@ def task_files(source: RawSource, task: TaskSettings, key: str) -> list[str]:
 
 
 def check_disjoint(source: RawSource, task: TaskSettings) -> None:
-    """Raise EvaluationError if a file of the training set is also a file of a scored set."""
+    """Raise EvaluationError if a training file is also a file of a scored split."""
     training = set(task_files(source, task, "train")) if "train" in task.files else set()
     for key in task.files:
         shared = training.intersection(task_files(source, task, key)) if key != "train" else ()
@@ -238,8 +238,8 @@ class FormatDefinition:
 
     `read(source, task, key, name, wanted)` returns the records of the file `name`, which is listed in
     `task.files[key]`, with the fields `wanted`. `fields` are the default text fields, for tasks whose settings contain
-    no `fields`. If `files_by_label` is true, the keys of `task.files` are the task's labels, and the training set
-    consists of the files of all labels.
+    no `fields`. If `files_by_label` is true, the keys of `task.files` are the task's labels, and the training rows come
+    from the files of all labels.
     """
 
     read: Callable[[RawSource, TaskSettings, str, str, Collection[str]], Iterator[Record]]
@@ -264,7 +264,7 @@ def text_fields(task: TaskSettings) -> tuple[str, ...]:
 
 
 def set_names(task: TaskSettings) -> list[str]:
-    """Return the names of a task's sets: "train", then "validation", then the other scored sets in their order."""
+    """Return the names of a task's splits: "train", then "validation", then the other scored splits in their order."""
     if FORMATS[task.format].files_by_label:
         return ["train"]
     order = {"train": 0, "validation": 1}
@@ -274,7 +274,7 @@ def set_names(task: TaskSettings) -> list[str]:
 def read_records(
     source: RawSource, task: TaskSettings, name: str, wanted: Collection[str]
 ) -> Iterator[Iterator[Record]]:
-    """Yield one iterator over records for each file of the set called `name`, in the order of the files."""
+    """Yield one iterator over records for each file of the split called `name`, in the order of the files."""
     definition = FORMATS[task.format]
     for key in task.label_names if definition.files_by_label else (name,):
         for file in task_files(source, task, key):

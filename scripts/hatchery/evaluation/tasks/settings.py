@@ -120,9 +120,9 @@ class TaskKeys(Settings):
     the same name.
     """
     files: Annotated[dict[str, Files], MinLen(1)]
-    """Files by set: `train`, `validation` and other scored sets. The files of a set are a file name, a pattern or a
-    list. A task that only scores models fine-tuned on other tasks (HANS) has no set `train`. With the format
-    `labelled_lines`, the keys are labels; with the format `treebanks`, the keys are languages.
+    """Files by split: `train`, `validation` and other splits on which models are scored. The files of a split are a
+    file name, a pattern or a list. A task that only scores models fine-tuned on other tasks (HANS) has no split
+    `train`. With the format `labelled_lines`, the keys are labels; with the format `treebanks`, the keys are languages.
     """
     columns: tuple[str, ...] = ()
     """Column names of .tsv files without a header."""

@@ -36,7 +36,7 @@ from hatchery.raw.registration import RawSource
 
 @dataclass(frozen=True)
 class SetReport:
-    """Number of examples (sentences in edge probing) of one set after each step of reading."""
+    """Number of examples (sentences in edge probing) of one split of a task after each step of reading."""
 
     read: int
     """Number of examples in the files; ReCoRD has one example per candidate entity."""
@@ -50,8 +50,8 @@ class SetReport:
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Counts of examples by name of the set, "train" first. For a validation set that is drawn from "train", `read` is
-    0.
+    """Numbers of examples by name of the split, "train" first. For a validation split that is drawn from "train",
+    `read` is 0.
     """
 
     sets: dict[str, SetReport]
@@ -88,7 +88,7 @@ def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] 
     """Return a task's rows after filter and limits.
 
     Raises EvaluationError naming file and line for wrong data: missing fields; unknown, hidden or null labels; a file
-    of another suite; a wrong number of rows. Also raises EvaluationError naming a set that is empty or has only one
+    of another suite; a wrong number of rows. Also raises EvaluationError naming a split that is empty or has only one
     label.
     """
     return read_task_with_report(source, task, vocabulary)[0]
@@ -144,8 +144,8 @@ def _texts(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | N
 def _read_set(
     source: RawSource, task: TaskSettings, name: str, within: Within | None
 ) -> tuple[list[Example], int, set[object]]:
-    """Return the examples of a set that are within the vocabulary. Also return the number and the labels of all
-    examples of the set, before filtering.
+    """Return the examples of a split that are within the vocabulary. Also return the number and the labels of all
+    examples of the split, before filtering.
     """
     used = used_fields(task)
     lay_out = make_layout(task, scored_set=name != "train")
@@ -201,9 +201,8 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
     """Return the task. If `sorted_labels` is set, its labels are replaced by the labels of the training rows, sorted as
     texts.
 
-    If `most_rows` limits the number of rows to read from a file, the labels of the rows of all sets are used, so that
-    no row has an unknown label. Raises EvaluationError naming file and line for a label that is neither a text nor a
-    whole number.
+    If `most_rows` limits the number of rows to read from a file, the labels of all splits are used, so that no row has
+    an unknown label. Raises EvaluationError naming file and line for a label that is neither a text nor a whole number.
     """
     if not task.sorted_labels:
         return task

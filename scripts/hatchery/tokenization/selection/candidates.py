@@ -153,7 +153,7 @@ def vocabulary_size(definition: Definition) -> int:
 
 
 def smallest_size(definition: Definition) -> int:
-    """Return the number of entries before the first merge: special tokens and alphabet of a nested type."""
+    """Return the number of entries before the first merge of a nested tokenizer type: special tokens and alphabet."""
     prefix = definition["model"].get("continuing_subword_prefix") or ""
     special = {token["content"] for token in definition["added_tokens"]}
     return sum(
@@ -228,7 +228,7 @@ class Candidates:
         return max(sizes)
 
     def definition(self, candidate: CandidateType, size: int) -> Definition:
-        """Return the tokenizer of a type and size, trained or truncated from a trained tokenizer.
+        """Return the tokenizer of a tokenizer type and vocabulary size, trained or truncated from a trained tokenizer.
 
         Raises TokenizationError if the corpus does not support the size.
         """
@@ -246,7 +246,9 @@ class Candidates:
         return definition
 
     def write(self, candidate: CandidateType, size: int, folder: Path) -> Path:
-        """Write the tokenizer file of a type and size to `folder`, and load the file as a check; return its path."""
+        """Write the tokenizer file of a tokenizer type and vocabulary size to `folder`, and load the file as a check;
+        return its path.
+        """
         path = folder / f"{candidate.name}_{size}.json"
         backend = open_backend(self.definition(candidate, size), f"types.{candidate.name}")
         write_text(path, backend.to_str(pretty=True))

@@ -1,9 +1,11 @@
-"""The rule of Gowda and May (2020): 95 % of a vocabulary's types should occur at least 100 times in the training text.
+"""The rule of Gowda and May (2020): 95 % of the entries of a vocabulary should occur at least 100 times in the training
+text.
 
-Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line, and take
-the frequency of the type at rank floor(0.95 x number of types) in descending order. Because a token never extends over
-the end of a pre-token, pre-tokens are counted once per corpus, and each distinct pre-token is encoded once per size;
-this gives the same frequencies at a fraction of the cost. Special tokens that a text spells out do not count as types.
+Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line, sort the
+entries by frequency in descending order, and take the frequency at rank floor(0.95 x number of entries). Because a
+token never extends over the end of a pre-token, pre-tokens are counted once per corpus, and each distinct pre-token is
+encoded once per size; this gives the same frequencies at a fraction of the cost. Special tokens that a text spells out
+do not count as entries.
 """
 
 from collections import Counter
@@ -25,8 +27,8 @@ _BATCH = 8192
 
 @dataclass(frozen=True)
 class Probe:
-    """A vocabulary size that the search has evaluated, and the frequency of the type at rank floor(0.95 x number of
-    types) in this vocabulary.
+    """A vocabulary size that the search has evaluated, and the frequency of the vocabulary entry at rank floor(0.95 x
+    number of entries).
     """
 
     size: int
@@ -88,8 +90,8 @@ def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where:
 
 
 def frequency_of_rule(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> int:
-    """Return the frequency of the type at rank floor(0.95 x number of types) if a tokenizer encodes the counted
-    pre-tokens.
+    """Return the frequency of the vocabulary entry at rank floor(0.95 x number of entries) if a tokenizer encodes the
+    counted pre-tokens.
     """
     return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
 

@@ -46,12 +46,14 @@ class CandidateType(CandidateKeys):
     """A tokenizer type and its vocabulary sizes."""
 
     name: str
-    """Name of the type in tables; the file names of its tokenizers begin with this name."""
+    """Name of the tokenizer type in tables; the file names of its tokenizers begin with this name."""
     definition: dict[str, Any]
     """Settings of the tokenizer except its size: the keys of `TokenizerSettings` without `vocabulary_size`."""
 
     def settings(self, size: int) -> TokenizerSettings:
-        """Return the settings of this type's tokenizer with `size` entries. Raises ConfigError, naming type and key."""
+        """Return the settings of the tokenizer of this type with `size` entries. Raises ConfigError, naming tokenizer
+        type and key.
+        """
         where = f"types.{self.name}"
         try:
             settings = build(TokenizerSettings, {**self.definition, "vocabulary_size": size})
@@ -66,7 +68,7 @@ class CandidateType(CandidateKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencySearch(Settings):
-    """Search for the largest vocabulary in which 95 % of the types occur often enough (Gowda and May, 2020)."""
+    """Search for the largest vocabulary in which 95 % of the entries occur often enough (Gowda and May, 2020)."""
 
     type: str
     """Name of the tokenizer type whose vocabulary size is searched."""
@@ -79,7 +81,7 @@ class FrequencySearch(Settings):
     `highest`.
     """
     least_frequency: Count = 100
-    """Minimum number of occurrences of the type at rank floor(0.95 x number of types)."""
+    """Minimum number of occurrences of the vocabulary entry at rank floor(0.95 x number of entries)."""
 
     def __post_init__(self) -> None:
         require(self.lowest <= self.highest, "lowest", self.lowest, f"at most highest ({self.highest})")
@@ -112,7 +114,7 @@ class SweepKeys(Settings):
     does not round.
     """
     frequency_search: FrequencySearch | None = None
-    """Search for the largest vocabulary in which 95 % of the types occur often enough (Gowda and May, 2020); `null`
+    """Search for the largest vocabulary in which 95 % of the entries occur often enough (Gowda and May, 2020); `null`
     searches nothing.
     """
 
@@ -124,7 +126,9 @@ class SweepSettings(SweepKeys):
     name: str
     """Name of the sweep, for titles."""
     types: Annotated[tuple[CandidateType, ...], MinLen(1)]
-    """Candidate types, in the order of the tables; of several types with equal ESMS, the first is chosen."""
+    """Candidate tokenizer types, in the order of the tables; of several tokenizer types with equal ESMS, the first is
+    chosen.
+    """
 
     def __post_init__(self) -> None:
         """Refuse impossible settings. Raises ConfigError naming the key."""
@@ -141,7 +145,7 @@ class SweepSettings(SweepKeys):
                 raise RefusedError("frequency_search.type", str(error)) from error
 
     def type_named(self, name: str) -> CandidateType:
-        """Return the candidate type `name`. Raises ConfigError if this type does not exist."""
+        """Return the candidate tokenizer type `name`. Raises ConfigError if this tokenizer type does not exist."""
         for candidate in self.types:
             if candidate.name == name:
                 return candidate

@@ -199,9 +199,9 @@ def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[li
 
 
 def _pre_tokens(candidate: CandidateType, tokenizer: Path, corpus: Manifest, folder: Path, threads: int) -> Path:
-    """Return the path of a table with the pre-token counts of a type's training text.
+    """Return the path of a table with the pre-token counts of a tokenizer type's training text.
 
-    Types with the same normaliser, pre-tokeniser and sources share a table.
+    Tokenizer types with the same normaliser, pre-tokeniser and sources share a table.
     """
     definition = load_definition(tokenizer)
     settings = candidate.settings(candidate.sizes[0])

@@ -4,13 +4,14 @@ Published values are in columns next to our values, as printed; missing values a
 that the tables are equal on every machine. `selection.csv` corresponds to Table 6 of the reduced-vocabulary study.
 
 The file `config/published/tokenizers/tokenizer_selection.csv` contains the values of Table 6, and LTG-BERT's frequency
-of the type at the 95 % rank (166). Its column `size` contains a number, or `pretrained` for the reference tokenizer of
-a type.
+of the vocabulary entry at the 95 % rank (166). Its column `size` contains a number, or `pretrained` for the reference
+tokenizer of a tokenizer type.
 
-The rule (reduced-vocabulary study, Section 3.3) has two steps: for each type, choose the size whose word-split ratio is
-closest to the ratio of the reference tokenizer; then choose the type with the highest ESMS (exact sub-token matching
-score). Ratios are compared as printed. The paper does not describe ties, but between the WordPiece sizes 16,000 and
-17,000, whose ratios are both printed as 1.17, the paper chooses the smaller size; this module does the same.
+The rule (reduced-vocabulary study, Section 3.3) has two steps: for each tokenizer type, choose the size whose
+word-split ratio is closest to the ratio of the reference tokenizer; then choose the tokenizer type with the highest
+ESMS (exact sub-token matching score). Ratios are compared as printed. The paper does not describe ties, but between the
+WordPiece sizes 16,000 and 17,000, whose ratios are both printed as 1.17, the paper chooses the smaller size; this
+module also chooses the smaller size.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +31,8 @@ PrintedRows = Mapping[tuple[str, str], dict[str, str]]
 
 
 def read_published_selection(path: str | Path) -> PrintedRows:
-    """Return the published values as printed, by (type, size). Raises EvaluationError, naming file and line, for a
-    malformed file.
+    """Return the published values as printed, by (tokenizer type, size). Raises EvaluationError, naming file and line,
+    for a malformed file.
     """
     return {
         (texts["type"], texts["size"]): {column: texts[column] for column in VALUES}
@@ -59,7 +60,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class SelectionRow:
-    """A row of the table: a tokenizer of the sweep, or the reference tokenizer of a type."""
+    """A row of the table: a tokenizer of the sweep, or the reference tokenizer of a tokenizer type."""
 
     type: str
     size: int | None
@@ -73,7 +74,7 @@ class SelectionRow:
 
     @property
     def is_reference(self) -> bool:
-        """True for the reference tokenizer of a type."""
+        """True for the reference tokenizer of a tokenizer type."""
         return self.size is None
 
     @property
@@ -160,7 +161,7 @@ def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | 
 
 
 def best_type(scores: Mapping[str, float]) -> str:
-    """Return the type with the highest ESMS in `scores`; in a tie, the first type."""
+    """Return the tokenizer type with the highest ESMS in `scores`; in a tie, the first tokenizer type."""
     return max(scores, key=scores.__getitem__)
 
 
@@ -172,14 +173,14 @@ def chosen_rows(
 ) -> list[SelectionRow]:
     """Return the rows of the table in the order of the settings, with the chosen tokenizers marked.
 
-    A reference tokenizer is the last row of its type.
+    A reference tokenizer is the last row of its tokenizer type.
     """
     selected: dict[str, int] = {}
     for candidate in settings.types:
         ratios = {size: by_size[candidate.name, size].word_split_ratio for size in candidate.sizes}
         reference = by_reference.get(candidate.name)
         target = candidate.reference_ratio if reference is None else reference.word_split_ratio
-        # A type without the ratio of a reference tokenizer has only one size, as checked before the training.
+        # A tokenizer type without the ratio of a reference tokenizer has only one size, as checked before the training.
         selected[candidate.name] = (
             candidate.sizes[0] if target is None else closest_size(ratios, target, settings.compared_decimals)
         )
