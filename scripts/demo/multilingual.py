@@ -61,7 +61,7 @@ def multilingual_files(pairs: Mapping[str, list[Pair]], seed: int, documents: in
     """Yield (path, content) of all files of the multilingual track.
 
     `pairs` are BLiMP's minimal pairs by paradigm, `documents` is the number of documents of each language, and `count`
-    the number of training rows of each task.
+    is the number of training rows of each task.
     """
     for language, written in LANGUAGES.items():
         yield f"text/babylm-{_CODES[language][0]}_dataset.csv", _documents(written, language, seed, documents)

@@ -6,8 +6,8 @@ or over LTG-BERT's five probes. If tasks are missing, `average_of_<n>_tasks` is 
 tasks. For suites without a published average, `average` is the unweighted mean. Each average has two kinds of deviation
 (`aggregates`). A prefix of the suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`.
 
-The choice of tasks, units and combined metrics changes an average more than the model does (docs/papers/elc-bert.md,
-"Averages"; docs/papers/babylm-evaluation.md, "Statistics").
+The choice of tasks, units and combined metrics changes an average more than the choice of the model
+(docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
 """
 
 import math

@@ -46,8 +46,8 @@ SHOWN_DIGITS = 16
 class Expected:
     """The expected size and SHA-256 of a file.
 
-    `name` is the name of the file in messages, `stated_by` the file in which size and SHA-256 are recorded, and
-    `remedy` the advice in messages. `bytes` is None if only the checksum is known. `modified` is the file's
+    `name` is the name of the file in messages, `stated_by` is the file in which size and SHA-256 are recorded, and
+    `remedy` is the advice in messages. `bytes` is None if only the checksum is known. `modified` is the file's
     modification time, in nanoseconds, when the checksum was recorded: a file that still has this time is not read. If
     `modified` is None, the file is always read.
     """

@@ -6,10 +6,10 @@ with fewer than n words have no run, so they are never removed. A document is co
 remain, so each removed document has a similar document that remains.
 
 MinHash signatures and locality-sensitive hashing (Broder 1997; Indyk and Motwani 1998; library datasketch) find
-candidates; then the similarity of each candidate is computed exactly. So no document below the similarity is removed,
-but some near duplicates are missed: with the default settings, one of 20 pairs whose similarity is exactly 0.8, and one
-of 170 pairs whose similarity is 0.85. Memory grows by 7 kB per document, measured with 20,000 documents; the runs are
-in a temporary file.
+candidates; then the similarity of each candidate is computed exactly. So no document below the required similarity is
+removed, but some near duplicates are missed: with the default settings, one of 20 pairs whose similarity is exactly
+0.8, and one of 170 pairs whose similarity is 0.85. Memory grows by 7 kB per document, measured with 20,000 documents;
+the runs are in a temporary file.
 """
 
 import os

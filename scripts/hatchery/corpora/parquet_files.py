@@ -87,8 +87,8 @@ def _is_text(kind: pa.DataType) -> bool:
 def parquet_rows(
     source: RawSource, name: str, wanted: Collection[str] | None, where: str = "", piece: Piece | None = None
 ) -> Iterator[PlacedRow]:
-    """Yield pairs of a position and a row of a Parquet file, or of its piece. The position (file and row) is for
-    messages.
+    """Yield pairs of a position and a row of a Parquet file or, if `piece` is given, of this piece of the file. The
+    position (file and row) is for messages.
 
     Only the columns in `wanted` are read; other columns have the value `UNREAD`. If `wanted` is None, all columns of
     any type are read. Columns of texts and numbers are converted with NumPy, which is several times as fast as Arrow's

@@ -258,7 +258,7 @@ _TOLD_FROM = 16
 
 
 def _check_text(source: RawSource, name: str, block: bytes, has_options: bool) -> None:
-    """Raise SourceError if the first bytes show that the file is not text; a single NUL byte is no error."""
+    """Raise SourceError if the first bytes show that the file is not text; a single NUL byte is not an error."""
     head, encoding = block[:_LOOKED_AT], "utf-16"
     kinds = (kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning))
     kind = next(kinds, None) if b"\0" in block or not _is_utf8(head) else None

@@ -306,7 +306,7 @@ CPU = "cpu"
 
 
 def planned_device(cluster: ClusterSettings, device: DeviceName) -> str:
-    """Return the planned device. If `cluster.planned_device` is null, return the default for models that compute on
+    """Return the planned device. If `cluster.planned_device` is `null`, return the default for models that compute on
     `device`.
     """
     if cluster.planned_device is not None:

@@ -273,8 +273,8 @@ def merged(base: Mapping[str, Any], overrides: Mapping[str, Any], settings: Any 
     """Return `base` merged with `overrides`, key by key at every depth; lists are replaced.
 
     `settings` is the settings class of `base` and `overrides`. A key of `overrides` removes the keys that exclude it
-    from the base. null removes a key of the base, unless null is a valid value. An objective with another `task`
-    replaces the base's objective.
+    from the base. A value `null` removes a key of the base, unless `null` is a valid value of this key. An objective
+    with another `task` replaces the base's objective.
     """
     said = [key for key, value in overrides.items() if value is not None]
     replaced = {other for key in said for other in (*_INSTEAD_OF.get(key, ()), *other_ways(settings, key))}

@@ -57,8 +57,8 @@ class Encoder(nn.Module, ABC):
         """Return the hidden states, each [B, T, D]: the embedding output, one state per layer, and possibly a final
         state.
 
-        Heads read the last state of the list. `input_ids` is int64 [B, T], `attention_mask` bool [B, T] (None: all
-        positions are tokens).
+        Heads read the last state of the list. `input_ids` is int64 [B, T], and `attention_mask` is bool [B, T] (None:
+        all positions are tokens).
         """
 
     @abstractmethod
@@ -149,7 +149,7 @@ class LayeredEncoder(Encoder):
         `input_ids` are token ids int64 [B, T], or word vectors (`word_vectors`). `attention_mask` is bool [B, T], True
         at tokens, or bool [B, T, T], True where a query may attend to a key. None: all positions are tokens. Every
         sequence needs at least one token. `causal` is a flag for all sequences, or bool [B] with a flag for each
-        sequence; if None, the attribute `causal` decides. Tokens of causal sequences attend to no later token, under
+        sequence; if None, the attribute `causal` is used. Tokens of causal sequences attend to no later token, under
         any mask. Padding is computed like tokens, as in the published code.
 
         A state is the residual stream after a layer; with layer weighting, a state is the output of a layer. The

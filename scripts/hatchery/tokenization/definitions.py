@@ -174,10 +174,10 @@ def post_processor(
 ) -> processors.PostProcessor:
     """Return the post-processor, which adds the special tokens to a text or a pair of texts.
 
-    A text becomes `[CLS] A [SEP]`, and a pair becomes `[CLS] A [SEP] B [SEP]`, where `B [SEP]` has type id 1. With the
-    special tokens of RoBERTa, the results are `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0. With the
-    special tokens of GPT-BERT, the results are `<s> A` and `<s> A <s> B`. If `frame` is "begun", a text that a causal
-    model continues becomes `[CLS] A`. If `frame` is "ended", a text to be translated becomes `A [SEP]`.
+    A text becomes `[CLS] A [SEP]`, and a pair becomes `[CLS] A [SEP] B [SEP]`, where `B [SEP]` has the token-type id 1.
+    With the special tokens of RoBERTa, the results are `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0.
+    With the special tokens of GPT-BERT, the results are `<s> A` and `<s> A <s> B`. If `frame` is "begun", a text that a
+    causal model continues becomes `[CLS] A`. If `frame` is "ended", a text to be translated becomes `A [SEP]`.
     """
     cls, sep = special.cls, special.sep
     templates = {

@@ -1,10 +1,10 @@
 """Checkpoints of a run: folders such as `step_00000123`, which survive a kill and are verified when read.
 
-A run folder is no output of a Snakemake rule, because Snakemake deletes outputs before a rerun. Its name is the digest
-of the run's settings and inputs, so a run with changed settings uses another folder. A checkpoint also stores the name
-of its run folder; a checkpoint in another run's folder is refused. Tensors are stored as safetensors, which cannot
-contain code. Checkpoints do not depend on the number of processes. Generator states are not stored, because data order,
-masks and dropout are functions of the seed and of positions in the data order.
+A run folder is not an output of a Snakemake rule, because Snakemake deletes outputs before a rerun. Its name is the
+digest of the run's settings and inputs, so a run with changed settings uses another folder. A checkpoint also stores
+the name of its run folder; a checkpoint in another run's folder is refused. Tensors are stored as safetensors, which
+cannot contain code. Checkpoints do not depend on the number of processes. Generator states are not stored, because data
+order, masks and dropout are functions of the seed and of positions in the data order.
 """
 
 import json

@@ -1,11 +1,11 @@
 """A curriculum: the sequences of an epoch are ordered by the difficulty of their text instead of at random.
 
 Every epoch contains every sequence once, so the number of words per epoch does not change. Sequences are sorted by the
-sum of their difficulty's rank and a random number times `spread`: with `spread` 0 only the rank decides, and with
-`spread` 1 a sequence moves by up to the length of the epoch. The order is a function of seed and epoch, so a resumed
-run continues exactly. Difficulties are computed once, before the first step. Sources: Bengio et al. 2009 (word
-frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed sequence is the
-mean over its texts.
+sum of their difficulty's rank and a random number times `spread`: with `spread` 0 the position depends only on the
+rank, and with `spread` 1 a sequence moves by up to the length of the epoch. The order is a function of seed and epoch,
+so a resumed run continues exactly. Difficulties are computed once, before the first step. Sources: Bengio et al. 2009
+(word frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed sequence
+is the mean over its texts.
 """
 
 from collections.abc import Callable

@@ -113,8 +113,8 @@ def _advance(
     """Extend the unfinished translations of one sentence by one token.
 
     Return (row, token) of each translation that remains unfinished, best first. `rows` are the rows of the sentence's
-    translations in the batch, `best` contains the log-probabilities of their candidate tokens `ids`, and `ends` the
-    log-probabilities of the end token.
+    translations in the batch, `best` contains the log-probabilities of their candidate tokens `ids`, and `ends`
+    contains the log-probabilities of the end token.
     """
     length = len(search.prefixes[0]) + 1
     candidates: list[tuple[float, int, int]] = []

@@ -1,20 +1,21 @@
 """Definition of the selection of text: the division of a text into words, and the rule that accepts a text
 (docs/papers/reduced-vocabulary.md, "Comparison of words", column of the corpora, and "Selection of text").
 
-The division into words has two versions, as_published (the authors' code) and corrected. Both versions lower-case the
-text, and reject a text that contains `http` (a hyperlink). Numerals count as words but are not looked up in the
+The division into words has two versions, `as_published` (the authors' code) and `corrected`. Both versions lower-case
+the text, and reject a text that contains `http` (a hyperlink). Numerals count as words but are not looked up in the
 vocabulary. The versions differ as follows:
 
-- Separators of words. as_published: all characters except letters, digits and underscores. corrected: all characters
-  except letters, digits and apostrophes within words; ’ and ʼ are apostrophes, too. Hyphens are separators in both
-  versions.
-- Single letters. as_published: single letters are neither looked up nor counted. corrected: single letters are looked
-  up and counted like other words.
-- Numerals. as_published: the digits at the beginning of a word are a numeral, even if other characters follow (`4th` is
-  a numeral and the word `th`; `2nd` is rejected because of `nd`). corrected: digits with separators (1,000 3.14 10:30
-  1/2) and endings (4th, 2nd, 1990s) are one numeral. In both versions, digits after a letter belong to the word (mp3).
-- Contractions. as_published: stem and ending are separate words (`don't` is `don` and an ignored `t`; `didn't` is
-  rejected because of `didn`). corrected: a contraction is one word. It is known if the vocabulary contains the word
+- Separators of words. `as_published`: all characters except letters, digits and underscores. `corrected`: all
+  characters except letters, digits and apostrophes within words; ’ and ʼ are apostrophes, too. Hyphens are separators
+  in both versions.
+- Single letters. `as_published`: single letters are neither looked up nor counted. `corrected`: single letters are
+  looked up and counted like other words.
+- Numerals. `as_published`: the digits at the beginning of a word are a numeral, even if other characters follow (`4th`
+  is a numeral and the word `th`; `2nd` is rejected because of `nd`). `corrected`: digits with separators (1,000 3.14
+  10:30 1/2) and endings (4th, 2nd, 1990s) are one numeral. In both versions, digits after a letter belong to the word
+  (mp3).
+- Contractions. `as_published`: stem and ending are separate words (`don't` is `don` and an ignored `t`; `didn't` is
+  rejected because of `didn`). `corrected`: a contraction is one word. It is known if the vocabulary contains the word
   without apostrophe, or if its stem is known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; two endings
   are allowed (shouldn't've).
 
@@ -43,8 +44,8 @@ HYPERLINK = "http"
 
 
 class Comparison(Protocol):
-    """Interface of a version of the comparison (as_published or corrected): how a text is divided into words, and how a
-    word is looked up in the vocabulary.
+    """Interface of a version of the comparison (`as_published` or `corrected`): how a text is divided into words, and
+    how a word is looked up in the vocabulary.
     """
 
     separators: str
@@ -70,7 +71,7 @@ def _ascii_but(kept: str) -> str:
 
 
 class AsPublished:
-    """The version as_published: numerals are removed; each sequence of two or more remaining word characters is a
+    """The version `as_published`: numerals are removed; each sequence of two or more remaining word characters is a
     word.
     """
 
@@ -216,8 +217,8 @@ class Rule:
 class Outcome:
     """The result of a selection for one document.
 
-    `accepted` contains each accepted text with its number of counted words, `rejected` the number of rejected
-    candidates by reason.
+    `accepted` contains each accepted text with its number of counted words, and `rejected` contains the number of
+    rejected candidates by reason.
     """
 
     accepted: list[tuple[str, int]] = field(default_factory=list)

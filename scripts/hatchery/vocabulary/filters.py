@@ -10,11 +10,11 @@ Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows
 replacement from all windows of a text. A text is a document (C4, Wikipedia), several documents joined by spaces
 (BookCorpus, whose documents are sentences), or a whole corpus (CBT, Simple Wikipedia). The authors use the global
 random generators of NumPy and Python. Here each text has a separate generator, whose seed is derived from the text's
-name, so the draw depends neither on the order of processing nor on the number of processes. If a text has fewer windows
-than must be drawn, all windows are used. A whole corpus is never in memory: each window gets a random number, and the
-windows with the smallest numbers are kept, first in each group of files, then over all files. No window extends over
-two files. The published function inserts spaces between all characters of a Wikipedia article; the authors' final data
-do not seem to contain this error, and neither version reproduces it.
+name, so the selected windows depend neither on the order of processing nor on the number of processes. If a text has
+fewer windows than must be drawn, all windows are used. A whole corpus is never in memory: each window gets a random
+number, and the windows with the smallest random numbers are kept, first in each group of files, then over all files. No
+window extends over two files. The published function inserts spaces between all characters of a Wikipedia article; the
+authors' final data do not seem to contain this error, and neither version reproduces it.
 """
 
 import hashlib
@@ -219,8 +219,8 @@ class Window(NamedTuple):
 class Marked(NamedTuple):
     """A window of a whole corpus.
 
-    `mark` is the random number that decides whether the window is drawn. `place` is the position of the window: (index
-    of the file, index of the first word in the file).
+    `mark` is the random number that determines whether the window is selected. `place` is the position of the window:
+    (index of the file, index of the first word in the file).
     """
 
     mark: bytes

@@ -27,7 +27,7 @@ SCHEMA = pa.schema(
     ]
 )
 """Schema of selected texts. `unit` is the index of the text's unit, a group of documents in which equal texts are kept
-once. `n_words` is the number of words that single spaces separate, `n_counted` the number of counted words (see
+once. `n_words` is the number of words that single spaces separate, and `n_counted` is the number of counted words (see
 `comparison`).
 """
 

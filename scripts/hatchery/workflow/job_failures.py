@@ -112,7 +112,7 @@ def _short(path: Path) -> Path:
 def how_it_ended(exception: str, report: str) -> tuple[str, str]:
     """Return (how the job's command ended, Snakemake's error message); each text is "" if unknown.
 
-    `exception` is the message of Snakemake's exception, `report` the executor's report on the job.
+    `exception` is the message of Snakemake's exception, and `report` is the executor's report on the job.
     """
     found, state = _STATUS.search(exception), _SLURM_STATE.search(report)
     message = "" if found else " ".join(exception.split())

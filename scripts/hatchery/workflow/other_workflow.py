@@ -20,7 +20,8 @@ def locked_by_another() -> str:
 
 
 def other_workflow() -> int | None:
-    """Return the process id of another Snakemake that runs on this machine, in this folder; None if there is none.
+    """Return the process id of another Snakemake that runs on this machine, in this folder; None if no other Snakemake
+    runs.
 
     Snakemake processes of single jobs, whose command lines contain `--mode`, are ignored, because such a process may
     still run after its workflow was killed.

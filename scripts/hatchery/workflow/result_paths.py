@@ -129,8 +129,8 @@ class ResultPaths:
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
 
     def about_source(self, source: str) -> dict[str, object]:
-        """Return information on a raw input: `about` contains its origin, licence and terms, `readings` its use by
-        suites and tasks.
+        """Return information on a raw input: `about` contains its origin, licence and terms, and `readings` contains
+        its use by suites and tasks.
         """
         experiments = [name for kind, name in self.project.checked if kind == "experiment"]
         data = (read for experiment in experiments for read in self._data_read(experiment))

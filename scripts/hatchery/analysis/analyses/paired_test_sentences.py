@@ -19,7 +19,7 @@ BEYOND_CHANCE = 0.05
 class Nouns:
     """Nouns of an analysis, for columns of `numbers.csv` and for sentences.
 
-    `group` is the noun for a suite or task, `items` the noun for its pairs or rows, and `runs` the noun for the
+    `group` is the noun for a suite or task, `items` is the noun for its pairs or rows, and `runs` is the noun for the
     repetitions of a model. `runs_of` is the same noun in a sentence about one model. `what` explains the compared
     numbers, and `nothing` is the note for an analysis without comparisons.
     """

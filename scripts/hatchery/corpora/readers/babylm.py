@@ -1,4 +1,5 @@
-"""Reader of the BabyLM corpora of all years: a normaliser cleans a raw file, and its output becomes documents.
+"""Reader of the BabyLM corpora of all years: a normaliser cleans a raw file, and the normaliser's output becomes
+documents.
 
 Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
 a document. Every other line is a paragraph, which is split into sentences.
@@ -7,13 +8,13 @@ In both readings (`as_published`, `corrected`), two properties differ on purpose
 ELC-BERT's scripts write. First, files keep their boundaries, whereas in `all.txt` the last document of a corpus
 continues in the first document of the next corpus. Second, corpora without document boundaries (AO-CHILDES, books) are
 divided into documents of `lines_per_document` lines, so that the corpora can be split, shuffled and read in constant
-memory. If `lines_per_document` is null, a file is one document.
+memory. If `lines_per_document` is `null`, a file is one document.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
 zip archive of one of these. In a complete release, two training tracks share one development and one test set ("Release
-of BabyLM 2023"). Since 2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora, of which
-two are new. Since 2026 the files end in `.train.txt`, and there are no development files. In the hub's Parquet files, a
-row of `text` is a line.
+of BabyLM 2023"). Since 2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora, two of them
+new. Since 2026 the files end in `.train.txt`, and there are no development files. In the hub's Parquet files, a row of
+`text` is a line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -24,8 +24,9 @@ TEXTS_PER_CALL = 8192
 
 @dataclass(frozen=True)
 class SegmentPool:
-    """Encoded texts: text i has the ids `tokens[starts[i] : starts[i + 1]]`; `tokens` is int32 [total], `starts`
-    int64 [n + 1]."""
+    """Encoded texts: text i has the ids `tokens[starts[i] : starts[i + 1]]`; `tokens` is int32 [total], and `starts` is
+    int64 [n + 1].
+    """
 
     tokens: np.ndarray
     starts: np.ndarray

@@ -1,11 +1,12 @@
-"""The sets of rows on which a run is scored, with the labels, groups, facts and row selection that metrics need.
+"""The sets of rows on which a run is scored, with the labels, groups and additional texts that metrics need, and the
+selection of the rows that enter a metric.
 
-A set is a file of the task itself (validation, mismatched), or another task that the model is scored on without
-training (a transfer, such as MNLI to HANS). All units are predicted and stored; only scored units enter a metric (MSGS:
-condition test; docs/papers/babylm-evaluation.md, "MSGS").
+A set is a split of the task itself (validation, mismatched), or the rows of another task on which the model is scored
+without training (a transfer, such as MNLI to HANS). All units are predicted and stored; only scored units enter a
+metric (MSGS: condition test; docs/papers/babylm-evaluation.md, "MSGS").
 
 In a transfer, classes of one task's model are mapped to labels of another task: MNLI's three classes to HANS' two
-labels (docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction; LTG-BERT's released script
+labels (docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction; LTG-BERT's published script
 merges neutral with entailment. Either the most probable class is mapped, or the summed probabilities of the mapped
 classes are compared. `TransferSettings` contains the mapping of the classes and the choice between these two rules.
 
@@ -172,8 +173,9 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` and `facts` have one entry per
-    unit, and are empty for sentences with spans.
+    """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` (indices of rows that are
+    evaluated together) and `facts` (additional texts for metrics) have one entry per unit, and are empty for sentences
+    with spans.
 
     `label_names` are the labels of the task to which the set belongs, empty for a task without named labels.
     """

@@ -57,7 +57,7 @@ POOLED_FILES = {
 def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[Item]:
     """Return all items of the suite's files, ordered by file name and line.
 
-    In the format of BLiMP, the setting `unit` decides the names. If `unit` is "paradigm", the paradigm is the field
+    In the format of BLiMP, the setting `unit` determines the names. If `unit` is "paradigm", the paradigm is the field
     `UID`, by default the file's stem; the phenomenon is `linguistics_term`, by default the paradigm. If `unit` is
     "file" (BabyLM's pooled files), paradigm and phenomenon are the file's stem, and a pair is identified by its line,
     because ids repeat in these files. `SuiteSettings` describes the other formats. Names are sanitised by `plain_name`,

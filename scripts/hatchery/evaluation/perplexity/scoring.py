@@ -165,14 +165,14 @@ def _cut(values: Tensor, length: int) -> Tensor:
 
 
 class FrequencyTally:
-    """Sums of the log-probabilities of target tokens, float64 [V] by token type, from which means and slopes by token
-    frequency are computed.
+    """Sums of the log-probabilities of target tokens, float64 [V] with one sum per vocabulary entry, from which means
+    and slopes by token frequency are computed.
 
     Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, as interpreted in
-    docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a type's share among the targets of the
-    training text, with one added to every count, so that all logarithms are finite. The variable v is the
-    log-probability of a target token, from softmax(W phi + b) or, without the bias, from softmax(W phi). All bins have
-    equal width and begin at integer multiples of the width, so the bins of all models and seeds are the same. Each
+    docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a vocabulary entry's share among the
+    targets of the training text, with one added to every count, so that all logarithms are finite. The variable v is
+    the log-probability of a target token, from softmax(W phi + b) or, without the bias, from softmax(W phi). All bins
+    have equal width and begin at integer multiples of the width, so the bins of all models and seeds are the same. Each
     slope is the slope of a least-squares regression of v on x over tokens.
     """
 

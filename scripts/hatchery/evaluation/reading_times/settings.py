@@ -88,7 +88,7 @@ class ReadingTableSettings(Settings):
     predictors: dict[str, Spillover] = field(default_factory=lambda: {LENGTH: 1})
     """Other predictors by name, each with the number of previous words at which the predictor is also evaluated. A name
     is a column of the table. If the table has no such column, `length` is the number of characters of a word, and
-    `zipf` the word's frequency in `frequencies`. The baseline regression has only these predictors.
+    `zipf` is the word's frequency in `frequencies`. The baseline regression has only these predictors.
     """
     frequencies: NotEmpty | None = None
     """Shell pattern of a table of word frequencies in the source (columns `word` and `count`), for `zipf`. `zipf` is

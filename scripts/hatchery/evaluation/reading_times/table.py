@@ -106,8 +106,8 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         for column, value in zip(numbers.values(), values, strict=True):
             column.append(value)
     if not items and most(name) is not None:
-        # If only the first rows are read, `only` may skip all of them (for example rows of other languages). This is no
-        # error.
+        # If only the first rows are read, `only` may skip all of them (for example rows of other languages). This is
+        # not an error.
         return ReadTable({"item": [], "position": []})
     if not items:
         raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")

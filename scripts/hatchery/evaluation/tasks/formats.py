@@ -1,8 +1,8 @@
 """Read the records of tasks in all file formats.
 
-The files of a set are the files of the source that match the task's patterns. The formats of edge probing (`jiant`,
-`conllu`, `conll2012`) contain sentences with spans; `probing.formats` reads these formats. This module reads the
-following formats:
+The files of a split are the files of the source that match the task's patterns for this split. The formats of edge
+probing (`jiant`, `conllu`, `conll2012`) contain sentences with spans; `probing.formats` reads these formats. This
+module reads the following formats:
 
 - `rows`: the suffix of the file determines the reader. JSON lines (`.json` or `.jsonl`) are the format of SuperGLUE,
   BabyLM 2023 and MSGS, Parquet is the format of data sets on the Hugging Face hub, and tab-separated tables (`.tsv`,

@@ -271,10 +271,10 @@ class ProtocolSettings(Settings):
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
     """Random seeds; each seed is a separate fine-tuning of the pretrained model."""
     edition: Edition = 2023
-    """Year of BabyLM whose fine-tuning is reproduced. Since 2025, the encoder keeps the dropout of its pretraining;
+    """Year of BabyLM whose fine-tuning is reproduced. Since `2025`, the encoder keeps the dropout of its pretraining;
     external tokenizers add only the special tokens of their own template to a text, and no token types; scored rows are
     evaluated in batches of 64 in file order; predictions.json contains the predictions with the first seed and learning
-    rate in the server's format. In 2026, padding is added before the texts.
+    rate in the server's format. With `2026`, padding is added before the texts.
     """
     track: Literal["multilingual"] | None = omitted_at_default(None)
     """Rules of a track; only for the edition 2026. The value `multilingual` applies the rules of the multilingual

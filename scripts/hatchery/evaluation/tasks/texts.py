@@ -9,12 +9,12 @@ joins the tokens. The cleaning of corpora applies the same rules for punctuation
 Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
 GLUE").
 
-- as_published: the texts, joined by a space, are split at single spaces. A token with an upper-case letter is skipped
+- `as_published`: the texts, joined by a space, are split at single spaces. A token with an upper-case letter is skipped
   as a name unless it is the first token. Digits and the listed symbols are deleted from all other tokens at any
   position. The remaining characters, in lower case, must be a word in the vocabulary, unless they are empty or the
   remainder of a contraction. Other symbols are not deleted, so a row with `%` or `/` in such a token is dropped; there
   is no rule for links.
-- corrected: words, contractions, numerals, hyphens and links are compared as in the corrected comparison of the
+- `corrected`: words, contractions, numerals, hyphens and links are compared as in the corrected comparison of the
   corpora, which selects the pretraining text. A word with an upper-case letter is skipped as a name unless it is the
   first word of a text or of a sentence; first words must be in the vocabulary.
 """

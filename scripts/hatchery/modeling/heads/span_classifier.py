@@ -143,8 +143,8 @@ class ProbeOptions(EncoderOptions):
 class SpanHead(nn.Module):
     """The trained part of the probe, which computes one score per label from the layers' vectors.
 
-    All spans of a target share one projection, unless `separate_projections` is set. One projection is applied to the
-    combination of layers, instead of one to each layer, which divides the cost by the number of layers. The result is
+    All spans of a target share one projection, unless `separate_projections` is set. The projection is applied once, to
+    the combination of layers, instead of to each layer, so the cost is divided by the number of layers. The result is
     the same, because the projection is linear and the layer weights sum to 1.
     """
 

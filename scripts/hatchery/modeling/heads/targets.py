@@ -94,7 +94,8 @@ class IndependentLabels:
 
 @dataclass(frozen=True)
 class Number:
-    """One number per unit, by squared error. Scores are [..., 1], labels float [...].
+    """A target of one number per unit; the loss is the squared error. Scores have the shape [..., 1], and labels are
+    float [...].
 
     If `rectified_loss` is true, the loss compares max(0, score) with the label, so negative scores get no gradient;
     predictions are not rectified. The published code of the reduced-vocabulary study trains STS-B in this way

@@ -30,7 +30,8 @@ ACTIVATIONS: dict[Step, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F
 
 
 TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
-    # The head in the wrapper of LTG-BERT's released checkpoints; also used for ELC-BERT, which published no head.
+    # The head in the wrapper of LTG-BERT's published checkpoints. This head is also used for ELC-BERT, whose authors
+    # published no head.
     "ltg_wrapper": ("layer_norm", "linear", "gelu", "layer_norm", "dropout"),
     # The head in LTG-BERT's GLUE training code (docs/papers/ltg-bert.md, "Fine-tuning").
     "ltg_code": ("dropout", "linear", "relu", "layer_norm", "dropout"),

@@ -1,8 +1,8 @@
 """Masking of short spans: the text is divided into spans of one to three subwords, and complete spans are masked.
 
 Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), which prefers tokens that were seldom
-hidden before; in this module, all epochs have the same distribution. Because spans are masked completely, the number of
-masked subwords exceeds the target number by about 0.6 per text.
+hidden before; in this module, the distribution of masked tokens is the same in all epochs. Because spans are masked
+completely, the number of masked subwords exceeds the target number by about 0.6 per text.
 """
 
 from dataclasses import dataclass, replace

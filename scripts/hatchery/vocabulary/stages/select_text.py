@@ -77,9 +77,9 @@ def select_text(
     """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
 
     `source` is a source manifest or, if `settings.options` is None, the manifest of a corpus. `sentence_model` is a
-    source manifest, and `vocabulary` the manifest of a vocabulary. Raises SourceError, which names file and position,
-    for damaged input, ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, and ConfigError if
-    settings and sentence model contradict each other.
+    source manifest, and `vocabulary` is the manifest of a vocabulary. Raises SourceError, which names file and
+    position, for damaged input, ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, and
+    ConfigError if settings and sentence model contradict each other.
     """
     from hatchery.vocabulary.select import select
 
