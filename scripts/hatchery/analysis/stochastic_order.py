@@ -73,8 +73,9 @@ class OrderEstimate:
         to 8 % below 0.2. If the samples do not overlap, the ratio is 0 in every draw, and no confidence raises the
         bound; for equal models with five runs each, this happens in one of 126 pairs.
 
-        Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence), with c = sqrt(n m / (n + m)) and sigma
-        the deviation of c (epsilon* - epsilon). The factor c cancels, which leaves the deviation over the draws.
+        Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence), where c = sqrt(n m / (n + m)), and
+        sigma is the deviation of c (epsilon* - epsilon). The factor c cancels, which leaves the deviation over the
+        draws.
         """
         if not 0.5 <= confidence < 1:
             raise ConfigError(f"confidence: got {confidence}, expected at least 0.5 and below 1")

@@ -93,8 +93,8 @@ def tie_rule(suite: SuiteSettings) -> str:
 
 
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
-    """Return the decision on an item under its suite's rules; in BabyLM 2026, a random draw selects the preferred
-    candidate among several best candidates.
+    """Return the decision on an item under its suite's rules; in BabyLM 2026, the preferred candidate is drawn at
+    random if several candidates have the best score.
 
     If `unknown` is true, a text of the item contains an unknown token, and the item counts as wrong.
     """

@@ -3,8 +3,8 @@
 Sequences are a pure function of the token shards, the settings and, with masking "own", the objective with which the
 model was trained. Common masks leave padding out of the loss for every model (docs/papers/reduced-vocabulary.md,
 "Padding"). Models that are trained without masks predict every token: a causal model predicts the tokens of the split,
-and a translation model the tokens of the target texts. Cross-entropies are computed in float32 and summed in float64
-over all labelled tokens of the split, so the result is the mean per token and not a mean of batch means.
+and a translation model predicts the tokens of the target texts. Cross-entropies are computed in float32 and summed in
+float64 over all labelled tokens of the split, so the result is the mean per token and not a mean of batch means.
 
 Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
 et al. 2020). The pseudo-log-likelihoods are computed as for minimal pairs. Pseudo-perplexity is independent of the

@@ -1,5 +1,6 @@
 """The type `Layout`, which describes how the fields of a record become the inputs of a model, and the readers of
-labels, groups and facts. Each file in `layouts/` defines a layout in its constant `LAYOUT`.
+labels, groups (rows that are evaluated together) and facts (additional texts for metrics). Each file in `layouts/`
+defines a layout in its constant `LAYOUT`.
 
 A label is the index of a class, the index of a choice, or a number. If releases of a task spell a label differently
 (`entailment` and 0, `true` and 1), the task's `label_values` maps the spellings. Unusable labels have separate error

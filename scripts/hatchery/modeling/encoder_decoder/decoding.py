@@ -1,4 +1,5 @@
-"""The modules of a translation model, and decoding: the source is encoded once, the target is decoded token by token.
+"""The modules of a translation model, and decoding: the source is encoded once, and the target is decoded token by
+token.
 
 Source: "Attention Is All You Need", Sections 3.1 to 3.5; "A Natural Bias for Language Generation Models", Section 2,
 whose output layer is softmax(W phi + b). Source and target share a vocabulary and an embedding, which is scaled by

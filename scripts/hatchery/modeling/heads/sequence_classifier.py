@@ -207,7 +207,7 @@ class MultipleChoice(SequenceClassifier):
         super().__init__(encoder, context, options, RightChoice(options.independent_choices))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Return scores [B, C] of `input_ids` int64 [B, C, T]; mask bool [B, C, T].
+        """Return scores [B, C] of `input_ids` int64 [B, C, T]; `attention_mask` is bool [B, C, T].
 
         Questions with fewer than C choices have choices without tokens, which are not computed and get the score
         IMPOSSIBLE_SCORE. Raises EvaluationError for a question without choices.

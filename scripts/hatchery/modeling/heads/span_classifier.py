@@ -199,7 +199,8 @@ class SpanClassifier(TaskModel):
         layers: Tensor | None = None,
         widest: int | None = None,
     ) -> Tensor:
-        """Return scores [N, n_labels] of N targets in the sequences `input_ids` int64 [B, T], mask bool [B, T].
+        """Return scores [N, n_labels] of N targets in the sequences `input_ids` int64 [B, T]; `attention_mask` is bool
+        [B, T].
 
         `spans` int64 [N, n_spans, 2] are token positions [start, end), where [CLS] is position 0. `sentences` int64 [N]
         are the indices of the targets' sequences. Instead of `input_ids`, a frozen encoder may get its precomputed

@@ -3,8 +3,8 @@ settings; each other file contains one rule.
 
 Source: LTG-BERT, Section 5, and the published code: docs/papers/ltg-bert.md, "Masking"; docs/papers/elc-bert.md,
 "Masking"; docs/papers/reduced-vocabulary.md, "Masking". The reduced-vocabulary study replaces all chosen tokens by
-[MASK]: `kind` subword with `random_probability` 0, `keep_probability` 0 and `special_tokens_maskable`. A rule is a
-function of the tokens and a random generator. Each file defines a function `rule`, which creates the rule from the
+[MASK]: `kind: subword` with `random_probability: 0`, `keep_probability: 0` and `special_tokens_maskable: true`. A rule
+is a function of the tokens and a random generator. Each file defines a function `rule`, which creates the rule from the
 settings.
 """
 

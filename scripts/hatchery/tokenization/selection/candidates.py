@@ -1,14 +1,14 @@
 """The candidate tokenizers of a sweep: each is trained, or truncated from a larger tokenizer if the result is the same.
 
-A nested type (BPE, WordPiece) is trained once, with the largest vocabulary size that the sweep or its search needs. Its
-training merges the most frequent pair, independently of the final size, until the vocabulary is full, so a smaller
-vocabulary is the beginning of a larger vocabulary. A test compares the files byte for byte. A Unigram vocabulary is
-pruned from a larger vocabulary, so each size is trained separately. Every tokenizer file is loaded as a check before
-the file is used.
+A nested tokenizer type (BPE, WordPiece) is trained once, with the largest vocabulary size that the sweep or its search
+needs. Its training merges the most frequent pair, independently of the final size, until the vocabulary is full, so a
+smaller vocabulary is the beginning of a larger vocabulary. A test compares the files byte for byte. A Unigram
+vocabulary is pruned from a larger vocabulary, so each size is trained separately. Every tokenizer file is loaded as a
+check before the file is used.
 
 The work is divided into parts: train a tokenizer, count the pre-tokens of a shard, measure a tokenizer. Each part
 writes one file, whose name is the digest of the part's inputs. So a killed sweep continues with the missing parts, and
-additional sizes or types do not cause training of all other tokenizers again (artifacts/parallel_map.py).
+after adding sizes or tokenizer types, the other tokenizers are not trained again (artifacts/parallel_map.py).
 """
 
 import json

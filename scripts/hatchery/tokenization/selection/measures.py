@@ -12,8 +12,8 @@ a space before them, as most entries of a byte-level vocabulary do, so the ratio
 word. The corrected measure is `fertility`: tokens of running text per word between white space, over the same sample.
 
 The sample contains sequences drawn without replacement from all splits. Every sequence gets a random number, in the
-order of the corpus, and the sequences with the smallest numbers are kept. So one pass is enough, memory is constant,
-and the sample depends only on corpus and seed.
+order of the corpus, and the sequences with the smallest random numbers are kept. So one pass is enough, memory is
+constant, and the sample depends only on corpus and seed.
 
 ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): agreement of a word's tokens
 with its morphemes. `definition` is the share of words whose tokens are exactly the morphemes of the list.
@@ -23,9 +23,9 @@ morphemes of all words. This code deletes `#` and underscores but not U+2581, so
 never counts; `published_code_corrected` compares the letters that tokens represent.
 
 The words of ESMS come from the user's list or from a shipped list. A list is a CSV file with the columns `word` and
-`morphemes`, where spaces separate morphemes; lines that begin with `#` are comments. The 127 words of the study were
-never released. `public_13` contains the 13 words printed in the study's Table 5; `own` is this project's list, not the
-paper's.
+`morphemes`, where spaces separate morphemes; lines that begin with `#` are comments. The study's authors never
+published their 127 words. `public_13` contains the 13 words printed in the study's Table 5; `own` is this project's
+list, not the paper's.
 """
 
 import csv

@@ -49,7 +49,7 @@ def encode_corpus(
     in the train split). Measures: `vocabulary_size`, `id_type`, `splits` (counts, fertility and unknown rate of each
     split), `special_tokens` (names in order and ids by role), `text_words` and `text_bytes` (number of words and number
     of bytes of the text, by split), `word_count` (word-counting rule, with its byte premiums; absent if the rule is
-    white_space), `token_bytes` (by split: number of bytes that ordinary tokens and each special token represent),
+    `white_space`), `token_bytes` (by split: number of bytes that ordinary tokens and each special token represent),
     `empty_documents` (number of documents without text), `train_frequency_at_95_percent` (see
     `frequency_at_95_percent`). `threads` does not affect the result. Raises ManifestError, TokenizationError, and
     CorpusError, also for a corpus without text.
