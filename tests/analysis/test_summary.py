@@ -144,11 +144,11 @@ def test_a_task_without_any_number_is_not_comparable_and_its_average_is_named(ex
     assert row is not None and average is not None
     assert (row.mean, row.n, row.n_without_number, row.verdict) == (None, 0, 1, "not comparable")
     assert average.mean is None
-    assert "m, finetuning: no average, because no run gave a number for wsc." in general_notes(summary)
+    assert "m, finetuning: no average, because no run has a score for wsc." in general_notes(summary)
     assert "Failed or without a number: m, seed 1, wsc: no number (nan) with seed 12 at learning rate 5e-05." in (
         general_notes(summary)
     )
-    assert "  m, finetuning: no average, because no run gave a number for wsc" in text_summary(summary).splitlines()
+    assert "  m, finetuning: no average, because no run has a score for wsc" in text_summary(summary).splitlines()
 
 
 def test_notes_are_about_what_the_summary_has(two_models: Any, experiment: Any) -> None:

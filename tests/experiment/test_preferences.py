@@ -64,7 +64,7 @@ def test_a_plan_warns_of_suites_on_whose_pairs_a_run_or_its_initial_model_was_tr
         ),
         (
             {"runs": {"masked": {"model": "ltg_demo", "pretraining": {"objective": {"task": "causal"}}}}},
-            "got 'causal', expected preference with the corpus of pairs",
+            "got 'causal', expected preference, because the rejected texts of the corpus of pairs",
         ),
         (
             {"pretraining": EXPERIMENT["pretraining"] | {"initialise_from": {"experiment": "demo", "run": "ltg_bert"}}},

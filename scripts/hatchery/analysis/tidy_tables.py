@@ -112,7 +112,11 @@ MEASUREMENTS = TidyTable(
         Column("origin", "text", "task on which the model was fine-tuned; empty without fine-tuning"),
         Column("blind_guess", "number", "score of a guess that does not read the item", "of the metric"),
         Column("settings", "text", "protocol and rules of the evaluation that influence the score"),
-        Column("basis", "text", "comparison basis, as in `summary.csv`"),
+        Column(
+            "basis",
+            "text",
+            "conditions of the score (`aspect: value; ...`); only scores with equal conditions are comparable",
+        ),
         _MANIFEST,
     ),
 )

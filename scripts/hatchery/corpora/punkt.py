@@ -192,7 +192,7 @@ class SentenceSpans:
         Punkt.
         """
         # NLTK's expression counts a control character as a word, but Python counts it as white space, so only Punkt can
-        # decide.
+        # decide whether the mark ends a sentence.
         if not text[next_start].isspace():
             if text[position] != ".":
                 return True

@@ -29,8 +29,9 @@ def check_preferences(name: str, experiment: Experiment, where: str, project: "P
         for run, task in trained.items():
             if task != PREFERENCE:
                 problems.add(
-                    f"{where}: runs.{run}.pretraining.objective.task: got {task!r}, expected {PREFERENCE} with the "
-                    f"corpus of pairs {experiment.corpus!r}, whose rejected texts would become training text"
+                    f"{where}: runs.{run}.pretraining.objective.task: got {task!r}, expected {PREFERENCE}, "
+                    "because the rejected texts of the corpus of pairs "
+                    f"{experiment.corpus!r} would become training text"
                 )
     for run in (run for run, task in trained.items() if task == PREFERENCE):
         for problem in _initial_problems(project, Origin(name, run, experiment.runs[run].seeds[0])):

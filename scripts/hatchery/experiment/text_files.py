@@ -319,7 +319,7 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     a space between sentences (GPT-BERT)."""
 
     def __post_init__(self) -> None:
-        # Do nothing if `kind` is missing, because the validation of the keys reports this.
+        # Do nothing if `kind` is missing, because the validation of the keys reports the missing key.
         if self.path is ABSENT and self.kind is not ABSENT:
             super().__post_init__()
 

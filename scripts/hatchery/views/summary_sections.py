@@ -141,7 +141,7 @@ def with_settings(note: str, summary: Summary, suite: str) -> str:
 def incomplete_texts(summary: Summary) -> list[str]:
     """Return one text, with the reason, for each average without a score."""
     return [
-        f"{summary.label(model)}, {readable(suite)}: no {readable(average)}, because no run gave a number for "
+        f"{summary.label(model)}, {readable(suite)}: no {readable(average)}, because no run has a score for "
         + ", ".join(tasks)
         for (model, suite, average, _), tasks in summary.incomplete.items()
     ]

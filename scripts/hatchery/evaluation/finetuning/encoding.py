@@ -192,7 +192,7 @@ def encode_texts(
 
 
 def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ids int64 [B, T] and mask bool [B, T] of the inputs at the positions `inputs` int64 [B]."""
+    """Return the ids int64 [B, T] and the mask bool [B, T] of the inputs at the positions `inputs` int64 [B]."""
     framing, segments, kept = arrays.framing, arrays.segments[inputs], arrays.kept[inputs].astype(np.int64)
     lengths = kept.sum(axis=1) + framing.overhead((segments != NO_SEGMENT).sum(axis=1))
     longest = int(lengths.max())

@@ -75,8 +75,8 @@ def translation_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
     evaluation=Evaluation(
         place=20,
         title="Translation",
-        note="Scores from 0 to 100, means over pretraining seeds. For development text, the scores are the highest "
-        "score during training, and the area under the learning curve divided by the number of steps.",
+        note="Scores are from 0 to 100, and are means over pretraining seeds. For development text, the scores are the "
+        "highest score during training, and the area under the learning curve divided by the number of steps.",
         asked=translation_asked,
         rows=translation_rows,
         direct="hatchery.evaluation.translation:evaluate",

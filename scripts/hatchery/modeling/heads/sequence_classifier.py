@@ -42,8 +42,8 @@ class FirstToken(nn.Module):
     """Pooling: the last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock classifier)."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding at
-        position 0.
+        """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T]. Raises EvaluationError for
+        padding at position 0.
         """
         if can_read_values(mask := token_mask(input_ids, attention_mask)) and not bool(mask[:, 0].all()):
             raise EvaluationError("input_ids: a sequence begins with padding, expected [CLS] at its first position")
@@ -58,7 +58,7 @@ class LastToken(nn.Module):
     """
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T].
+        """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T].
 
         For a sequence without tokens, the vector is the state at position 0.
         """
@@ -73,7 +73,7 @@ class MeanOverTokens(nn.Module):
     """Pooling: the mean of the last states over all tokens that are not padding, including special tokens."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]."""
+        """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T]."""
         states = encoder(input_ids, attention_mask)[-1]
         weights = token_mask(input_ids, attention_mask).to(states.dtype).unsqueeze(-1)
         return (states * weights).sum(dim=1) / weights.sum(dim=1)
@@ -96,7 +96,7 @@ class PositionLinear(nn.Module):
         self.position_weights = nn.Linear(n_positions, 1)
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError if T >
+        """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T]. Raises EvaluationError if T >
         `n_positions`.
         """
         missing = self.n_positions - input_ids.shape[1]
@@ -135,14 +135,14 @@ class SequenceOptions(EncoderOptions):
     pooling: PoolingName = "first_token"
     # For position_linear: number of positions to which inputs are padded; longer inputs are refused.
     n_positions: int = 128
-    # For position_linear: True if tokens attend to the padding up to `n_positions`, as in the study's code.
+    # For `position_linear`: True if tokens attend to the padding up to `n_positions`, as in the study's code.
     attend_padding: bool = True
     # reduced_vocabulary: transform, pooling and loss follow the rules of the reduced-vocabulary study's script
     # (`registry`).
     loader: Literal["none", "reduced_vocabulary"] = "none"
     # Epsilon of the transform's layer norms; None: the encoder's epsilon.
     layer_norm_eps: float | None = None
-    # Initialisation of the head. ltg: LTG-BERT's truncated normal distribution. pytorch: PyTorch's default, as in
+    # Initialisation of the head. `ltg`: LTG-BERT's truncated normal distribution. `pytorch`: PyTorch's default, as in
     # BabyLM's pipelines since 2025.
     initialisation: Initialisation = "ltg"
 
@@ -184,7 +184,7 @@ class SequenceClassifier(TaskModel):
             initialise_as_pytorch_(head, context.seed)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Return scores [B, n_labels] of `input_ids` int64 [B, T], whose first token is [CLS]; mask bool [B, T]."""
+        """Return scores [B, n_labels] of `input_ids` int64 [B, T], which begin with [CLS]; the mask is bool [B, T]."""
         return self.head(self.pooling(self.encoder, input_ids, attention_mask))
 
 

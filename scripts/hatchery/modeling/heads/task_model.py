@@ -38,7 +38,7 @@ TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
     # RoBERTa's stock sequence classifier, which the tied models of the reduced-vocabulary study use.
     "roberta": ("dropout", "linear", "tanh", "dropout"),
     # Only the output layer, without dropout. The untied models of the reduced-vocabulary study have this head, after
-    # the pooling position_linear.
+    # the pooling `position_linear`.
     "none": (),
     # Dropout and the output layer, for tagging parts of speech in BabyLM's multilingual track.
     "dropout": ("dropout",),

@@ -85,7 +85,10 @@ class TokenClassifier(TaskModel):
         super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Return scores [B, T, n_labels] of `input_ids` int64 [B, T], mask bool [B, T]. Scores at padding are 0."""
+        """Return scores [B, T, n_labels] of `input_ids` int64 [B, T]; the mask is bool [B, T].
+
+        Scores at padding are 0.
+        """
         scores = self.head(self.encoder(input_ids, attention_mask)[-1])
         return scores.where(token_mask(input_ids, attention_mask).unsqueeze(-1), 0.0)
 
@@ -109,7 +112,7 @@ class WordClassifier(TaskModel):
         sentences: Tensor,
         widest: int | None = None,
     ) -> Tensor:
-        """Return scores [N, n_labels] of N words in the sequences `input_ids` int64 [B, T], mask bool [B, T].
+        """Return scores [N, n_labels] of N words in the sequences `input_ids` int64 [B, T]; the mask is bool [B, T].
 
         `spans` int64 [N, 1, 2] are the words' token positions [start, end), in the sequences `sentences` int64 [N].
         `widest` is the length of the longest span. Raises EvaluationError for a span that is empty or not within the
@@ -139,7 +142,7 @@ class MarkedWordsClassifier(TaskModel):
         super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *, spans: Tensor) -> Tensor:
-        """Return scores [B, n_labels] of `input_ids` int64 [B, T], mask bool [B, T].
+        """Return scores [B, n_labels] of `input_ids` int64 [B, T]; the mask is bool [B, T].
 
         `spans` int64 [B, n_marked, 2] are token positions [start, end), where [CLS] is position 0. Raises
         EvaluationError for a span that is empty or not within the tokens.
@@ -211,7 +214,7 @@ class ExtractiveSpan(TaskModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, candidates: Tensor | None = None
     ) -> Tensor:
-        """Return scores [B, T, 2] of `input_ids` int64 [B, T]; mask bool [B, T].
+        """Return scores [B, T, 2] of `input_ids` int64 [B, T]; the mask is bool [B, T].
 
         `candidates` bool [B, T] is True at tokens that may be part of an answer, such as the passage without the
         question (None: all tokens). All other positions have the score IMPOSSIBLE_SCORE. Raises EvaluationError for a

@@ -40,7 +40,7 @@ def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -
         for metric in sorted({row.metric for row in summary.rows if (row.suite, row.task) == (suite, task.task)})
         if metric != task.metric
     ]
-    what = f"{_metric_label(tasks[0].metric)} in percent" if len(metrics) == 1 else "Percent"
+    what = f"{_metric_label(tasks[0].metric)} in percent" if len(metrics) == 1 else "Scores in percent"
     note = with_settings(f"{what[0].upper()}{what[1:]}, {over}.", summary, suite)
     return [
         Section(title, note, measures),
