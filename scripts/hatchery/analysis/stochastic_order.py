@@ -208,8 +208,8 @@ def order_matrix(
 
     For few runs, the bounds are too low (see `OrderEstimate.bound`), and the correction does not change this. Among
     five equal models with nine runs each, "corrected" puts some cell below 0.5 in about 6 of 10 matrices, and below 0.2
-    in 2 of 10 matrices; "as_published" does so in 9 and in 4 of 10 matrices. Raises EvaluationError, naming the pair,
-    for invalid scores, and ConfigError for invalid settings.
+    in 2 of 10 matrices; "as_published" puts some cell below 0.5 in 9 of 10 matrices, and below 0.2 in 4 of 10 matrices.
+    Raises EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid settings.
     """
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")

@@ -19,8 +19,9 @@ class OptimizerSettings(Settings):
     """Optimiser with its hyperparameters and weight decay."""
 
     name: Literal["lamb", "adamw", "muon", "normuon"] = "lamb"
-    """Optimiser; the papers use LAMB for pretraining. muon and normuon orthogonalise the updates of hidden weight
-    matrices; `others` optimises embeddings, vectors and heads."""
+    """Optimiser; the papers use LAMB for pretraining. `muon` and `normuon` orthogonalise the updates of hidden weight
+    matrices; `others` optimises embeddings, vectors and heads.
+    """
     learning_rate: Positive = 0.01
     """Peak learning rate."""
     weight_decay: NonNegative = 0.1

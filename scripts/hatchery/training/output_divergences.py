@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")
 """KL(omega || p), KL(u || p), KL(delta_y || p) = -log p(y), KL(p || omega) and KL(p || u) = log V - H(p), in nats.
-omega is the unigram, u the uniform and delta_y the empirical distribution. KL(p || delta_y) is infinite and not
-measured."""
+omega is the unigram distribution, u is the uniform distribution, and delta_y is the empirical distribution. KL(p ||
+delta_y) is infinite and not measured.
+"""
 
 PROBED_SEQUENCES = 1000
 """Number of development sequences for the divergences, enough for a curve (inferred)."""

@@ -331,7 +331,8 @@ def no_gradients(device: torch.device) -> AbstractContextManager[None]:
 def target_log_probabilities(
     model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor, *, temperatures: Temperatures = AT_ONE
 ) -> Tensor:
-    """Return log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T], float32 [K]; softmax is in float32.
+    """Return float32 [K]: log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T]. The softmax is
+    computed in float32.
 
     The logits are divided by each of the `temperatures`; if there are several temperatures, the result is [K,
     temperatures].

@@ -42,7 +42,7 @@ class FrozenLayers:
 
     def wrap(self, data: EncodedSpans) -> "LayeredSpans":
         """Return `data` with batches that contain the key `layers` (cached vectors) instead of `input_ids`. The vectors
-        that fit in the memory limit are computed now; the others are computed again for every batch.
+        that fit in the memory limit are computed now; the other vectors are computed again for every batch.
         """
         inside = _inside_of_spans(data)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])

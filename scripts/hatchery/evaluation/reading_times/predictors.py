@@ -55,8 +55,8 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
     values = _values_of_words(words, rows, table, settings)
     kept = drop_sentence_ends(values) if settings.drop_sentence_ends else values
     spilled = spilled_predictors(settings)
-    # If a predictor is a column of the table, it may differ between the rows of a word. Such predictors are already in
-    # `rows`; all others are joined by word.
+    # If a predictor is a column of the table, it may differ between the rows of a word. These predictors are already in
+    # `rows`; all other predictors are joined by word.
     missing = [name for name in spilled if name not in rows.columns]
     frame = rows.join(kept.select(*PLACE, *missing), on=PLACE, how="inner")
     looked_up = kept if settings.spillover_from == "kept_words" else values

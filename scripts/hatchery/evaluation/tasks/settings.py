@@ -116,7 +116,7 @@ class TaskKeys(Settings):
     edge probing. `treebanks`: CoNLL-U files of several languages, which are pooled and divided into new splits.
     """
     layout: LayoutName = "segments"
-    """Conversion of a row to model inputs. segments is for any task; every other layout is for the SuperGLUE task of
+    """Conversion of a row to model inputs. `segments` is for any task; every other layout is for the SuperGLUE task of
     the same name.
     """
     files: Annotated[dict[str, Files], MinLen(1)]
@@ -282,7 +282,7 @@ class ProtocolSettings(Settings):
     """
     official: bool = omitted_at_default(False)
     """With track multilingual: reproduce two errors of the official trainer. The last incomplete batch of 8 validation
-    rows is not scored, and the state after the last epoch is scored, not the state after the best epoch. false scores
+    rows is not scored, and the state after the last epoch is scored, not the state after the best epoch. `false` scores
     all rows and reports the best epoch.
     """
     output_bias: Literal["zero", "prior"] = "zero"

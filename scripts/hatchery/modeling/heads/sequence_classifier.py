@@ -137,7 +137,7 @@ class SequenceOptions(EncoderOptions):
     n_positions: int = 128
     # For `position_linear`: True if tokens attend to the padding up to `n_positions`, as in the study's code.
     attend_padding: bool = True
-    # reduced_vocabulary: transform, pooling and loss follow the rules of the reduced-vocabulary study's script
+    # `reduced_vocabulary`: transform, pooling and loss follow the rules of the reduced-vocabulary study's script
     # (`registry`).
     loader: Literal["none", "reduced_vocabulary"] = "none"
     # Epsilon of the transform's layer norms; None: the encoder's epsilon.

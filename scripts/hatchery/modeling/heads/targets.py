@@ -125,7 +125,8 @@ class Number:
 
 @dataclass(frozen=True)
 class RightChoice:
-    """The index of the correct choice. Scores are [B, C] with IMPOSSIBLE_SCORE at missing choices, labels int64 [B].
+    """The index of the correct choice. Scores have the shape [B, C], with IMPOSSIBLE_SCORE at missing choices, and
+    labels are int64 [B].
 
     By default, the choices of a question share a softmax. If `independent` is true, each choice is trained with a
     binary cross-entropy whose target is 1 for the correct choice, as in LTG-BERT's code for COPA

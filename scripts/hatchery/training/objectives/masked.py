@@ -47,8 +47,9 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     segments: SegmentsName = "babylm"
     """Method that splits documents into sequences; packed fills every sequence."""
     sentence_pairs: Literal["none", "document", "order"] = "none"
-    """Put two texts into a sequence, and train a head that predicts whether the texts belong together. none puts one
-    text into a sequence."""
+    """Put two texts into a sequence, and train a head that predicts whether the texts belong together. `none` puts one
+    text into a sequence.
+    """
     padding_in_loss: bool = False
     """Predict padding tokens in addition to hidden tokens, as the reduced-vocabulary study does by mistake."""
     padding_attended: bool = False
