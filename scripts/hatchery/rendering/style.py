@@ -29,8 +29,8 @@ class Style(Settings):
     font_size: Annotated[float, Range(ge=4, le=40)] = 10
     """Font size in points."""
     colours: Literal["okabe_ito", "grey"] = "okabe_ito"
-    """Palette of the models: okabe_ito has colours that colour-blind readers can distinguish, grey has shades of
-    grey.
+    """Palette of the models: `okabe_ito` has colours that colour-blind readers can distinguish, and `grey` has shades
+    of grey.
     """
 
 

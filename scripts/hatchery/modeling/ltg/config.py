@@ -38,7 +38,7 @@ class LtgBertSizes(EncoderSizes):
     9."""
 
     position_head_layout: PositionHeadLayout = "babylm"
-    """Order of the heads in the projection of relative positions. The order bnc is only needed for the published BNC
+    """Order of the heads in the projection of relative positions. The order `bnc` is only needed for the published BNC
     checkpoints.
     """
 

@@ -35,7 +35,7 @@ class CausalSettings(ObjectiveKeys):
     )
 
     task: Literal["causal"] = "causal"
-    """Objective: causal predicts the next token."""
+    """Objective: `causal` predicts the next token."""
     segments: ShiftedSegmentsName = "packed"
     """Method that splits documents into sequences. `packed` fills every sequence, so that every token is predicted once
     per epoch. `blocks` is GPT-BERT's packing: a sequence contains pieces of documents, each with a start token and

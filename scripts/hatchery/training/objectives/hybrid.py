@@ -54,7 +54,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     without end token.
     """
     task: Literal["hybrid"] = "hybrid"
-    """Objective: hybrid predicts hidden tokens in masked sequences and the next token in causal sequences."""
+    """Objective: `hybrid` predicts hidden tokens in masked sequences and the next token in causal sequences."""
     causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = None
     """Weight of the mean causal loss; the weight of the mean masked loss is 1 minus this number. `null` uses
     `causal_share`.

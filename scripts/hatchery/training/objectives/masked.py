@@ -45,7 +45,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     short_probability: Share = 0.1
     """Share of the sequences that are truncated to a random shorter length."""
     segments: SegmentsName = "babylm"
-    """Method that splits documents into sequences; packed fills every sequence."""
+    """Method that splits documents into sequences; `packed` fills every sequence."""
     sentence_pairs: Literal["none", "document", "order"] = "none"
     """Put two texts into a sequence, and train a head that predicts whether the texts belong together. `none` puts one
     text into a sequence.
@@ -55,7 +55,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     padding_attended: bool = False
     """Attend to padding tokens, as the reduced-vocabulary study does by mistake."""
     task: Literal["masked"] = "masked"
-    """Objective: masked predicts hidden tokens."""
+    """Objective: `masked` predicts hidden tokens."""
     rates: MaskRates | None = omitted_at_default(None)
     """Distribution from which each sequence draws its share of hidden tokens, and weights of the labels. This setting
     replaces `mask_probability`. Masked diffusion is `{weights: diffusion}`. `null` uses `mask_probability`.

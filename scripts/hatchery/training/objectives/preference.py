@@ -49,7 +49,7 @@ class PreferenceSettings(ObjectiveKeys):
     )
 
     task: Literal["preference"] = "preference"
-    """Objective: preference makes the chosen text of a pair more probable than its rejected text."""
+    """Objective: `preference` makes the chosen text of a pair more probable than its rejected text."""
     loss: Literal["simpo", "simper"] = "simpo"
     """Loss of a pair, from the mean log-probabilities of the tokens of its two texts. `simpo`: -log sigmoid(beta *
     difference - gamma). `simper`: difference of the inverse perplexities, without hyperparameters.
@@ -63,7 +63,7 @@ class PreferenceSettings(ObjectiveKeys):
     `simpo`, as in BabyLM's interaction baseline of 2025, and 0 with `simper`.
     """
     initial_task: Literal["causal", "hybrid"] = "causal"
-    """Objective of the initial model: causal, or hybrid as in GPT-BERT. Texts are always read causally."""
+    """Objective of the initial model: `causal`, or `hybrid` as in GPT-BERT. Texts are always read causally."""
     end_token: bool = True
     """Predict the end token after each text; false for an initial model that was trained without end tokens
     (`segments: blocks`)."""

@@ -48,7 +48,7 @@ class TranslationSettings(ObjectiveKeys):
     )
 
     task: Literal["translation"] = "translation"
-    """Objective: translation predicts a sentence in another language, token by token."""
+    """Objective: `translation` predicts a sentence in another language, token by token."""
     direction: Literal["forward", "backward"] = "forward"
     """Direction of translation. `forward`: from the corpus's first language into its second. `backward`: from the
     second language into the first.
