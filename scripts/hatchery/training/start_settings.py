@@ -73,8 +73,9 @@ class InitialModelChoice(ModelChoice, InitialModelSettings):
 @dataclass(frozen=True)
 class EarlyStoppingSettings(Settings):
     """Stop training if consecutive evaluations do not improve on the best value by more than the minimum improvement.
-    The value is the development loss; with task translation, the BLEU score of development text; with task preference,
-    the preference loss of development pairs."""
+    The value is the development loss; for the task `translation`, the BLEU score of development text; for the task
+    `preference`, the preference loss of development pairs.
+    """
 
     patience_evaluations: Count
     """Number of consecutive evaluations without improvement after which training stops."""

@@ -217,7 +217,8 @@ class FrequencyTally:
 
     def _slope(self, values: np.ndarray, squares: np.ndarray) -> tuple[float, float | None] | None:
         """Return the regression slope over tokens and the standard error of the slope, or None if all tokens are
-        equally frequent. `values` and `squares` are the sums of log-probabilities, and of their squares, by token type.
+        equally frequent. `values` and `squares` are the sums of the log-probabilities, and of their squares, by
+        vocabulary entry.
         """
         tokens = int(self._count.sum())
         mean_x, mean_v = float(self._count @ self._x) / tokens, float(values.sum()) / tokens

@@ -206,7 +206,7 @@ RULES = {
 def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
     """Return the section on the number of words that budgets and tracks count, by source and split.
 
-    A card has this section only if the word-counting rule is not white_space.
+    A card has this section only if the word-counting rule is not `white_space`.
     """
     adjusted = counting.word_count == "adjusted"
     rows = [
