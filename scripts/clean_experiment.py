@@ -22,7 +22,8 @@ def main(arguments: argparse.Namespace) -> None:
             f"EXPERIMENT: got {name}, expected the name of an experiment; the experiments share the folder "
             f"results/{name}/"
         )
-    # Compare names without case and without final full stops, because some file systems ignore both.
+    # Compare names without case and without final full stops, because some file systems ignore case and final full
+    # stops.
     if name.casefold().rstrip(". ") in reserved or name.startswith(".") or not name.strip() or Path(name).name != name:
         raise ConfigError(f"EXPERIMENT: got {name}, expected the name of an experiment in config/experiments/")
     folder = arguments.results / name

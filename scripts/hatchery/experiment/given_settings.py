@@ -2,7 +2,7 @@
 line.
 
 Snakemake reads these files and this option by its own YAML rules: a number in `--config 'compute={corpus_threads: 2}'`
-becomes text, and so does `1e-3` in a file. Therefore the files and the option are read again by the rules of
+becomes text, and `1e-3` in a file also becomes text. Therefore the files and the option are read again by the rules of
 config.yaml, with the source of each value.
 """
 

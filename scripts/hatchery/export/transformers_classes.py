@@ -349,7 +349,7 @@ def given_tokens(
     attention_mask: Tensor | None = None,
     position_ids: Tensor | None = None,
 ) -> Tensor:
-    """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E]; encoders can read both.
+    """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E]; encoders can read either input.
 
     Raises ValueError unless exactly one of `input_ids` and `inputs_embeds` is given. Also raises ValueError if the
     model has absolute positions and `position_ids` differ from the positions that the model computes.

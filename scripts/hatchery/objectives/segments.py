@@ -75,7 +75,7 @@ class Segment:
     def text_words(self, special: SpecialIds) -> int:
         """Return the number of words that begin in the segment, counted by the corpus's rule.
 
-        With the rule white_space, no word begins at a special token, except at the unknown token.
+        With the rule `white_space`, no word begins at a special token, except at the unknown token.
         """
         counts = self.document.word_counts
         if counts is not None:

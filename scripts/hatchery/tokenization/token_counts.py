@@ -67,7 +67,7 @@ def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialT
 def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
     """Return the number of words in a table of encoded documents, by the word-counting rule of the corpus.
 
-    With the rule white_space, no word begins at a special token, except the unknown token.
+    With the rule `white_space`, no word begins at a special token, except the unknown token.
     """
     if table.word_counts is not None:
         return int(table.word_counts.sum(dtype=np.int64))

@@ -84,7 +84,7 @@ class JiebaWords:
 
 
 def word_counter(counting: WordCounting) -> WordCounter | None:
-    """Return the counter of a word-counting rule; None for white_space, because the column `word_starts` marks these
+    """Return the counter of a word-counting rule; None for `white_space`, because the column `word_starts` marks these
     words.
     """
     if counting.word_count == "white_space":
@@ -124,7 +124,7 @@ def load_jieba() -> "jieba.Tokenizer":
 
 
 def counting_measures(counting: WordCounting) -> dict[str, object]:
-    """Return the manifest's measures of a word-counting rule; empty for white_space."""
+    """Return the manifest's measures of a word-counting rule; empty for `white_space`."""
     if counting.word_count == "white_space":
         return {}
     premiums = {"byte_premium": counting.byte_premium, "byte_premiums": dict(sorted(counting.byte_premiums.items()))}

@@ -224,8 +224,8 @@ def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path
     """Remove folders of finished or never started runs from `checkpoints`, the folder of all run folders; yield the
     removed folders.
 
-    `finished` contains the folder names of runs whose models exist. Folders from which a run can continue are kept, and
-    so are folders that another process owns.
+    `finished` contains the folder names of runs whose models exist. Folders from which a run can continue, and folders
+    that another process owns, are kept.
     """
     for folder in sorted(checkpoints.iterdir() if checkpoints.is_dir() else ()):
         if folder.name.endswith(".removed"):

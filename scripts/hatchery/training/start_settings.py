@@ -96,7 +96,8 @@ class BudgetSettings(OneOfKeys):
 
     words_seen: WordCount = ABSENT
     """Number of words that the model reads, such as 100M or 100000000, counted by the `word_count` of the corpus.
-    Repetitions count, and so do the words that the initial model has read."""
+    Repetitions, and the words that the initial model has read, count.
+    """
     epochs: Positive | None = None
     """Additional limit: maximum number of passes over the text, computed from the number of words; `null` sets no
     limit.

@@ -263,8 +263,8 @@ def predictions_of(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> Part
 
 
 def predictions_table(scored: ScoredSet, run: RunResult) -> pa.Table:
-    """Return labels and predictions of one set as text. Predictions of a diverged run are null, and so are labels
-    outside the label set.
+    """Return labels and predictions of one set as text. Predictions of a diverged run, and labels outside the label
+    set, are null.
 
     Several labels of a unit are joined by a space.
     """

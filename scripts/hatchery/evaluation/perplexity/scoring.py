@@ -177,10 +177,11 @@ class FrequencyTally:
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:
-        """`target_counts` int64 [V] is the number of occurrences of each token type as a target in the training
-        text."""
+        """`target_counts` int64 [V] is the number of occurrences of each vocabulary entry as a target in the training
+        text.
+        """
         self.types = len(target_counts)
-        """Number of token types in the vocabulary."""
+        """Number of entries of the vocabulary."""
         self._x = np.log(smoothed_distribution(target_counts))
         self._count = np.zeros(self.types, dtype=np.int64)
         self._sums = {name: np.zeros((2, self.types)) for name in SLOPES}

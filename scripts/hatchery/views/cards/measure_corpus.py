@@ -161,7 +161,7 @@ class SourceMeasurement:
     sentence_lengths: Counter[int] = field(default_factory=Counter)
     document_lengths: Counter[int] = field(default_factory=Counter)
     words_by_rule: Counter[str] = field(default_factory=Counter)
-    """By split, the number of words that budgets and tracks count; empty if the word-counting rule is white_space."""
+    """By split, the number of words that budgets and tracks count; empty if the word-counting rule is `white_space`."""
 
 
 def measure_corpus(
