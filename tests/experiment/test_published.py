@@ -99,7 +99,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"published": {"paper": "elc_bert", "track": "strict", "rows": {"ltg_bert": "ltg_bert_base"}}},
-        "paper_tables: expected null in an experiment with rows of its own",
+        "paper_tables: expected null, because this experiment has the key",
     ),
 ]
 
