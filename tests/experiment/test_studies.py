@@ -205,7 +205,7 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
         (
             "comparison: {against: demo/random}",
             "cost_effectiveness: {sets: [set_1]}",
-            r"cost_effectiveness: sets: got 'set_1', expected a set of a grid; there are: none",
+            r"cost_effectiveness: sets: got 'set_1', expected the name of a grid set; there are: none",
         ),
         ("comparison:", "comparson:", r"analyses\.comparson: no analysis is called 'comparson'; .*'comparison'\?"),
         (

@@ -252,7 +252,7 @@ FOLDER = {"steps": 0, "initialise_from": {"path": "pretrained"}}
         (TRAINED, {}, {}, ""),
         (TRAINED, {"steps": 0}, {"track": "strict_small"}, ""),
         # A run without steps must satisfy the rules of the runs that it starts from.
-        (TRAINED, {"steps": 0}, {}, "because experiment other has no `track: strict"),
+        (TRAINED, {"steps": 0}, {}, "because experiment other has no `track: strict_small`; add this key"),
         (
             {"steps": 5},
             {},

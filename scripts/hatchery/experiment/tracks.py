@@ -193,7 +193,7 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
     if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
         yield (
             f"{last.run!r} of {last.experiment} is the last training before this run, but its words are not counted, "
-            f"because {last.experiment} has no `track: {experiment.track}`; add this key to {last.experiment}"
+            f"because experiment {last.experiment} has no `track: {experiment.track}`; add this key to that experiment"
         )
 
 

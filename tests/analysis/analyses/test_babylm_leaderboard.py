@@ -154,7 +154,7 @@ def test_numbers_of_other_data_are_marked_and_alone_stand_beside_no_published_ro
     mine = dict(zip(columns, table.rows[0].cells[1:], strict=True))
     assert {part for part, cell in mine.items() if getattr(cell, "text", "").endswith("*")} == marked
     headings = [group.heading for group in table.groups]
-    caveat = "this experiment; * not the official data, not comparable with published rows"
+    caveat = "this experiment; *: not measured on the official data, so not comparable with published rows"
     assert headings[0] == (caveat if marked else "this experiment")
     assert ("published" in headings) == published
     assert any("so no published rows are shown" in note for note in found.notes) != published

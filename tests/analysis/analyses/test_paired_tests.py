@@ -355,7 +355,9 @@ def test_a_task_whose_answers_are_numbers_is_named_and_not_tested(tmp_path: Path
     }
     study = Study("mine", tuple(SeededRun.from_seed(model, 1) for model in "ab"), tables=tables)
     found = finetuning_tests.ANALYSIS.run(finetuning_tests.FinetuningTestsSettings(), study)
-    assert not found.rows and found.notes[-1].endswith("row by row: stsb.")
+    assert not found.rows and found.notes[-1].endswith(
+        "because their metric does not judge each answer as correct or wrong: stsb."
+    )
 
 
 def test_one_model_alone_is_compared_with_nothing(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_table_6_has_every_size_with_ratio_and_esms_and_marks_the_choice(tmp_pat
         ["unigram", "9,000", "1.25", "-", "0.0100", "-", "0.1000"],
     ]
     assert [row.cells[1].bold for row in found.tables[0].rows] == [False, True, False, True]
-    assert "The chosen tokenizer: byte bpe with 19,000 entries." in found.notes[0]
+    assert "The selected tokenizer: byte bpe with 19,000 entries." in found.notes[0]
 
 
 def test_a_sweep_without_printed_values_has_no_columns_for_them(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ NOUNS = Nouns(
     runs_of="runs",
     what="Percentage of the scored rows that are answered correctly, regardless of the task's main metric. All runs "
     "that answered are included: all pretraining seeds, fine-tuning seeds and learning rates.",
-    nothing="No two models were fine-tuned on the same task, or no task has a single correct answer for each row.",
+    nothing="No two models were fine-tuned on the same task with a metric that judges each answer as correct or wrong.",
 )
 
 
@@ -55,7 +55,7 @@ def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
     judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
     answered = {task: read_answers(models, _read, NOUNS.items) for task, models in judged.items()}
     others = ", ".join(task for task in found if task not in judged)
-    reason = "Tasks that were not tested, because their rows do not have a single correct answer"
+    reason = "Tasks that were not tested, because their metric does not judge each answer as correct or wrong"
     left_out = [f"{reason}: {others}."] if others else []
     return findings(settings, study, answered, NOUNS, left_out)
 
