@@ -138,7 +138,7 @@ def test_a_choice_of_keys_says_what_was_written_and_how_each_is_written(document
     with pytest.raises(ConfigError) as caught:
         validated(FILES["tokenizer"], {"vocabulary_size": 1000, **document}, "x.yaml")
     assert str(caught.value).startswith(f"x.yaml: got {given}, expected exactly one of: `corpus: my_text, kind: wordp")
-    assert "(Corpus on whose training documents the tokenizer is trained); or `corpora: [german" in str(caught.value)
+    assert "(Corpus on whose training split the tokenizer is trained); or `corpora: [german" in str(caught.value)
 
 
 def test_each_way_of_a_choice_is_written_with_its_keys() -> None:

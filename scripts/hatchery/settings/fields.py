@@ -285,7 +285,7 @@ def sentences(cls: type) -> dict[str, str]:
         for field, below in pairwise(body):
             is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
-                docstrings[field.target.id] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
+                docstrings[field.target.id] = inspect.cleandoc(str(below.value.value).strip()).replace("\n", " ")
     return docstrings
 
 
