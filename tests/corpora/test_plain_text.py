@@ -118,7 +118,7 @@ def test_files_are_chosen_and_short_documents_counted(source_of: Sources) -> Non
     [
         ({"a__txt": gzip.compress(b"good text")}, {}, r"a\.txt: is compressed with gzip; add \.gz to the file name"),
         ({"a__txt": "good text".encode("utf-16")}, {}, r"a\.txt: is text in UTF-16; .* `encoding: utf-16`"),
-        ({"a__txt": b"PK\x03\x04\0\0good text"}, {}, r"a\.txt: is a zip archive; unpack it"),
+        ({"a__txt": b"PK\x03\x04\0\0good text"}, {}, r"a\.txt: is a zip archive; unpack the archive, or add \.zip"),
         ({"a__jsonl": b"[" * 200_000}, {}, r"a\.jsonl: line 1: not a JSON object: nested too deeply$"),
         ({"a__txt": b"x"}, {"encoding": "klingon"}, "no encoding called 'klingon'"),
         (
