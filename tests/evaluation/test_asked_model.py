@@ -245,7 +245,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert verdict[1] == ("first" if float(first[0]) < float(second[0]) else "second")
     assert "got 3 sentences" in answers[8]
     assert answers[9].strip() == "a-s1"
-    assert "got 3, expected a number from 1 to 2" in answers[10]
+    assert "got 3, expected the number (1 to 2) or the name of a model" in answers[10]
     assert "no model is called 'a-s2'; did you mean 'a-s1'?" in answers[11]
     assert answers[12].strip() == "b"
     assert "write a word in place of ____" in answers[13]

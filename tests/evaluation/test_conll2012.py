@@ -143,14 +143,14 @@ def damaged(row: int, column: int, value: str) -> str:
     ("text", "complaint"),
     [
         (damaged(0, 0, "[WORD]"), r"a:2: the word is \[WORD\]; merge"),
-        (damaged(0, 0, "two words"), "a:3: 14 columns, expected 15"),
+        (damaged(0, 0, "two words"), "a:3: got 14 columns, expected 15 columns"),
         (damaged(6, 3, "*"), r"a:2: the column of entities: the bracket \(ORG is not closed"),
         (damaged(1, 3, "*)"), "closes a bracket that was not opened"),
         (damaged(3, 6, "-"), r"the mention \(7 is not closed"),
         (damaged(1, 6, "8)"), "'8\\)' closes a mention that was not opened"),
         (damaged(1, 6, "x"), "expected clusters"),
         (gold_conll().replace("   3   ", "   4   ", 1), "a:5: the word number is '4', expected 3"),
-        ("a b c\n", "a:1: 3 columns, expected 12 or more"),
+        ("a b c\n", "a:1: got 3 columns, expected 12 or more columns"),
     ],
 )
 def test_broken_column_files_name_file_and_line(make_source, text: str, complaint: str) -> None:

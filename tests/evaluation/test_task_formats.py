@@ -71,7 +71,7 @@ def test_the_same_rows_are_read_from_json_lines_parquet_and_a_table(make_source,
         data = read_task(source, task)
         assert contents(data.train) == [((("a “b”", "c"),), 1), ((("", "d"),), 0)]
         assert data.train[1].where == where
-    with pytest.raises(EvaluationError, match=r"train.json:1: the field 'sentence' .*looks like a file of QQP"):
+    with pytest.raises(EvaluationError, match=r"train.json:1: the field 'sentence' .*looks like a record of QQP"):
         read_task(source, rows_task(files={"train": "train.json", "validation": "dev.json"}))
 
 

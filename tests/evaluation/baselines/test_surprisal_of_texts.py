@@ -100,7 +100,11 @@ def test_the_mean_and_the_words_of_the_text_that_is_drawn_are_rows_of_the_tables
         ({"a.txt": " \n\n"}, {}, r"a\.txt: the file contains no text"),
         ({"a.txt": "a\n|||\n"}, {"separator": "|"}, r"a\.txt:2: there is no word in '\|\|\|'"),
         ({"a.txt": "Käse\n".encode("latin-1")}, {}, r"a\.txt.*UTF-8"),
-        ({"a.xlsx": b"PK\x03\x04"}, {"column": "sentence"}, r"a\.xlsx: a spreadsheet of this kind .* save it as \.csv"),
+        (
+            {"a.xlsx": b"PK\x03\x04"},
+            {"column": "sentence"},
+            r"a\.xlsx: spreadsheets of this format .* save the spreadsheet as \.csv",
+        ),
         ({"a.doc": b"\xd0"}, {}, r"a\.doc: the ending '\.doc' is unknown, expected \.txt"),
         ({"a.txt": "a\n"}, {"files": "*.csv"}, r"no file matches '\*\.csv'"),
         ({"a.jsonl": '{"s": 1}\n'}, {"column": "s"}, r"a\.jsonl:1: the field 's' must be a non-empty text, got 1"),
