@@ -45,7 +45,8 @@ def test_a_pair_head_of_another_name_is_known_by_its_shapes(make_model):
     assert from_published(renamed).keys() == model.state_dict().keys()
     renamed["order_head.layers.5.weight"] = torch.zeros(2, 24)
     with pytest.raises(
-        ModelError, match=r"order_head\.layers\.\d\.\w+: expected the name of a tensor of the published"
+        ModelError,
+        match=r"order_head\.layers\.\d\.\w+: no tensor of Hatchery's model has this published name, expected the name",
     ):
         from_published(renamed)
 

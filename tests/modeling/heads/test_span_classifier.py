@@ -176,7 +176,7 @@ def test_a_batch_without_targets_gives_no_scores(make_encoder, tokens):
         ([3, 3], 0, r"\[3, 3\) is empty"),
         ([-1, 3], 0, "leaves the sequence"),
         ([3, 10], 1, r"\[3, 10\) covers padding"),
-        ([1, 2], 3, "sentence number"),
+        ([1, 2], 3, "sentence index is outside the batch of 3"),
     ],
 )
 def test_spans_without_tokens_are_refused(make_encoder, tokens, span, sentence, message):
