@@ -74,7 +74,7 @@ def test_the_smallest_size_has_no_merges_and_below_it_is_refused(kind: str, line
     cut = cut_down(definition, smallest, "test")
     assert vocabulary_size(cut) == smallest
     assert not cut["model"].get("merges")
-    with pytest.raises(TokenizationError, match=f"the size {smallest - 1} is too small"):
+    with pytest.raises(TokenizationError, match=f"the vocabulary size {smallest - 1} is too small"):
         cut_down(definition, smallest - 1, "test")
 
 
