@@ -231,7 +231,9 @@ def test_compute_that_cannot_be_is_told_before_anything_runs(configuration: Path
     with pytest.raises(ConfigError, match=lamb):
         Project(configuration).check("experiment", "demo")
     path.write_text(before.replace("\ncompute:\n", "\ncompute:\n  zero_stage: 3\n", 1), "utf-8")
-    with pytest.raises(ConfigError, match=r"compute\.zero_stage: got 3, expected at most 2 with translation"):
+    with pytest.raises(
+        ConfigError, match=r"compute\.zero_stage: got 3, expected at most 2 with the objective translation, because"
+    ):
         Project(configuration).check("experiment", "natural_bias_mini")
     # A batch of translation has as many pairs as its tokens happen to be.
     path.write_text(re.sub(r"\n  micro_batch_size: .*", "\n  micro_batch_size: 48", before), "utf-8")
