@@ -216,7 +216,8 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
         (replaced(VALUE, lambda t: t * float("nan")), f"tensor {VALUE} contains numbers that are not finite"),
         (
             lambda s: {**s, "extra.weight": torch.zeros(2)},
-            "extra.weight: expected the name of a tensor of the published",
+            "extra.weight: no tensor of Hatchery's model has this published name, expected the name of a tensor in the "
+            "published code",
         ),
         (
             lambda s: {**s, "transformer.layers.3.attention.in_proj_v.bias": torch.zeros(24)},

@@ -138,7 +138,8 @@ def test_what_cannot_be_uploaded_is_refused_before_anything_is_listed(results, p
     volatile = results / "other" / "export" / RUN / "provenance.json"
     volatile.rename(results / "provenance.json")
     with pytest.raises(
-        ManifestError, match=r"is the model elc-s7 of experiment 'tiny', expected elc-s7 of 'other'; remove it"
+        ManifestError,
+        match=r"is the model elc-s7 of experiment 'tiny', expected elc-s7 of 'other'; remove this manifest",
     ):
         planned_upload(project, "other", RUN, results)
     (results / "provenance.json").rename(volatile)
