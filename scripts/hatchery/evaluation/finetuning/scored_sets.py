@@ -3,7 +3,7 @@ selection of the rows that enter a metric.
 
 A set is a split of the task itself (validation, mismatched), or the rows of another task on which the model is scored
 without training (a transfer, such as MNLI to HANS). All units are predicted and stored; only scored units enter a
-metric (MSGS: condition test; docs/papers/babylm-evaluation.md, "MSGS").
+metric (in MSGS, the rows with `condition: test`; docs/papers/babylm-evaluation.md, "MSGS").
 
 In a transfer, classes of one task's model are mapped to labels of another task: MNLI's three classes to HANS' two
 labels (docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction; LTG-BERT's published script

@@ -146,8 +146,8 @@ class TaskKeys(Settings):
     metrics: Annotated[tuple[MetricName, ...], MinLen(1), Unique()]
     """Metrics of the task; the first metric is the main metric. Definitions: scripts/hatchery/evaluation/metrics/."""
     scored_rows: dict[str, LabelValue] = field(default_factory=dict)
-    """Mapping from fields to values. Only rows with these values are scored (MSGS: condition: test); all rows are
-    predicted.
+    """Mapping from fields to values. Only rows with these values are scored (in MSGS, the rows with `condition: test`);
+    all rows are predicted.
     """
     group_fields: tuple[str, ...] = ()
     """Fields that identify groups of rows. A metric evaluates the rows of a group together."""
@@ -171,8 +171,8 @@ class TaskKeys(Settings):
     validation_limit: Count | None = None
     """Maximum number of rows in a scored set; `null` keeps all rows."""
     split_seed: Natural = 0
-    """Random seed for drawing limited rows, and for drawing the validation rows if the files have no validation set;
-    the same for every fine-tuning seed.
+    """Random seed for drawing limited rows, and for drawing the validation rows if the files have no validation split.
+    This seed does not depend on the fine-tuning seed.
     """
     validation_fraction: Annotated[float, Range(gt=0, lt=1)] = 0.2
     """Share of the training rows that becomes the validation set, if the files have no validation set."""
