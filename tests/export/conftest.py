@@ -76,6 +76,8 @@ HYBRID: dict[str, dict[str, Any]] = {
     "hybrid_modern": MODERN,
     "hybrid_roberta": ROBERTA,
 }
+LARGE: dict[str, dict[str, Any]] = {"weights_larger_than_code": {**LTG, "num_hidden_layers": 12}}
+"""A model whose weights are the largest file of its export, also if the docstrings in its code grow."""
 TRANSLATION: dict[str, dict[str, Any]] = {
     name: {
         "vocab_size": 52,
@@ -158,13 +160,15 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, Path]) -> Callable[[str], Path]:
-    """The manifest of a model of one of VARIANTS, in which no parameter is 0 or 1, laid out as pretraining does."""
+    """The manifest of a model of VARIANTS or of another dictionary above, in which no parameter is 0 or 1, laid out as
+    pretraining does.
+    """
     made: dict[str, Path] = {}
 
     def make(variant: str) -> Path:
         if variant not in made:
             folder = tmp_path_factory.mktemp(variant)
-            config = model_config({**VARIANTS, **CAUSAL, **HYBRID, **TRANSLATION}[variant])
+            config = model_config({**VARIANTS, **CAUSAL, **HYBRID, **LARGE, **TRANSLATION}[variant])
             model = build_language_model(config, causal=variant in CAUSAL)
             initialise_(model, seed=3)
             generator = torch.Generator().manual_seed(5)

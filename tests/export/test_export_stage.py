@@ -311,10 +311,10 @@ def test_a_file_that_cannot_be_written_whole_is_named_in_one_line(
     name: str, pretrained, exported, export_settings, tmp_path: Path
 ) -> None:
     # The limit on the size of a file stands in for a full disk: libraries meet both as a failing write.
-    most_bytes = (exported("untied_without_bias") / name).stat().st_size - 1
+    most_bytes = (exported("weights_larger_than_code") / name).stat().st_size - 1
     output = tmp_path / "model" / "manifest.json"
     outcome = subprocess.run(
-        stage_command("export_model", export_settings, output, pretraining=pretrained("untied_without_bias")),
+        stage_command("export_model", export_settings, output, pretraining=pretrained("weights_larger_than_code")),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes)),
         capture_output=True,
         text=True,
@@ -322,6 +322,7 @@ def test_a_file_that_cannot_be_written_whole_is_named_in_one_line(
     )
     assert outcome.returncode == 1
     [line] = outcome.stderr.splitlines()
-    assert line.startswith(f"error: {output.parent / name}: File too large; the limit on the size of files (ulimit -f)")
+    remedy = "the file exceeds the limit on the size of files (ulimit -f)"
+    assert line.startswith(f"error: {output.parent / name}: File too large; {remedy}")
     assert not output.exists()
     assert not list(output.parent.glob(".*"))
