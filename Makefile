@@ -76,7 +76,8 @@ cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and test whether 
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
 # All tests of a folder run in one process, because they share fixtures.
-TEST_PROCESSES ?= 2
+# One process more than the two cores of CI, because a test that runs the workflow waits for its jobs.
+TEST_PROCESSES ?= 3
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 
 .PHONY: test

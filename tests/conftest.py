@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # they compute, and longer still beside another test process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Until all tests are collected: imports create many objects and hardly any garbage.
+gc.disable()
+
 # A busy machine is no mistake of the code.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
@@ -62,8 +65,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """All modules and tests are loaded and stay: the garbage collector need not look at them after every few tests."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

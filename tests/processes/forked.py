@@ -185,6 +185,8 @@ def _load() -> None:
     import runpy
     from unittest import mock
 
+    # Imports create many objects and hardly any garbage.
+    gc.disable()
     import torch
 
     sys.path[0] = str(SCRIPTS)
@@ -212,8 +214,8 @@ def _load() -> None:
     # Nobody waits for the disk: jobs are killed in tests, but no machine loses its power.
     os.fsync = lambda descriptor: None  # type: ignore[assignment]
     # Collecting garbage would copy the memory that children share.
-    gc.collect()
     gc.freeze()
+    gc.enable()
     _keep_in_huge_pages()
 
 
