@@ -74,17 +74,17 @@ def test_a_part_of_parallel_text_depends_on_both_sides(tmp_path: Path) -> None:
     assert keys[0] != keys[1]
 
 
-def test_a_part_depends_on_how_sentences_are_read(tmp_path: Path) -> None:
+def test_a_part_depends_on_how_sentences_are_read_and_on_the_seed_of_the_split(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.txt").write_text("One. Two.\n")
     register_source("raw", tmp_path / "raw", tmp_path / "raw.json")
     keys = []
-    for reading in ("corrected", "as_published"):
-        body = {"sources": [{"name": "raw", "reader": "plain_text", "options": {}}], "sentence_reading": reading}
+    for change in ({}, {"sentence_reading": "as_published"}, {"split": {"seed": 1}}):
+        body = {"sources": [{"name": "raw", "reader": "plain_text", "options": {}}], **change}
         settings = build(ConvertSettings, body)
         (group,) = file_groups(settings.sources[0], settings, tmp_path / "raw.json")
         keys.append(group.key())
-    assert keys[0] != keys[1]
+    assert keys[0] != keys[1] and keys[0] != keys[2]
 
 
 def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:

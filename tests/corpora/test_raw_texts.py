@@ -33,7 +33,7 @@ Sources = Callable[..., RawSource]
 JSON = '{"text": "One.", "url": "u"}\n\n{"url": "v", "text": "Tw\\u00f6\\nlines"}\n{"text": null}\n'
 DOCS = (
     '<doc id="12" url="https://x/?curid=12" title="Anarchism &amp; &quot;order&quot;">\n'
-    'Anarchism &amp; "order"\n\nIt is 1 &lt; 2 &amp;amp; so.\nSecond line.\n\n</doc>\n'
+    'Anarchism &amp; "order"\n\nIt is 1 &lt; 2 &amp;amp; &amp;lt; so.\nSecond line.\n\n</doc>\n'
     '<doc id="13" url="https://x/?curid=13" title=""Heroes"">\n"Heroes"\n\n</doc>\n'
 )
 ARTICLES = (
@@ -65,7 +65,7 @@ EXAMPLES: list[tuple[str, bytes, list[RawText]]] = [
         "wikiextractor",
         DOCS.encode(),
         [
-            RawText("12", "It is 1 < 2 &amp; so.\nSecond line.", 'Anarchism & "order"'),
+            RawText("12", "It is 1 < 2 &amp; &lt; so.\nSecond line.", 'Anarchism & "order"'),
             RawText("13", "", '"Heroes"'),
         ],
     ),

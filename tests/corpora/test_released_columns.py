@@ -138,16 +138,16 @@ def test_numbers_of_documents_are_kept_in_shards_and_samples(tmp_path: Path, end
     assert "numeric_columns" not in plain.measures and set(numbers(plain).values()) == {None}
 
 
-def test_numbers_stay_with_documents_whose_text_changes(tmp_path: Path) -> None:
+def test_numbers_and_licences_stay_with_documents_whose_text_changes(tmp_path: Path) -> None:
     line = (
         "This line has more than a hundred characters, so that it counts as a long line, which is left out if repeated."
     )
     table = tmp_path / "raw" / "table.csv"
     table.parent.mkdir()
-    table.write_text(f'text,level\n"{line}",1\n"{line}\nShort.",2.5\n', encoding="utf-8")
+    table.write_text(f'text,level,licence\n"{line}",1,MIT\n"{line}\nShort.",2.5,CC0\n', encoding="utf-8")
     (tmp_path / "raw" / "other.txt").write_text("Other text.", encoding="utf-8")
     register_source("raw", tmp_path / "raw", tmp_path / "source.json")
-    options = {"sentences": "line", "numeric_columns": ["level"], "files": "*.csv"}
+    options = {"sentences": "line", "numeric_columns": ["level"], "licence_column": "licence", "files": "*.csv"}
     named = [
         {"name": "table", "reader": "plain_text", "options": options},
         {"name": "text", "reader": "plain_text", "options": {"files": "*.txt"}},
@@ -157,6 +157,7 @@ def test_numbers_stay_with_documents_whose_text_changes(tmp_path: Path) -> None:
     source = dict.fromkeys(("table", "text"), tmp_path / "source.json")
     run_stage(convert_corpus, settings, output, source=source)
     assert numbers(read_manifest(output), "level") == {line: 1.0, "Short.": 2.5, "Other text.": None}
+    assert documents(read_manifest(output)) == {line: "MIT", "Short.": "CC0", "Other text.": None}
 
 
 @pytest.mark.parametrize(("ending", "row"), [("csv", "line 5"), ("parquet", "row 3")])

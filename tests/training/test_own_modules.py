@@ -58,6 +58,14 @@ def test_a_module_of_ones_own_trains_in_the_same_loop_and_goes_on(train: Any, ta
     assert train(model=Small, into="stopped", **changes).curve.equals(made.curve)
 
 
+def test_the_seed_of_the_run_draws_the_first_weights_of_a_module_of_ones_own(train: Any) -> None:
+    made = train(model=Small, steps=1, seed=7, optimizer={"name": "adamw", "learning_rate": 1e-9})
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(7)
+        expected = Small(300)
+    torch.testing.assert_close(made.module.query.weight, expected.query.weight, rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
 def test_a_trained_module_is_evaluated_as_what_it_was_trained_as(task: str, train: Any) -> None:
     optimizer = {"name": "adamw", "learning_rate": 0.05}

@@ -63,12 +63,13 @@ def test_what_differs_from_machine_to_machine_stays_out_of_the_metrics(tmp_path:
 def test_a_resumed_run_begins_with_the_metrics_of_its_checkpoint_and_goes_on_with_speed(tmp_path: Path) -> None:
     first = Telemetry(tmp_path)
     for step in (1, 2, 3):
-        first.step({"step": step}, {"tokens_per_second": 1.0 * step})
+        first.step({"step": step}, {"tokens_per_second": 1.0 * step, "training_seconds": 10.0 * step})
     kept = "".join(first.text().splitlines(keepends=True)[:2])
     first.close()
     with (tmp_path / SPEED_FILE).open("a") as handle:
         handle.write('{"step": 4, "tok')  # a kill in the middle of a line
     second = Telemetry(tmp_path, kept)
+    assert second.seconds() == 30.0
     second.step({"step": 3}, {"tokens_per_second": 9.0})
     assert [row["step"] for row in rows(tmp_path / METRICS_FILE)] == [1, 2, 3]
     speeds = [(row["step"], row["tokens_per_second"]) for row in rows(tmp_path / SPEED_FILE)]
