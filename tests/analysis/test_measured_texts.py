@@ -88,7 +88,7 @@ def test_measuring_stops_at_the_limit_of_types_and_says_on_how_many_words() -> N
     vocabulary.add(["a", "b", "a"])
     vocabulary.add(["c", "d"])
     vocabulary.add(["e"] * 100)
-    facts = facts_of([vocabulary], top=1)
+    facts = facts_of([vocabulary, Vocabulary(max_types=3)], top=1)
     assert (facts.complete, facts.running_words, facts.types) == (False, 5, 4)
 
 

@@ -159,6 +159,7 @@ def test_seeds_are_one_line_with_a_band_and_models_that_were_not_trained_are_tol
     figure = draw_learning_curves(FigureSettings("demo", cells), curves, 10.0)
     training, development = figure.axes[:2]
     # Of the third step, one seed alone.
+    assert [list(line.get_xdata()) for line in training.lines] == [[10, 20, 30], [10, 20], []]
     assert [list(line.get_ydata()) for line in training.lines] == [[3.0, 3.0, 2.0], [3.0, 2.0], []]
     assert [list(line.get_ydata()) for line in development.lines] == [[3.5], [2.5], []]
     assert [len(axes.collections) for axes in (training, development)] == [1, 1], "a band where there are two seeds"
@@ -179,6 +180,14 @@ def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models
     assert spans[::2] == pytest.approx([2.5 * 2**0.5, 5 * 2**0.5, 1.25 * 2**0.5])
     assert spans[3] == pytest.approx(196 * (77 / 104 * 27 / 104 / 104) ** 0.5)
     assert any(list(line.get_xdata()) == [50.0, 50.0] for line in axes.lines)
+
+
+def test_a_whisker_near_a_hundred_percent_ends_there_and_is_whole_on_the_other_side(experiment: Any) -> None:
+    experiment.add_minimal_pairs(experiment.add_model("elc", 1, []), "blimp", {"agreement": {"a": (99, 100)}})
+    (axes,) = phenomena.draw(typed(experiment), experiment.tables()).axes
+    whisker = next(each for each in axes.containers if isinstance(each, ErrorbarContainer))
+    expected = (99 - 196 * (101 / 104 * 3 / 104 / 104) ** 0.5, 100)
+    assert whisker.lines[2][0].get_segments()[0][:, 0] == pytest.approx(expected)
 
 
 def test_chance_is_that_of_the_items_and_a_suite_without_right_answers_has_a_panel(experiment: Any) -> None:

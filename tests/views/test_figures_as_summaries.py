@@ -33,6 +33,11 @@ def near(experiment: Any) -> Any:
     return experiment
 
 
+def test_a_word_has_the_mean_of_the_seeds_of_its_model() -> None:
+    rows = [("a", "text/2/dog", 2.0), ("a", "text/2/dog", 5.0), ("b", "text/2/dog", 1.0), ("a", "text/1/The", 4.0)]
+    assert word_surprisals.words_by_text(rows) == {"text": {(1, "The"): {"a": 4.0}, (2, "dog"): {"a": 3.5, "b": 1.0}}}
+
+
 @pytest.mark.parametrize("figure", [phenomena, task_scores])
 def test_a_figure_rounds_a_number_as_the_summary_does(near: Any, figure: Any) -> None:
     summary = summarised(build(SummarySettings, stage_body(near.summary_settings())), near.measured(), {})

@@ -105,6 +105,12 @@ def test_a_perplexity_above_that_of_word_frequencies_is_no_best_and_their_column
     }
 
 
+def test_blind_guesses_that_differ_between_models_are_told_from_the_lowest_to_the_highest(site: Site) -> None:
+    guesses = {"ltg": 50.0, "elc": 20.0, "roberta": 25.0}
+    site.write([f"{name},blimp,a,accuracy_percent,60.0,1.0,2,0,,0,,,,,|,{guess}" for name, guess in guesses.items()])
+    assert read_page(site.page).text.count(" n=2 20.0 to 50.0") == 2
+
+
 def test_a_single_run_of_minimal_pairs_has_an_interval(site: Site) -> None:
     site.write(["ltg,blimp,agreement,accuracy_percent,99.0,,1,0,,0,,,,,|1.0,50.0"])
     assert "99.0 97.0 to 100.0, n=1" in read_page(site.page).text

@@ -70,6 +70,15 @@ def test_an_axis_of_words_that_are_not_far_apart_is_linear(tables: dict[str, Pat
     assert [axes.get_xscale() for axes in figure.axes if axes.lines] == ["linear"] * 2
 
 
+def test_a_model_that_has_seen_no_word_has_a_point_and_one_of_unknown_words_has_none(tables: dict[str, Path]) -> None:
+    words = {TRAININGS[0].name: 100, MARKS[0].name: 0, MARKS[1].name: None}
+    runs = (TRAININGS[0], *MARKS[:2])
+    found = panels_of(
+        runs, words, read_frame(tables["measurements"], MEASUREMENTS).filter(pl.col("run").is_in(list(words)))
+    )
+    assert [[x for x, _, _ in lines.points_of("plain")] for lines in found.values()] == [[0, 100]] * 2
+
+
 def test_scores_that_do_not_compare_have_panels_of_their_own_unless_they_are_not_drawn(tables: dict[str, Path]) -> None:
     """The seeds answered other items of COMPS; of `other`, with items of its own, nobody counted the words."""
     rows = read_frame(tables["measurements"], MEASUREMENTS).with_columns(

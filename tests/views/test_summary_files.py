@@ -229,7 +229,7 @@ def many_suites(experiment: Any) -> Any:
         experiment.add_minimal_pairs(run, "blimp", {f"phenomenon_{i}": {f"p{i}": (60 + i, 100)} for i in range(14)})
         experiment.add_finetuning(
             *(run, "msgs_control_raising_relative_token_position", ("mcc",)),
-            {(seed, rate): ((-0.5,), "zero_mcc" if seed == 12 else "") for seed in (12, 13) for rate in (1e-5, 3e-5)},
+            {(seed, rate): ((-0.5,), "zero_mcc" if seed == 0 else "") for seed in (0, 13) for rate in (1e-5, 3e-5)},
             suite="msgs",
             majority={"validation": 0.5},
         )
@@ -275,7 +275,7 @@ def test_every_suite_has_a_section_with_the_models_that_have_numbers_in_it(exper
 def test_failed_runs_are_named_together_by_learning_rate(experiment: Any, tmp_path: Path) -> None:
     paths = write(many_suites(experiment), tmp_path)
     name = "plain, seed 1, msgs_control_raising_relative_token_position"
-    runs = "zero mcc with seed 12 at learning rate 1e-05; zero mcc with seed 12 at learning rate 3e-05"
+    runs = "zero mcc with seed 0 at learning rate 1e-05; zero mcc with seed 0 at learning rate 3e-05"
     assert f"- Failed or without a number: {name}: {runs}." in paths[2].read_text(encoding="utf-8")
     assert name in paths[3].read_text(encoding="ascii")
 

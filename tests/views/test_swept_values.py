@@ -42,7 +42,7 @@ runs:
   swept:
     model: ltg_demo
     model_changes: {hidden_dropout_prob: {sweep: [0.0, 0.1]}}
-    pretraining: {optimizer: {learning_rate: {sweep: [0.001, 0.003, 0.01]}}}
+    pretraining: {optimizer: {learning_rate: {sweep: [0.003, 0.001, 0.01]}}}
     seeds: [1, 2]
 """
 PRINTED = {
@@ -155,7 +155,7 @@ def test_nothing_overlaps_at_either_width(experiment: Any, settings: SweptFigure
 def test_perplexities_of_hidden_and_of_next_tokens_have_a_panel_each(
     experiment: Any, configuration: Path, width: float
 ) -> None:
-    shares = EXPERIMENT.replace("optimizer: {learning_rate: {sweep: [0.001, 0.003, 0.01]}}", SHARES)
+    shares = EXPERIMENT.replace("optimizer: {learning_rate: {sweep: [0.003, 0.001, 0.01]}}", SHARES)
     (configuration / "experiments/shares.yaml").write_text(shares.replace("{sweep: [0.0, 0.1]}", "0.1"))
     settings = build(SweptFigure, figure_settings(Project(configuration), "shares", "swept_values"))
     assert sorted(settings.objectives.values()) == ["causal", "hybrid", "hybrid"]

@@ -1,12 +1,14 @@
 """Selections of a corpus in the configuration: their plans and refused combinations."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.workflow.jobs import Jobs
 
 
@@ -38,3 +40,9 @@ def test_a_corpus_that_is_selected_from_itself_is_told(configuration: Path) -> N
     path.write_text(path.read_text().replace("corpus: real_small", "corpus: real_scaling"), encoding="utf-8")
     with pytest.raises(ConfigError, match="made from itself: real_scaling -> real_scaling"):
         Project(configuration).check("corpus", "real_scaling")
+
+
+@pytest.mark.parametrize(("level", "least"), [("sentences", 6), ("spans", 41), ("windows", 0)])
+def test_a_level_has_its_own_least_number_of_words_which_may_be_set_to_none_at_all(level: Any, least: int) -> None:
+    assert SelectionSettings(name="mine", level=level).minimum_counted_words == least
+    assert SelectionSettings(name="mine", level=level, minimum_counted_words=0).minimum_counted_words == 0
