@@ -119,7 +119,7 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
     alone = HatcheryModel(network, tokenizer, torch.device("cpu"), its[0], its[2])
     expected = sentence_scores(token_scores(alone, alone.encode(SENTENCES), its[1]))
     assert model.scores(SENTENCES)["score"].to_numpy() == pytest.approx(expected)
-    never = {0: "hidden tokens", 1: "next tokens"}
+    never = {0: "masked tokens", 1: "next tokens"}
     for way in ("fused", "mntp" if share else "left_to_right"):
         wanted, learned = never[1 - share], never[share]
         message = f"'{way}' needs predictions of {wanted}, but the model only learned to predict {learned}; use auto"

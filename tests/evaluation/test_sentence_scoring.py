@@ -163,7 +163,7 @@ def test_a_model_that_cannot_be_scored_in_a_way_is_refused_in_one_line():
     with pytest.raises(ConfigError, match="allowed are: auto, pll"):
         scoring_name("best", "masked")
     assert scoring_name("auto", "encoder_decoder") == "left_to_right"
-    with pytest.raises(ConfigError, match="by the rules of 2025 predicts the hidden tokens of an encoder-decoder"):
+    with pytest.raises(ConfigError, match="by the rules of 2025 predicts the masked tokens of an encoder-decoder"):
         scoring_name("auto", "encoder_decoder", edition=2025)
 
 

@@ -114,7 +114,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "minimal_pairs: [demo_pairs]",
             "minimal_pairs: [demo_pairs, demo_babylm_ewok]\nbaselines: [babylm_t5_base]",
             "minimal_pairs: 'demo_babylm_ewok' does not fit babylm_t5_base: scoring 'auto' by the rules of 2026 "
-            "predicts the hidden tokens of an encoder-decoder, which Hatchery does not support; use a suite of",
+            "predicts the masked tokens of an encoder-decoder, which Hatchery does not support; use a suite of",
         ),
         "words that a masked model cannot be asked for": (
             "minimal_pairs: [demo_pairs]",

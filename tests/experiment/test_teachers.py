@@ -177,9 +177,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"student": taught({"run": "ltg_bert"}, objective={"task": "causal"})},
         "'ltg_bert' of demo is not a causal model, expected a model that was trained, like this run, as a causal model",
     ),
-    "hidden tokens elsewhere": (
+    "masked tokens elsewhere": (
         {"student": taught({"run": "ltg_bert"}, objective={"task": "hybrid", "causal_share": 0.0})},
-        "'ltg_bert' of demo predicts a hidden token at the token's position, but this run predicts a hidden token at "
+        "'ltg_bert' of demo predicts a masked token at the token's position, but this run predicts a masked token at "
         "the position before the token",
     ),
 }

@@ -321,7 +321,7 @@ def test_targets_of_blocks_are_the_tokens_alone_and_of_packed_text_the_ends_too(
         expected[separator] = ends
         settings = CausalSettings(segments=segments)  # type: ignore[arg-type]
         assert CausalObjective(settings).target_counts(collection).tolist() == expected.tolist()
-        # Beside causal sequences, held-out text is asked for hidden tokens; where all are causal, as causal models are.
+        # Beside causal sequences, held-out text is asked for masked tokens; where all are causal, as causal models are.
         for share, counts in ((0.25, tokens), (1.0, expected)):
             hybrid = HybridSettings(segments=segments, causal_share=share)  # type: ignore[arg-type]
             assert HybridObjective(hybrid).target_counts(collection).tolist() == counts.tolist()

@@ -1,4 +1,4 @@
-"""Drawn shares of hidden tokens: the weights of the bound, the batches, and what the keys refuse."""
+"""Drawn shares of masked tokens: the weights of the bound, the batches, and what the keys refuse."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Next-token examples, alone and beside hidden tokens: what is predicted, from what, and how often."""
+"""Next-token examples, alone and beside masked tokens: what is predicted, from what, and how often."""
 
 from functools import partial
 from typing import Any
@@ -187,7 +187,7 @@ def test_all_sequences_can_be_of_one_kind(make_collection: Any, share: float, co
     output = predicted(part)
     (term,) = objective.terms(output, part)
     assert term.weight == 1 and torch.isclose(term.loss_sum, output.loss_sum)
-    # What held-out text is asked for, too: nothing is hidden from a model that has seen no hidden token.
+    # What held-out text is asked for, too: nothing is hidden from a model that has seen no masked token.
     assert objective.settings.asked_as == ("causal" if share else "hybrid")
     held_out = examples.batch(0, 0, np.arange(len(examples)))
     assert held_out["causal"].tolist() == [bool(share)] * len(examples)

@@ -117,7 +117,7 @@ def test_the_age_of_acquisition_is_measured_of_what_a_training_kept(kept: str, t
     surprisals = {row["step"]: row for row in json.loads(found.texts["surprisal.json"])["results"]}
     assert {name: row["word_count"] for name, row in surprisals.items()} == expected
     for name, opened in checkpoints:
-        # A hybrid model is asked for a hidden token, at the position before it; the word is one token.
+        # A hybrid model is asked for a masked token, at the position before it; the word is one token.
         tokenizer = opened.tokenizer
         ids = tokenizer.encode_sentences(["the child sees a dog"])[0]
         hidden = torch.tensor([[tokenizer.cls_id, *ids[:-1], tokenizer.mask_id, *tokenizer.end_ids]])

@@ -200,7 +200,7 @@ def test_the_job_refuses_teachers_that_cannot_predict_its_labels(train_here: Tra
         ConfigError, match="the teacher is not a causal model, expected a model that was trained, like this run"
     ):
         train_here("causal", objective={"task": "causal"}, **chosen)
-    with pytest.raises(ConfigError, match="but this run predicts a hidden token at the position before the token"):
+    with pytest.raises(ConfigError, match="but this run predicts a masked token at the position before the token"):
         train_here("shifted", objective={"task": "hybrid", "causal_share": 0.0}, **chosen)
     limited = train_here("limited", steps=0, model__position_embedding="absolute").path
     with pytest.raises(ConfigError, match="has positions for 64 tokens, expected at least 65, the longest sequence"):

@@ -124,7 +124,7 @@ def test_with_hidden_tokens_a_model_sees_what_follows_and_as_a_causal_one_it_doe
 def test_both_losses_are_one_where_nothing_is_hidden_and_nothing_behind_is_seen(model: LanguageModel) -> None:
     batch = examples(None).batch(0, 0, range(6))
     following = CausalObjective(CausalSettings(segments="blocks")).terms(model(**batch), batch)
-    # The same sequences as those with hidden tokens, under a mask that lets nothing see what follows.
+    # The same sequences as those with masked tokens, under a mask that lets nothing see what follows.
     below = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()[
         : batch["input_ids"].shape[1], : batch["input_ids"].shape[1]
     ]

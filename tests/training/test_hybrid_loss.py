@@ -48,7 +48,7 @@ def model(directory: Path) -> LanguageModel:
 
 
 def batch_of(arrays: Any, n_masked: int) -> dict[str, Tensor]:
-    """The first columns with hidden tokens, the others causal; batch first, masks True where a key is seen."""
+    """The first columns with masked tokens, the others causal; batch first, masks True where a key is seen."""
     kinds = ["masked"] * n_masked + ["causal"] * (COLUMNS - n_masked)
 
     def rows(name: str, axis: int) -> Tensor:

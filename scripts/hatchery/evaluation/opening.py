@@ -248,7 +248,7 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
     kind = architecture or architecture_in({"architectures": [where]}, where)
     values: Mapping[str, Any] = module.config.to_dict()  # type: ignore[union-attr, operator]
     if kind == "masked" and exported_family(values) is not None and set(values.get("auto_map") or ()) >= HYBRID:
-        # An exported hybrid model, used as a masked model, predicts a hidden token at the position before that token.
+        # An exported hybrid model, used as a masked model, predicts a masked token at the position before that token.
         said = {**said, "predicts_next": True}
     return ModelOfOthers(module, tokenizer, BaselineSettings(architecture=_checked(kind), **said), where)
 

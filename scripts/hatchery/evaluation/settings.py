@@ -162,7 +162,7 @@ class SuiteSettings(Settings):
     """
     scoring: ScoringName = "auto"
     """Scoring method. `auto` is `pll` for masked models, and `left_to_right` for all other models. `pll` reads the
-    prediction of a hidden token at the position at which the model was trained to predict this token. `masked` always
+    prediction of a masked token at the position at which the model was trained to predict this token. `masked` always
     reads the prediction at the token's own position; `mntp` always reads the prediction at the previous position, as in
     hybrid models. `pll_within_word_l2r` also masks the later subwords of a word. `fused` adds `pll` and
     `left_to_right`, for hybrid models. `diffusion` is the bound of masked diffusion, for models trained with

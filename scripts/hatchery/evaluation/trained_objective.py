@@ -23,7 +23,7 @@ class Use(NamedTuple):
 
     kinds: tuple[ModelKind, ...]
     predicted_before: int = 0
-    """Distance from the position of a prediction to the predicted hidden token: 0, or 1 for hybrid models."""
+    """Distance from the position of a prediction to the predicted masked token: 0, or 1 for hybrid models."""
     appends_end_token: bool = True
     """True if the training texts ended with a separator token."""
     only: ModelKind | None = None

@@ -1,7 +1,7 @@
 """Scoring methods (ways), and the models that each method fits. Planning checks that the method fits the model before
 any training, and jobs check this again.
 
-A masked model predicts a hidden token at the token's own position. A hybrid model (GPT-BERT) predicts a hidden token at
+A masked model predicts a masked token at the token's own position. A hybrid model (GPT-BERT) predicts a masked token at
 the previous position, and can also continue a text. Logits that are read at the wrong position give meaningless scores
 without an error, so the position is checked.
 """
@@ -18,7 +18,7 @@ Edition = Literal[2023, 2025, 2026]
 
 
 class Way(NamedTuple):
-    """A scoring method: the architectures that it fits, and the position at which the prediction of a hidden token is
+    """A scoring method: the architectures that it fits, and the position at which the prediction of a masked token is
     read.
     """
 
@@ -28,7 +28,7 @@ class Way(NamedTuple):
     rows: Callable[[int], int]
     """Function that returns a sentence's number of model inputs, given the sentence's number of scored tokens."""
     predicted_before: int | None = None
-    """Position at which a prediction is read. 0: position of the hidden token; 1: position before the hidden token;
+    """Position at which a prediction is read. 0: position of the masked token; 1: position before the masked token;
     None: as in the model's training.
     """
     needs_words: bool = False
@@ -65,7 +65,7 @@ WAYS: dict[str, Way] = {
         sums=True,
         module="left_to_right",
     ),
-    # Bound of masked diffusion on the log-likelihood, for models that are trained with all shares of hidden tokens.
+    # Bound of masked diffusion on the log-likelihood, for models that are trained with all shares of masked tokens.
     "diffusion": Way(
         ("masked",), "token_diffusion_bounds", lambda length: DIFFUSION_ORDERS * length, module="diffusion_bounds"
     ),
@@ -85,7 +85,7 @@ def default_way(architecture: str) -> str:
     return "pll" if architecture == "masked" else "left_to_right"
 
 
-_PREDICTED = {"masked": "hidden tokens", "causal": "next tokens"}
+_PREDICTED = {"masked": "masked tokens", "causal": "next tokens"}
 
 
 def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
@@ -118,7 +118,7 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
     """Return the scoring methods that fit a model. `kinds` are the model's uses; `predicted_before` is the distance
-    from the position of a prediction to the predicted hidden token.
+    from the position of a prediction to the predicted masked token.
     """
     return [
         name
@@ -134,7 +134,7 @@ def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edi
     """
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
-            f"{name!r} by the rules of {edition} predicts the hidden tokens of an encoder-decoder, which Hatchery does "
+            f"{name!r} by the rules of {edition} predicts the masked tokens of an encoder-decoder, which Hatchery does "
             "not support; use a suite of the edition 2023, by whose rules the decoder predicts from left to right"
         )
     fitting = fitting_ways(kinds, predicted_before)
@@ -144,7 +144,7 @@ def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edi
     way = WAYS[name] if name != "auto" else Way(("masked", "causal"), "", int)
     if "masked" in kinds and way.predicted_before == 0:
         return (
-            f"{name!r} reads the prediction of a hidden token at the token's own position, but a hybrid model was "
+            f"{name!r} reads the prediction of a masked token at the token's own position, but a hybrid model was "
             f"trained to predict the token at the position before: the scores would be meaningless; {use}"
         )
     if "masked" in kinds and way.predicted_before == 1:

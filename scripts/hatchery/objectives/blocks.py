@@ -5,11 +5,11 @@ Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "
 piece of the split and, until the sequence is full, other randomly drawn pieces (fillers). Each token is predicted at
 the previous position, and the labels are already shifted by one position.
 
-Unlike the published code, this module draws fillers and hidden tokens from seed, epoch and index of the sequence, so
+Unlike the published code, this module draws fillers and masked tokens from seed, epoch and index of the sequence, so
 that a resumed run continues exactly. The published code draws fillers without replacement, and prefers document parts
 and tokens that were seldom shown or hidden before; it stores these counts only in memory, so a restart loses them.
-Packing, replacement of hidden tokens and causal sequences have the published distribution. Without these counts, this
-module hides 1.6 to 2.0 % more tokens (sequences of 96 tokens), runs of hidden tokens are 4 to 7 % longer (rate 0.3),
+Packing, replacement of masked tokens and causal sequences have the published distribution. Without these counts, this
+module hides 1.6 to 2.0 % more tokens (sequences of 96 tokens), runs of masked tokens are 4 to 7 % longer (rate 0.3),
 and 1.5 % of the tokens are never hidden in ten epochs (0 % with counts).
 """
 

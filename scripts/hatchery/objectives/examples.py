@@ -4,7 +4,7 @@ Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary stud
 For causal language models see docs/papers/natural-bias.md, "The bias": the end of a document is a target; the start of
 a document and padding are not. Masked and causal models have the same sequences, so that they can be compared on the
 same text: each sequence contains documents between [CLS] and [SEP], one document or several packed documents. For
-hybrid models see "GPT or BERT: why not both?" (Charpentier & Samuel, 2024): a hidden token is predicted at the previous
+hybrid models see "GPT or BERT: why not both?" (Charpentier & Samuel, 2024): a masked token is predicted at the previous
 position, as in causal sequences.
 
 Every example is a function of (seed, epoch, index), so it does not depend on batch, process or order, and is the same
@@ -70,10 +70,10 @@ class MaskedExamples(PaddedExamples):
         labelled_share: float = 1.0,
         adapts: bool = False,
     ) -> None:
-        """If `rates` is given, each sequence draws its share of hidden tokens. Otherwise, `masking`, or the argument
+        """If `rates` is given, each sequence draws its share of masked tokens. Otherwise, `masking`, or the argument
         `mask_rate` of `example`, determines this share.
 
-        Only the share `labelled_share` of the hidden tokens has labels. If `adapts` is true, `masking` is a
+        Only the share `labelled_share` of the masked tokens has labels. If `adapts` is true, `masking` is a
         `PreferredMasking`, and batches also contain the tensors with which the tokens can be masked again.
         """
         super().__init__(padding, special)
@@ -203,7 +203,7 @@ class NextTokenExamples(PaddedExamples):
 
 
 class Shifted(PaddedExamples):
-    """The examples of `hidden`, with each label moved to the position before the hidden token."""
+    """The examples of `hidden`, with each label moved to the position before the masked token."""
 
     def __init__(self, hidden: PaddedExamples) -> None:
         super().__init__(hidden.padding, hidden.special)

@@ -1,13 +1,13 @@
-"""Settings for random shares of hidden tokens, for weights of labels, and for subwords that are hidden more often.
+"""Settings for random shares of masked tokens, for weights of labels, and for subwords that are hidden more often.
 
-If the share of hidden tokens is constant, the objective is masked language modelling. If each sequence draws a share
+If the share of masked tokens is constant, the objective is masked language modelling. If each sequence draws a share
 from 0 to 1 and `weights` is `diffusion`, the objective is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et
-al. 2024, arXiv:2406.04329): if the share is rate(t) for a uniform t, the loss of a hidden token has the weight rate'(t)
+al. 2024, arXiv:2406.04329): if the share is rate(t) for a uniform t, the loss of a masked token has the weight rate'(t)
 / rate(t). The weighted sum of losses, averaged over t, is an upper bound of the negative log-likelihood of a text, for
 any function `rate`. With the shape `cosine`, small shares are more probable (arXiv:2509.05056 trains BabyLM models with
 this shape).
 
-The share of hidden tokens may exceed the share of predicted tokens: then some hidden tokens have no label (Wettig et
+The share of masked tokens may exceed the share of predicted tokens: then some masked tokens have no label (Wettig et
 al. 2023, "Should you mask 15% in masked language modeling?").
 """
 
@@ -29,16 +29,16 @@ CHOICE, SHOWN, RATES = f"{OWN}choice", f"{OWN}shown", f"{OWN}rates"
 
 @dataclass(frozen=True)
 class MaskRates(Settings):
-    """Distribution of the share of hidden tokens, which each sequence draws, and weights of the labels."""
+    """Distribution of the share of masked tokens, which each sequence draws, and weights of the labels."""
 
     shape: Literal["uniform", "cosine"] = "uniform"
     """`uniform`: all shares are equally probable. `cosine`: the share is 1 - cos(t * pi / 2) for a uniform t, so small
     shares are more probable.
     """
     lowest: Share = 0.0
-    """Smallest share of hidden tokens."""
+    """Smallest share of masked tokens."""
     highest: Share = 1.0
-    """Largest share of hidden tokens."""
+    """Largest share of masked tokens."""
     weights: Literal["equal", "diffusion"] = "equal"
     """Weights of the labels in the loss. `equal`: the loss is the mean over the labels, as with a constant share.
     `diffusion`: the weight of a label is the derivative of the share divided by the share, and the weighted sum is
@@ -55,12 +55,12 @@ class MaskRates(Settings):
 
     @property
     def mean(self) -> float:
-        """Mean share of hidden tokens."""
+        """Mean share of masked tokens."""
         within = 0.5 if self.shape == "uniform" else 1 - 2 / math.pi
         return self.lowest + (self.highest - self.lowest) * within
 
     def at(self, time: float) -> "DrawnRate":
-        """Return the share of hidden tokens for the time `time` (above 0, at most 1), with the weight of each label."""
+        """Return the share of masked tokens for the time `time` (above 0, at most 1), with the weight of each label."""
         spread = self.highest - self.lowest
         if self.shape == "uniform":
             share, slope = time, 1.0
@@ -70,14 +70,14 @@ class MaskRates(Settings):
         return DrawnRate(rate, spread * slope / rate if self.weights == "diffusion" else 1.0)
 
     def draw(self, generator: "np.random.Generator") -> "DrawnRate":
-        """Return a random share of hidden tokens, drawn with one uniform number."""
+        """Return a random share of masked tokens, drawn with one uniform number."""
         # The generator draws from [0, 1), but the weight of a label is undefined at time 0. Therefore use 1 minus the
         # drawn number, which is in (0, 1].
         return self.at(1.0 - float(generator.random()))
 
 
 class DrawnRate(NamedTuple):
-    """Share of hidden tokens in one sequence, and weight of the sequence's labels."""
+    """Share of masked tokens in one sequence, and weight of the sequence's labels."""
 
     rate: float
     weight: float

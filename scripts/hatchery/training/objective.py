@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hatchery.training.examples import Examples
 
 ModelKind = Literal["masked", "causal", "translation"]
-"""Use of a model: masked predicts hidden tokens, causal continues a text, translation translates."""
+"""Use of a model: masked predicts masked tokens, causal continues a text, translation translates."""
 
 
 class ObjectiveKeys(Settings):
@@ -41,7 +41,7 @@ class ObjectiveKeys(Settings):
     """Description of the held-out tokens that the model predicts, as shown in `summary.md`."""
 
     predicted_before: ClassVar[int] = 0
-    """Number of positions from a prediction to the hidden token that it predicts."""
+    """Number of positions from a prediction to the masked token that it predicts."""
 
     @property
     def appends_end_token(self) -> bool:
@@ -121,7 +121,7 @@ def unable_teacher(student: ObjectiveKeys, teacher: ObjectiveKeys) -> str:
         return f"is not a {missing[0]} model, expected a model that was trained, like this run, as a {learned} model"
     if "masked" in student.learned and teacher.predicted_before != student.predicted_before:
         return (
-            f"predicts a hidden token {_place(teacher)}, but this run predicts a hidden token {_place(student)}; "
+            f"predicts a masked token {_place(teacher)}, but this run predicts a masked token {_place(student)}; "
             "expected the same `objective.task`"
         )
     return ""

@@ -1,8 +1,8 @@
 """Bound of masked diffusion on the log-likelihood of sentences.
 
-Masked diffusion (Sahoo et al. 2024; Shi et al. 2024) trains a masked model with all fractions of hidden tokens. Its
-bound on log p of N tokens is a sum over k = 1 ... N. Term k is the mean, over all sets of k hidden tokens, of the
-hidden tokens' summed log-probabilities, divided by k. The bound equals the mean log-likelihood over all orders of the
+Masked diffusion (Sahoo et al. 2024; Shi et al. 2024) trains a masked model with all fractions of masked tokens. Its
+bound on log p of N tokens is a sum over k = 1 ... N. Term k is the mean, over all sets of k masked tokens, of the
+masked tokens' summed log-probabilities, divided by k. The bound equals the mean log-likelihood over all orders of the
 tokens. Here the hidden sets are the last k tokens in each of DIFFUSION_ORDERS random orders; each order of the first
 half is reversed in the second half. Averaging over more orders gives a smaller error. Sentences with equal numbers of
 scored tokens share their orders, so the difference of two scores has a smaller error than with independent orders.

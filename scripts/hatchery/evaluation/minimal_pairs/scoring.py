@@ -42,7 +42,7 @@ def scoring_name(
     """Return a key of WAYS: `name`, or the default method of the architecture if `name` is "auto". Raises ConfigError
     if the method does not fit the model.
 
-    `predicted_before` is the distance (0 or 1) from the position of a prediction to its hidden token; None skips the
+    `predicted_before` is the distance (0 or 1) from the position of a prediction to its masked token; None skips the
     check of this distance.
     """
     if name == "auto":

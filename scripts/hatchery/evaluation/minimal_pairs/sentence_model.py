@@ -67,7 +67,7 @@ class SentenceModel(Protocol):
     mask_id: int | None
     """Id of the mask token; None for models that are not masked."""
     predicted_before: int
-    """Distance from the position of a prediction to its hidden token; 0 for models that are not masked."""
+    """Distance from the position of a prediction to its masked token; 0 for models that are not masked."""
     unknown_id: int | None
     """Id of the token for text that the tokenizer cannot encode; None if it can encode all text."""
     vocabulary_size: int
@@ -147,7 +147,7 @@ class WithTokenizer:
         architecture: Architecture,
         predicted_before: int = 0,
     ) -> None:
-        """Use the model as `architecture`. A masked model predicts a hidden token at the position that is
+        """Use the model as `architecture`. A masked model predicts a masked token at the position that is
         `predicted_before` positions before that token.
         """
         self.network = network.to(device).eval()

@@ -108,7 +108,7 @@ def _asked(manifest: Manifest) -> PerplexitySettings:
 
 
 def _trained_otherwise(evaluated: Evaluated) -> str:
-    """Return a description of the masks with which the model was trained, if their kind or their share of hidden tokens
+    """Return a description of the masks with which the model was trained, if their kind or their share of masked tokens
     differs from the evaluation's common masks; else an empty text.
     """
     settings, model = evaluated.manifest.settings, evaluated.model

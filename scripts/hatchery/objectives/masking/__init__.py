@@ -65,7 +65,7 @@ class MaskingSettings(Settings):
 
     @property
     def hidden_share(self) -> str:
-        """Share of hidden tokens, as text for messages."""
+        """Share of masked tokens, as text for messages."""
         return f"{100 * self.mask_probability:g} %"
 
     def mask_rate(self, progress: float) -> float:

@@ -1,8 +1,8 @@
 """The hybrid objective: masked next-token prediction and causal language modelling in one run.
 
-Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A hidden token is predicted at the position before
+Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A masked token is predicted at the position before
 it, so masked and causal sequences use the same head; masked and causal sequences differ in the attention mask and in
-hidden tokens. Masked sequences and causal sequences each pass through the whole training text, independently of each
+masked tokens. Masked sequences and causal sequences each pass through the whole training text, independently of each
 other. A fixed share of each batch consists of causal sequences. By default, the loss is the mean causal loss times this
 share plus the mean masked loss times the remaining share.
 
@@ -54,7 +54,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     without end token.
     """
     task: Literal["hybrid"] = "hybrid"
-    """Objective: `hybrid` predicts hidden tokens in masked sequences and the next token in causal sequences."""
+    """Objective: `hybrid` predicts masked tokens in masked sequences and the next token in causal sequences."""
     causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = None
     """Weight of the mean causal loss; the weight of the mean masked loss is 1 minus this number. `null` uses
     `causal_share`.
@@ -118,7 +118,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
 
 class HybridObjective(Objective):
-    """The objective of hybrid training: hidden tokens are predicted at the previous position, and causal sequences
+    """The objective of hybrid training: masked tokens are predicted at the previous position, and causal sequences
     predict next tokens.
     """
 

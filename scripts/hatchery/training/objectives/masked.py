@@ -1,4 +1,4 @@
-"""The masked objective: predict hidden tokens and, if `sentence_pairs` is set, predict whether two texts belong
+"""The masked objective: predict masked tokens and, if `sentence_pairs` is set, predict whether two texts belong
 together.
 
 Source: LTG-BERT, Section 5, and the published code of the papers (docs/papers/ltg-bert.md, "Masking" and "Examples").
@@ -51,19 +51,19 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     text into a sequence.
     """
     padding_in_loss: bool = False
-    """Predict padding tokens in addition to hidden tokens, as the reduced-vocabulary study does by mistake."""
+    """Predict padding tokens in addition to masked tokens, as the reduced-vocabulary study does by mistake."""
     padding_attended: bool = False
     """Attend to padding tokens, as the reduced-vocabulary study does by mistake."""
     task: Literal["masked"] = "masked"
-    """Objective: `masked` predicts hidden tokens."""
+    """Objective: `masked` predicts masked tokens."""
     rates: MaskRates | None = omitted_at_default(None)
-    """Distribution from which each sequence draws its share of hidden tokens, and weights of the labels. This setting
+    """Distribution from which each sequence draws its share of masked tokens, and weights of the labels. This setting
     replaces `mask_probability`. Masked diffusion is `{weights: diffusion}`. `null` uses `mask_probability`.
     """
     preference: TokenPreference | None = omitted_at_default(None)
     """Preference for hiding certain subwords in training; `null` hides all subwords with equal probability."""
     labelled_share: ShareAboveZero = omitted_at_default(1.0)
-    """Share of the hidden tokens that are predicted in training; below 1, some hidden tokens are not predicted."""
+    """Share of the masked tokens that are predicted in training; below 1, some masked tokens are not predicted."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,7 +85,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         if self.rates is not None:
             for key, default in (("mask_probability", 0.15), ("final_mask_probability", None)):
                 if getattr(self, key) != default:
-                    reason = "`rates` sets the shares of hidden tokens"
+                    reason = "`rates` sets the shares of masked tokens"
                     raise conflict(key, getattr(self, key), "`rates`", reason)
         diffusion = self.rates is not None and self.rates.weights == "diffusion"
         for key, asked in (("rates", diffusion), ("preference", self.preference is not None)):
@@ -104,13 +104,13 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         if diffusion:
             for key in ("random_probability", "keep_probability"):
                 value = getattr(self, key)
-                require(value == 0, key, value, "0 with diffusion weights, because every hidden token becomes [MASK]")
+                require(value == 0, key, value, "0 with diffusion weights, because every masked token becomes [MASK]")
             require(
                 self.preference is None,
                 "preference",
                 self.preference,
                 "null with diffusion weights, because a probability of hiding that depends on the token would give the "
-                "model information about the hidden token",
+                "model information about the masked token",
             )
         if self.preference is not None and self.preference.adapts and self.labelled_share < 1:
             raise refused("labelled_share", self.labelled_share, "1 with a `preference` by loss or accuracy")
@@ -150,7 +150,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
 
 class MaskedObjective(Objective):
-    """Predict hidden tokens and, if `sentence_pairs` is set, whether two texts belong together."""
+    """Predict masked tokens and, if `sentence_pairs` is set, whether two texts belong together."""
 
     columns = (("loss", "masked_accuracy"), ("pair_loss", "pair_accuracy"))
     settings: MaskedSettings

@@ -80,7 +80,7 @@ class PreferenceSettings(ObjectiveKeys):
 
     @property
     def predicted_before(self) -> int:  # type: ignore[override]
-        """Number of positions from a prediction to the hidden token, for the masked use of a hybrid model."""
+        """Number of positions from a prediction to the masked token, for the masked use of a hybrid model."""
         return 0 if self.initial_task == "causal" else 1
 
     @property
