@@ -1,6 +1,7 @@
 """The conversion as a whole: shards, counts, identity from run to run, and nothing left behind after an error."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -74,17 +75,19 @@ def test_a_part_of_parallel_text_depends_on_both_sides(tmp_path: Path) -> None:
     assert keys[0] != keys[1]
 
 
-def test_a_part_depends_on_how_sentences_are_read_and_on_the_seed_of_the_split(tmp_path: Path) -> None:
+def test_a_part_depends_on_all_settings_with_which_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.txt").write_text("One. Two.\n")
     register_source("raw", tmp_path / "raw", tmp_path / "raw.json")
     keys = []
-    for change in ({}, {"sentence_reading": "as_published"}, {"split": {"seed": 1}}):
+    changes: list[dict[str, Any]] = [{}, {"sentence_reading": "as_published"}, {"languages": ["en"]}]
+    changes += [{"split": {"seed": 1}}, {"near_duplicates": {}}, {"near_duplicates": {"words": 4}}]
+    for change in changes:
         body = {"sources": [{"name": "raw", "reader": "plain_text", "options": {}}], **change}
         settings = build(ConvertSettings, body)
         (group,) = file_groups(settings.sources[0], settings, tmp_path / "raw.json")
         keys.append(group.key())
-    assert keys[0] != keys[1] and keys[0] != keys[2]
+    assert len({json.dumps(key) for key in keys}) == 6
 
 
 def test_shards_hold_every_document_once_and_the_tables_count_them(manifests: dict[str, Path], tmp_path: Path) -> None:
