@@ -3,6 +3,7 @@
 import importlib
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -105,6 +106,12 @@ def test_a_grown_vocabulary_keeps_the_old_logits_and_survives_saving(load, ours,
     ids[0, 3] = 349
     changed = model(ids, attention_mask=mask).logits
     assert changed.shape == (3, 12, 350)
+    assert any(name.startswith("vocabulary") for name, _ in ours.head.named_parameters())
+    for name, old in ours.head.named_parameters():
+        if name.startswith("vocabulary"):
+            added = model.head.get_parameter(name)[len(old) :]
+            expected = np.mean(old.tolist(), axis=0) if old.ndim > 1 else min(old.tolist())
+            np.testing.assert_allclose(added, np.broadcast_to(expected, added.shape), atol=1e-6)
     torch.testing.assert_close(changed[1:, :, : before.shape[-1]], before[1:], **TOLERANCE)
     model.save_pretrained(tmp_path)
     torch.testing.assert_close(load("AutoModelForMaskedLM", tmp_path)(ids, attention_mask=mask).logits, changed)
