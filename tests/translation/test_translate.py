@@ -1,8 +1,10 @@
 """Beam search against an exhaustive one, from text to text, and the pairs of a test set in either direction."""
 
 import itertools
+import math
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -106,6 +108,17 @@ def test_a_batch_of_five_beams_equals_a_plain_search_of_each_sentence(normalisat
         expected = plain_beam_search(model, ids[row, : length + 1], 5, limits.longest(length), list(range(3, 12)))
         assert found[row][0].ids == expected.ids
         assert found[row][0].score == pytest.approx(expected.score, abs=1e-5)
+
+
+def test_a_search_goes_on_as_long_as_a_longer_translation_may_become_the_best() -> None:
+    # At first the end is likelier than a word, but all further words are certain: log 0.3 / 4 is above log 0.6.
+    word, ends = [0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]
+    steps = torch.tensor([[0.0, 0.0, 0.6, 0.3, 0.1], word, word, ends]).log()
+    model: Any = MagicMock(config=model_of(5, 0).config)
+    model.logits_at.side_effect = steps[:, None]
+    limits = SearchSettings(beam=1, length_factor=1.0, extra_length=1)
+    ((best,),) = beam_search(model, *sources(5, [3]), limits)
+    assert best == ([3, 3, 3], pytest.approx(math.log(0.3) / 4))
 
 
 def test_a_sentence_has_the_same_translation_alone_and_in_any_batch() -> None:
