@@ -222,6 +222,8 @@ def test_probabilities_are_dropped_and_keep_their_mean():
     context = attend(query, key, torch.ones(2, 4, 40, 8), 1.0, None, Dropout(0.3))
     assert float(context.std(dim=2).mean()) > 0.05
     assert float(context.mean()) == pytest.approx(1, abs=0.05)
+    # The standard error of a share of 0.3 among 40,000 is 0.0023.
+    assert float((Dropout(0.3)(torch.ones(200, 200)) == 0).float().mean()) == pytest.approx(0.3, abs=0.01)
     torch.testing.assert_close(
         attend(query, key, torch.ones(2, 4, 40, 8), 1.0, None, Dropout(0.3).eval()), torch.ones(2, 4, 40, 8)
     )

@@ -28,7 +28,7 @@ from hatchery.analysis.tidy_tables import TABLES
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.experiment.project import Project
-from hatchery.rendering.drawing import save_drawings
+from hatchery.rendering.drawing import abbreviated, save_drawings
 from hatchery.rendering.style import Style, model_styles
 from hatchery.runner import run_stage
 from hatchery.views.figures import registry
@@ -341,3 +341,7 @@ def test_a_figure_says_how_many_models_it_leaves_out(tmp_path, monkeypatch: pyte
         save_drawings(lambda _: Figure(layout="constrained"), Style(), tmp_path / "figure.svg", "title", remark)
         text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
         assert ("1,260 more models are not drawn: see summary.csv" in text) is said
+
+
+def test_a_count_on_an_axis_is_abbreviated_and_not_rounded() -> None:
+    assert [abbreviated(count) for count in (950, 2_500, 1.5e6, 3.2e9)] == ["950", "2.5k", "1.5M", "3.2B"]

@@ -32,7 +32,7 @@ WORDS = ["the", "cat", "sat", "on", "a", "mat", "is", "big"]
 PAGES = [
     "The cat sat on a mat. The dog sat on a mat. Big.",
     "",
-    "A cat is big! The cat sat on a mat.",
+    "A cat  is big! The cat sat on a mat.",
     "Cat http://x is.",
 ]
 
@@ -74,8 +74,9 @@ def test_items_name_their_documents_and_counts_and_samples_say_why_others_were_r
             "source": "pages",
             "document": "p.json.gz/00000002",
             "unit": 0,
-            "text": "a cat is big!",
-            "n_words": 4,
+            "text": "a cat  is big!",
+            # Words are what single spaces separate.
+            "n_words": 5,
             "n_counted": 4,
         },
     ]
@@ -92,9 +93,9 @@ def test_items_name_their_documents_and_counts_and_samples_say_why_others_were_r
         "too_short": 1,
         "duplicate": 1,
         "accepted": 2,
-        "accepted_words": 10,
+        "accepted_words": 11,
         "accepted_counted_words": 10,
-        "accepted_characters": 34,
+        "accepted_characters": 35,
     }
     with (manifest.folder / "samples.csv").open(newline="") as handle:
         samples = {(row["outcome"], row["reason"]): row["text"] for row in csv.DictReader(handle)}

@@ -124,7 +124,9 @@ def test_an_exported_folder_and_a_folder_of_the_library_have_the_numbers_of_ours
         opened = open_model(made(name))
         assert isinstance(opened, OurModel)
         write_model_folder(folder, opened.network, opened.use.kinds, made(name).with_name("tokenizer.json"))
-        assert open_model(folder).use == opened.use
+        loaded = open_model(folder)
+        assert isinstance(loaded, OurModel) and loaded.use == opened.use
+        assert loaded.network.causal == (name == "causal")
     assert hatchery.evaluate(folder, pairs).tables["scores.parquet"].equals(expected)
     if name != "t5":
         assert hatchery.surprisals(folder, TEXTS).equals(hatchery.surprisals(made(name), TEXTS))

@@ -57,6 +57,16 @@ def test_the_leaderboard_is_half_blimp_over_seventeen_files_and_the_rest_glue_an
     assert len(line) == 1
 
 
+def test_a_model_with_one_seed_is_in_no_order_better_than_another(strict: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    single, settings = "our_elc_bert_base", strict.settings()
+    settings["runs"].remove({"name": f"{single}-s43", "model": single, "seed": 43})
+    monkeypatch.setattr(strict, "settings", lambda: settings)
+    better = [[column < row and 1 not in (row, column) for column in range(5)] for row in range(5)]
+    for table in strict.orders():
+        ours = [line.values for line in table.lines if line.source == OURS]
+        assert [[value is not None and value.best for value in values] for values in ours] == better
+
+
 def test_a_model_that_repeats_no_row_stands_below_the_rows_of_its_track(strict: Any) -> None:
     del strict.rows["our_elc_bert_base_zero"]
     settings = strict.settings()
