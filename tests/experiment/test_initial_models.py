@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shipped import add
+from shipped import add, written
 
 from hatchery.errors import ConfigError
+from hatchery.experiment.continuation import first_step
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.outputs import readable_path
 
@@ -92,6 +93,19 @@ def test_the_cost_counts_only_the_steps_that_are_left(configuration: Path) -> No
         assert (cost.steps, cost.tokens, cost.training_flops) == (100, whole.tokens, whole.training_flops)
     assert later.steps == 40 and base.tokens + later.tokens == whole.tokens
     assert base.training_flops + later.training_flops == pytest.approx(whole.training_flops)
+
+
+def test_words_seen_before_are_counted_in_steps_of_the_later_batches(configuration: Path) -> None:
+    common = {"batch_size": 32, "sequence_length": 32, "budget": {"words_seen": 120_000}}
+    changes = {
+        "base": {"batch_size": 64, "budget": {"words_seen": 60_000}},
+        "later": {"initialise_from": {"run": "base"}},
+    }
+    runs = {name: {"model": "ltg_demo", "seeds": [1], "pretraining": own} for name, own in changes.items()}
+    experiment = {"corpus": "demo", "tokenizer": "demo", "pretraining": common, "runs": runs}
+    project = written(configuration, {"experiments/chain": experiment})
+    # 60,000 words are 97,200 tokens, if a word has 1.62, of which a step of 32 x 32 reads 1,024.
+    assert first_step(project, "chain", "later", 1) == 95
 
 
 def test_a_sweep_may_start_from_several_models(configuration: Path) -> None:

@@ -58,10 +58,12 @@ def test_a_task_with_a_base_of_its_own_takes_nothing_of_the_experiments_protocol
     assert (resolved.epochs, resolved.batch_size, resolved.selection) == (10, 64, "scored")
 
 
-def test_the_first_metric_selects_and_nothing_is_held_out_without_need(configuration: Path) -> None:
-    tasks = {"demo_acceptability": {}, "demo_entailment": {"selection": "last"}}
+def test_the_first_metric_selects_or_the_reported_one_and_nothing_is_held_out_without_need(configuration: Path) -> None:
+    tasks: dict[str, Any] = {"demo_acceptability": {}, "demo_entailment": {"selection": "last"}}
+    tasks |= {"babylm_cola": {"reported_metric": "mcc"}}
     project = written(configuration, {"experiments/mine": experiment(protocol={}, tasks=tasks)})
     assert project.protocol_of("mine", "demo_acceptability").selection_metric == "accuracy"
+    assert project.protocol_of("mine", "babylm_cola").selection_metric == "mcc"
     assert project.protocol_of("mine", "demo_acceptability").development_fraction == 0.1
     assert project.protocol_of("mine", "demo_entailment").development_fraction == 0.0
 
