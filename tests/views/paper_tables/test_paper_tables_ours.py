@@ -80,6 +80,31 @@ def test_a_model_that_repeats_no_row_stands_below_the_rows_of_its_track(strict: 
     assert [line.source for line in tables[0].blocks[1].lines] == [PUBLISHED] * 4
 
 
+def test_a_model_that_repeats_no_row_stands_in_the_last_block_of_several(bnc: Any) -> None:
+    settings = bnc.settings()
+    settings["runs"] += [{"name": "mine-s1", "model": "mine", "seed": 1}]
+    rows = [bnc.row("mine", ("blimp", "paradigm_average", "accuracy_percent"), 60.0)]
+    tables, _ = all_tables(build(PaperTablesSettings, settings), bnc.inputs(rows))
+    (table,) = (table for table in tables if table.number == "3")
+    assert [[line.label for line in block.lines if line.source == OURS] for block in table.blocks] == [[], [], ["mine"]]
+
+
+def test_of_many_models_those_that_repeat_a_row_are_shown(strict: Any) -> None:
+    settings = strict.settings()
+    others = [{"name": f"m{number}-s1", "model": f"m{number}", "seed": 1} for number in range(24)]
+    settings["runs"] = [*others, *settings["runs"]]
+    kept = [other["model"] for other in others[: 24 - len(strict.rows)]]
+    assert build(PaperTablesSettings, settings).shown == [*kept, *strict.rows]
+
+
+def test_a_hyperparameter_with_several_values_is_in_no_table(configuration: Path) -> None:
+    path = configuration / "experiments/gpt_bert_strict.yaml"
+    several = path.read_text().replace("{base: gpt_bert}", "{base: gpt_bert, learning_rates: [1.0e-5, 2.0e-5]}")
+    path.write_text(several)
+    shown = tables_settings(Project(configuration), "gpt_bert_strict")["hyperparameters"]["gpt_bert"]
+    assert shown["finetuning.babylm_qqp.batch_size"] and "finetuning.babylm_qqp.learning_rates" not in shown
+
+
 def test_a_printed_row_that_the_paper_lacks_has_room_for_ours_alone(small: Any) -> None:
     rows = [small.row("our_ltg_bert_small", ("blimp_filtered", "ellipsis", "accuracy_percent"), 88.0)]
     table = next(iter(small.made(rows).values()))
