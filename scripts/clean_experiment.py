@@ -19,8 +19,8 @@ def main(arguments: argparse.Namespace) -> None:
     name, reserved = arguments.experiment, reserved_names()
     if name in reserved:
         raise ConfigError(
-            f"EXPERIMENT: got {name}, expected the name of an experiment; the experiments share the folder "
-            f"results/{name}/"
+            f"EXPERIMENT: got {name}, expected the name of an experiment; {name} is a reserved name, because all "
+            f"experiments share the folder results/{name}/"
         )
     # Compare names without case and without final full stops, because some file systems ignore case and final full
     # stops.

@@ -199,9 +199,9 @@ def published_of(size: Size) -> list[PublishedCount]:
 
 def in_words(row: PublishedCount, config: ModelConfig) -> str:
     number = f"{row.value} M" if row.unit == "million" else f"{int(row.value):,}"
-    sign = "+" if row.measure == "added_parameters" else ""
+    more = " more than with 19,000 subwords" if row.measure == "added_parameters" else ""
     heads = f", A = {row.printed_heads}" if row.printed_heads not in ("", str(config.num_attention_heads)) else ""
-    return f"{sign}{number} ({row.source}{heads})"
+    return f"{number}{more} ({row.source}{heads})"
 
 
 def verdict(rows: list[PublishedCount]) -> str:

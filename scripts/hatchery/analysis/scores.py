@@ -172,7 +172,9 @@ class Scores:
         return found
 
     def headline(self) -> list[Measure]:
-        """Return the headline measures: perplexities and bits per byte, and then one or two averages per suite."""
+        """Return the headline measures, which summarise an experiment: perplexities and bits per byte, and then one or
+        two averages per suite.
+        """
         keys = self.keys()
         suites = [suite for suite in self.suites() if suite not in HELD_OUT]
         metrics = (PERPLEXITY, BITS_PER_BYTE)
@@ -229,7 +231,7 @@ def direction(metric: str) -> int:
 
 
 def name_of(key: Key) -> str:
-    """Return the displayed name of a score in the headline measures."""
+    """Return the displayed name of a score, such as `BLiMP: phenomenon average`."""
     suite, task, metric = key
     if suite in HELD_OUT:
         return f"{readable(task)} {readable(metric)}" + (" while training" if suite == PRETRAINING_SUITE else "")

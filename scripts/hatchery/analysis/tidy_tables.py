@@ -123,7 +123,7 @@ MEASUREMENTS = TidyTable(
 
 RUNS = TidyTable(
     "runs",
-    "one pretraining, one milestone of a pretraining, or one baseline (names and sizes only)",
+    "one pretraining, one milestone of a pretraining, or one baseline (whose row contains only names and sizes)",
     ("experiment", "run"),
     (
         *_RUN,

@@ -86,8 +86,8 @@ class Splitter:
             # Development documents have random numbers below `_development`. This bound is the random number of the
             # last development document plus 1, so copies of this document are development documents, too.
             self._development = int(ordered[wanted - 1]) + 1 if wanted else 0
-        # Documents of the test split have random numbers from `_development` on. So an exact number of development
-        # documents does not change the fraction of the test split.
+        # The random numbers of test documents start at `_development`, the end of the development split. So the test
+        # split keeps its fraction if the size of the development split is set as a number of documents.
         self._test = self._development + int(settings.test_fraction * _POINTS)
 
     def __call__(self, place: int) -> Split:

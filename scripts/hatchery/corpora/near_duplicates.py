@@ -45,7 +45,9 @@ WEIGHTS = (0.05, 0.95)
 higher weight: a false candidate only costs time, because candidates are compared exactly.
 """
 _AT_ONCE = 10_000
-"""Number of word runs that are permuted at once. The limit bounds the memory for long documents."""
+"""Number of runs of words (word n-grams) whose keys are permuted at once. The limit bounds the memory for long
+documents.
+"""
 
 Uints = npt.NDArray[np.uint64]
 

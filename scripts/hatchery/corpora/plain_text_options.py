@@ -30,8 +30,8 @@ class PlainTextOptions(ProseOptions):
     sentences: SentencesName | None = None
     """Sentence splitting. `line` keeps every line unchanged as a sentence; `none` joins the lines of a paragraph;
     `punkt:<language>` also splits the paragraph into sentences. `null` recognises the role of the lines in each file:
-    wrapped lines are joined to paragraphs, and all other lines are kept; if the corpus's `languages` contain only `en`,
-    paragraphs are split into sentences as English.
+    wrapped lines are joined into paragraphs, and all other lines are kept; if the corpus's `languages` contain only
+    `en`, paragraphs are split into sentences as English.
     """
     files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet")
     """Shell patterns that select the files of the source."""

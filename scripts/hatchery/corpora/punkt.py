@@ -127,9 +127,9 @@ class SentenceSpans:
         # Positions of the last candidate that Punkt considered, and of the start of the run without white space that
         # contains this candidate.
         previous, run_start = -1, 0
-        # A candidate directly before a character that is not white space, as (position, start of its run without white
-        # space, start of the next sentence). The decision on this candidate waits, because a later candidate in the
-        # same run replaces this candidate.
+        # The last candidate for a sentence end, if a character other than white space directly follows it: (position,
+        # start of the run without white space that contains the candidate, start of the next sentence). This candidate
+        # is undecided until the next candidate is read, which replaces this candidate if both are in the same run.
         waiting: tuple[int, int, int] | None = None
         opens_with_punctuation = False
         for match in _POSSIBLE_END.finditer(text):

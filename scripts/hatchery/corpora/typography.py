@@ -105,8 +105,8 @@ SAFE_CHARACTERS = "¡¢£§©®°±·¿ÀÁÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÖØ�
 CURLY_QUOTES = {"‘": "'", "’": "'", "“": '"', "”": '"'}
 _NOT_ASCII = SAFE_CHARACTERS + "".join(CURLY_QUOTES)
 _UNSAFE = re.compile(f"[^\t\n -%'-~{_NOT_ASCII}]")
-# Two adjacent non-ASCII characters may be mojibake, even if each is safe: the bytes of é££ are a Chinese character in
-# UTF-8.
+# A text with two adjacent non-ASCII characters may contain mojibake, even if all its characters are in SAFE_CHARACTERS:
+# the Latin-1 bytes of é££ are a Chinese character in UTF-8.
 _SIDE_BY_SIDE = re.compile(f"[{_NOT_ASCII}]{{2}}")
 
 

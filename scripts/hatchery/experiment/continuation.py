@@ -249,8 +249,9 @@ def _check_budget(project: "Project", experiment: str, run: str, seed: int, plac
     theirs = pretraining_of(project, origin)
     if ours.marks and (theirs.words_budget is None or (ours.initialise_from and ours.initialise_from.step)):
         raise ConfigError(
-            f"{place}.checkpoints_at: expected no word counts, because the word milestones passed by {origin.run!r} "
-            f"are unknown without a `budget` of {origin.run!r}; set this budget, and start from the finished model"
+            f"{place}.checkpoints_at: got word counts, but the number of words that the initial model has read is "
+            f"unknown; set `budget.words_seen` of {origin.run!r}, and start from its finished model (without "
+            f"`{KEY}.step`)"
         )
     if theirs.words_budget is not None and ours.words_budget <= theirs.words_budget:
         raise ConfigError(

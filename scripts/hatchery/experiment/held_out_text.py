@@ -185,7 +185,7 @@ def _holds_pairs(project: "Project", name: str) -> bool:
 
 
 def holds_only(project: "Project", name: str, content: str) -> bool:
-    """Return True if the readers of all sources of a corpus yield the kind of documents `content`, a value of
+    """Return True if the readers of all sources of a corpus yield documents of the kind `content`, a value of
     `Reader.holds`. Raises ConfigError for an invalid corpus.
     """
     sources = sources_of(project, name)

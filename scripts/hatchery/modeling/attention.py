@@ -60,7 +60,7 @@ class Packing(NamedTuple):
     """The positions of a batch [B, T] that the layers compute. The layers omit all other positions."""
 
     rows: Tensor
-    """int64 [N]: flat positions b * T + t, ascending."""
+    """int64 [N]: flat positions b * T + t of the computed positions, ascending."""
     batch: int
     """Number of sequences, B."""
     length: int

@@ -211,7 +211,9 @@ class _Walk:
         return path is not None and self._index.add(path, link.digest)
 
     def _part(self, node: Node, link: Link) -> Node | None:
-        """Return a node with only those files of a raw input that a stage read; None if these files have changed."""
+        """Return the node of a raw input, restricted to the files that the stage of `node` read; None if these files
+        have changed.
+        """
         path = _read_from(node, link.name)
         if node.manifest is None or path is None or not location_of(self._index.project / path).exists():
             return None

@@ -199,8 +199,8 @@ class BatchLoader:
     def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
         if first_step >= self.batches.steps:
             return
-        # The index of the examples of the first sequence length, and the text positions where the sequence length
-        # changes, are computed before the fork, so that all workers share them.
+        # Before the fork, compute the positions in the text at which the sequence length changes, and the index of the
+        # examples with the first sequence length, so that all workers share these positions and this index.
         self.batches.order(self.batches.plan.at(first_step))
         self.batches.examples_at(first_step)
         loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(

@@ -120,7 +120,7 @@ def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
     for run, cost in zip(settings.runs, costs, strict=True):
         sets.setdefault(run.set or NONE, []).append(cost)
     rows = [[name, *_of_set(found)] for name, found in sets.items()]
-    return table(["set", "models", "trained", "FLOPs", "device hours"], [*rows, ["all", *_of_set(costs)]])
+    return table(["grid set", "models", "trained", "FLOPs", "device hours"], [*rows, ["all", *_of_set(costs)]])
 
 
 def _of_set(costs: Sequence[RunCost]) -> list[str]:
@@ -172,6 +172,8 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         "A checkpoint contains parameters, their average if there is one, and two moments of the optimiser in fp32. "
         f"During the run, the run folder contains {_kept(settings)}, and the checkpoint that is being written.",
     ]
+    if any(run.set for run in settings.runs):
+        notes.append("A grid set is a named group of models: an entry of `sets` in the experiment's grid.")
     if translating := [run for run in settings.runs if run.pretraining["objective"].get("task") == "translation"]:
         notes.append(
             f"{_names(translating)} learn to translate: batch_size is the number of target tokens, and source "

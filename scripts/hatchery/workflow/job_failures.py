@@ -85,7 +85,7 @@ class FailedJob:
     def line(self) -> str:
         """Return one line: the job, the reason of the failure, and the log with details."""
         there = [log for log in self.logs if log.exists()]
-        # The first log that is not empty is named: the job's own log or, if it is empty, Slurm's log.
+        # The line names the first log that is not empty: the job's own log or, if this log is empty, Slurm's log.
         log = next((log for log in there if last_line(log) is not None), next(iter(there), None))
         reason = self.message
         if not reason and (failing := next((path for path in there if last_error(path) is not None), None)):

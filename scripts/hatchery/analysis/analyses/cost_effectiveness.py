@@ -289,7 +289,10 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
     ]
     if settings.sets:
         names = ", ".join(name.replace("_", "-") for name in settings.sets)
-        notes.append(f"Only these grid sets of our models are compared: {names}.")
+        notes.append(
+            "Of our models, only the models of these grid sets (entries of `sets` in the grid of an experiment) are "
+            f"compared: {names}."
+        )
     if not any_rows:
         notes.append("No two models of the study differ in only one size.")
     if settings.paper:

@@ -257,7 +257,7 @@ def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[lis
 def development_value(settings: FinetuneSettings, development: ScoredSet) -> Callable[[Predicted], float]:
     """Return the function that computes the selection metric from the predictions for the development data."""
     metric = metric_called(settings.protocol.selection_metric or settings.task.metrics[0])
-    # If `official` is true, only scored rows select an epoch, as in BabyLM's trainer.
+    # If `official` is true, the epoch is selected by the scored rows only, as in BabyLM's trainer.
     all_rows = not settings.protocol.official
     return lambda predicted: metric(development.scored(predicted, all_rows=all_rows))
 

@@ -44,7 +44,7 @@ class LtgBertSizes(EncoderSizes):
 
     position_embedding: Literal["relative", "absolute"] = "relative"
     """`relative`: log-bucketed relative positions in every layer. `absolute`: learned vectors added to the word
-    embeddings (Table 2).
+    embeddings (LTG-BERT, Table 2).
     """
 
     position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
@@ -64,7 +64,7 @@ class LtgBertSizes(EncoderSizes):
 
     feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
     """Activation of the feed-forward block: gated GELU (`geglu`) or plain GELU (`gelu`). With `gelu`, the number of
-    parameters is the same as with `geglu` if `intermediate_size` is 3/2 times as large (Table 2).
+    parameters is the same as with `geglu` if `intermediate_size` is 3/2 times as large (LTG-BERT, Table 2).
     """
 
     feed_forward_bias: bool = False

@@ -179,7 +179,9 @@ class MaskedObjective(Objective):
         trains = shards.split == TRAINING_SPLIT
         preference = settings.preference if trains else None
         if preference is not None:
-            assert isinstance(rule, SubwordMasking), "the settings refuse a preference without subword masking"
+            assert isinstance(rule, SubwordMasking), (
+                "`preference` without subword masking passed the check of the settings"
+            )
             known = None if preference.adapts else maskable_tokens(shards)
             equal = np.ones(shards.vocabulary_size)
             values = equal if known is None else frequency_preferences(known, preference.power)

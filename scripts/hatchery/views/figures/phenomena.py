@@ -79,7 +79,7 @@ Source: `measurements.parquet`.
 
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 LEVELS: tuple[Level, ...] = ("phenomenon", "average")
-AXES = {ACCURACY: "accuracy (%)", CORRELATION: "Spearman's correlation with people (%)"}
+AXES = {ACCURACY: "accuracy (%)", CORRELATION: "Spearman's correlation with human preferences (%)"}
 """Axis labels by metric; the figure shows the first of these metrics that a suite has."""
 # Gap between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6

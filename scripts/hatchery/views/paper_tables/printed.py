@@ -186,8 +186,8 @@ def score_notes(
         notes.append(FAILED)
     if layout.change_from:
         notes.append(
-            "The first row shows scores; all other rows show changes from the first row, with the deviation "
-            "of their own scores"
+            "The first row shows scores; all other rows show the changes of their scores from the first row; ± in "
+            "these rows is the standard deviation of the row's scores, not of the changes"
         )
     # The best number is determined from the displayed digits, so numbers that look equal count as equal.
     where = "the table" if layout.best_over == "table" else "its block"

@@ -46,7 +46,7 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
     measures = [Measure(readable(task), suite, task, ACCURACY) for task in sorted(tasks.difference(AVERAGES))]
     correlated = sorted(row.task for row in summary.rows if (row.suite, row.metric) == (suite, CORRELATION))
     measures += [
-        Measure(f"{readable(task)}, correlation with people", suite, task, CORRELATION)
+        Measure(f"{readable(task)}, correlation with human preferences", suite, task, CORRELATION)
         for task in dict.fromkeys(correlated)
     ]
     for task in (PHENOMENON_AVERAGE, PARADIGM_AVERAGE):
