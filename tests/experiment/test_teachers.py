@@ -13,6 +13,7 @@ from hatchery.typed import keys_of
 from hatchery.workflow.cost_estimate import cost_settings, estimate
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.outputs import readable_path
+from hatchery.workflow.pretraining_time import PretrainingTimes
 
 
 def taught(*teachers: dict[str, Any], weight: float = 0.5, **keys: Any) -> dict[str, Any]:
@@ -137,7 +138,11 @@ def test_the_cost_of_a_run_includes_the_forward_passes_of_its_teachers(configura
     )
     # Forward products are a third of those of training.
     assert (once - alone) / alone == pytest.approx(large / 3 / small, rel=0.01)
-    assert costs["student-s42"].development_flops == costs["plain-s42"].development_flops
+    evaluations = costs["student-s42"].development_flops
+    assert evaluations == costs["plain-s42"].development_flops
+    times = PretrainingTimes(project, json.dumps(settings))
+    ratio = times.seconds("student-s42") / times.seconds("plain-s42")
+    assert ratio == pytest.approx((once + evaluations) / (alone + evaluations), rel=1e-9)
 
 
 def test_a_teacher_in_a_folder_is_an_input_and_its_configuration_is_read_for_the_cost(

@@ -66,14 +66,20 @@ def test_the_page_says_what_memory_each_zero_stage_asks_for(pretrain_slice):
     assert "Memory" not in cost_markdown(settings_of(slices), costs)
 
 
-def test_the_page_adds_up_device_hours_by_set_of_a_grid(pretrain_slice):
+def test_the_page_adds_up_operations_by_set_of_a_grid(pretrain_slice):
     settings = settings_of([pretrain_slice(steps=steps) for steps in (8, 0, 16)])
     assert "## By grid set" not in cost_markdown(settings, estimate(settings))
     runs = [dataclasses.replace(run, set=name) for run, name in zip(settings.runs, "aab", strict=True)]
-    page = cost_markdown(dataclasses.replace(settings, runs=runs), estimate(settings))
+    flops = [(2e6, 1e6), (0.0, 0.0), (4e6, 3e6)]
+    costs = [
+        dataclasses.replace(cost, training_flops=training, development_flops=evaluations)
+        for cost, (training, evaluations) in zip(estimate(settings), flops, strict=True)
+    ]
+    page = cost_markdown(dataclasses.replace(settings, runs=runs), costs)
     table = page.partition("## By grid set")[2].partition("## Disk")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
-    assert [row[:3] for row in rows[2:]] == [["a", "2", "1"], ["b", "1", "1"], ["all", "3", "2"]]
+    expected = [["a", "2", "1", "3.00e6"], ["b", "1", "1", "7.00e6"], ["all", "3", "2", "1.00e7"]]
+    assert [row[:4] for row in rows[2:]] == expected
 
 
 def test_the_page_says_what_the_text_says(pretrain_slice):
