@@ -116,6 +116,7 @@ def test_a_sweep_may_start_from_several_models(configuration: Path) -> None:
 
 
 KEPT = {"pretraining": {"steps": 60, "keep_training_state": True}}
+MARKED = {"steps": None, "budget": {"words_seen": "60K"}, "checkpoints_at": ["30K"]}
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown run": (
         {"later": start(run="ltg_bet")},
@@ -169,6 +170,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "another seed with the optimiser": (
         {"base": KEPT, "later": {"seeds": [7], **start("training", 99, run="base")}},
         "initialise_from.seed: got 42, expected 7, the seed of this run",
+    ),
+    "word counts after a run without a budget in words": (
+        {"later": {"pretraining": {**MARKED, "initialise_from": {"run": "ltg_bert"}}}},
+        "runs.later.pretraining.checkpoints_at: got word counts, but the number of words that the initial model has "
+        "read is unknown; set `budget.words_seen` of 'ltg_bert', and start from its finished model",
     ),
     "early stopping without patience": (
         {"later": {"pretraining": {"early_stopping": {"export": "best"}}}},
