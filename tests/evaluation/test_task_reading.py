@@ -187,6 +187,9 @@ def test_rows_with_training_files_only_are_split_by_the_same_rule(make_source, j
     data, report = read_task_with_report(source, rows_task(files={"train": "train.json"}, validation_fraction=0.25))
     assert (len(data.train), len(data.scored["validation"])) == (15, 5)
     assert report.sets["train"].read == 20 and report.sets["validation"].used == 5
+    # A limit of training rows takes none of the held-out ones away.
+    limited = read_task(source, rows_task(files={"train": "train.json"}, validation_fraction=0.25, train_limit=8))
+    assert (len(limited.train), len(limited.scored["validation"])) == (8, 5)
 
 
 def test_the_real_subjectivity_data_gives_600_training_rows(real_data, tmp_path):
