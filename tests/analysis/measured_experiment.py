@@ -71,7 +71,7 @@ class Experiment:
     def copied(self, folder: Path) -> "Experiment":
         shutil.copytree(self.folder, folder)
         copy = Experiment(folder)
-        copy.runs, copy.suites, copy.tasks = list(self.runs), list(self.suites), list(self.tasks)
+        copy.runs, copy.suites, copy.tasks = [dict(run) for run in self.runs], list(self.suites), list(self.tasks)
         for kind in ("pretraining", "minimal_pairs", "finetuning", "perplexity", "surprisal", "baseline"):
             moved = {name: folder / path.relative_to(self.folder) for name, path in getattr(self, kind).items()}
             setattr(copy, kind, moved)
