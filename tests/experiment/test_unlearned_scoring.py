@@ -20,8 +20,8 @@ def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configur
         f"predictions of {never} tokens, but the model only learned to predict {learned} tokens; "
         "scoring: auto uses predictions that a model was trained for"
         for suite, share, way, never, learned in (
-            ("blimp_2024", 1, "mntp", "hidden", "next"),
-            ("blimp_2024_causal", 0, "left_to_right", "next", "hidden"),
+            ("blimp_2024", 1, "mntp", "masked", "next"),
+            ("blimp_2024_causal", 0, "left_to_right", "next", "masked"),
         )
     ]
     assert not list(unlearned_warnings(["gpt_bert_strict", "demo", "causal_mini"], Project(configuration)))
