@@ -32,7 +32,8 @@ from hatchery.training.topology import SINGLE_PROCESS
 
 META = torch.device("meta")
 LENGTH, SEQUENCES, VOCABULARY = 24, 4, 50
-# PyTorch raises one of these errors if code reads the value of a tensor on the meta device.
+# PyTorch raises one of these errors if code reads the value of a tensor on the meta device. Three tests expect them, to
+# prove that a read would be noticed; no unfinished code raises them.
 ASKED, WORDS = (RuntimeError, NotImplementedError), r"item\(\)|copy out of meta"
 
 

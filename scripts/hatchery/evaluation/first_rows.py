@@ -37,7 +37,9 @@ class FirstLines(RawSource):
     """A raw input that is not registered yet. Of its large text files, only the first lines are read."""
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a text file and return its first complete lines. Raises SourceError if the file cannot be read."""
+        """Open a file. A text file of more than SMALL_BYTES is reduced to its first complete lines, unless the file is
+        one long line or one JSON list. Raises SourceError if the file cannot be read.
+        """
         handle = super().open(name)
         if self.size(name) <= SMALL_BYTES or name.endswith(".parquet"):
             return handle

@@ -1,5 +1,5 @@
-"""The training objective and the uses (masked, causal, translation) of a model, and the objective that defines the
-model's prediction targets on held-out text.
+"""The objective with which a model was trained, the model's uses (masked, causal, translation), and the objective that
+defines the tokens to predict in held-out text.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -53,7 +53,8 @@ def _link(place: Path, target: Path) -> None:
     new = place.with_name(f".{place.name}.{os.getpid()}.partial")
     new.symlink_to(target)
     # Snakemake compares the modification time of the link itself, so the link gets the time of its target. On systems
-    # where Python cannot set this time, Snakemake may rerun jobs that read the link.
+    # without this call (`os.utime not in os.supports_follow_symlinks`), Python raises NotImplementedError; the link
+    # then keeps the present time, and Snakemake may rerun jobs that read the link.
     with suppress(NotImplementedError):
         os.utime(new, (target.stat().st_atime, target.stat().st_mtime), follow_symlinks=False)
     new.replace(place)

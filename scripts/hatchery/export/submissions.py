@@ -1,5 +1,5 @@
-"""The run that an experiment submits to BabyLM's leaderboard, and a check whether the experiment evaluates the required
-suites and tasks.
+"""The run that an experiment submits to BabyLM's leaderboard. A check refuses an experiment that evaluates none of the
+submission's suites or none of its tasks.
 """
 
 from typing import TYPE_CHECKING, Literal

@@ -158,8 +158,8 @@ def deviation_of_sum(parts: np.ndarray) -> float | None:
 
 
 def _perplexity(nats: np.ndarray) -> dict[str, Any]:
-    """Return the number of words with a surprisal and the perplexity of these words; null if the perplexity exceeds
-    float64 or there are no words.
+    """Return the number of words that have a surprisal, and the perplexity of these words. The perplexity is None if it
+    exceeds float64 or if no word has a surprisal.
     """
     mean = float(nats.mean()) if len(nats) else math.inf
     return {"scored_words": len(nats), "perplexity_of_words": math.exp(mean) if mean < MOST_NATS else None}

@@ -42,8 +42,8 @@ class _Gain(Record):
 
 
 def gain_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return two rows for each response, and one row for the perplexity of the texts' words. The two rows are the gain
-    in log-likelihood per row of the regression, and the total gain.
+    """Return one row with the perplexity of the texts' words, and two rows for each response: the gain in
+    log-likelihood per row of the regression, and the total gain.
 
     The standard deviation of a gain is computed over readers, or over items if the table has no readers.
     """
