@@ -1,4 +1,4 @@
-"""Tiny models of the library transformers with random weights, of the families of the tables' baselines and others."""
+"""Tiny Transformers models with random weights, of the model families in the papers' tables and of other families."""
 
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,13 @@ CLASSES: dict[Architecture, Any] = {
     "causal": transformers.AutoModelForCausalLM,
     "encoder_decoder": transformers.AutoModelForSeq2SeqLM,
 }
-# What stands around texts of RoBERTa and BART.
+# The templates of RoBERTa and BART: special tokens around a text and around a pair.
 ROBERTA_FRAMES = ("<s> $A </s>", "<s> $A </s> </s> $B </s>")
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!"
 
 
 def wordpiece(longest: int = 32) -> Any:
-    """As of BERT."""
+    """Return a tokenizer like BERT's."""
     pieces = ["the", "dog", "##s", "sleep", "near", "an", "old", "house", "cat", "un", "##happ", "##ily", ".", ",", "!"]
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces]
     backend = Tokenizer(models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]"))
@@ -56,7 +56,7 @@ def wordpiece(longest: int = 32) -> Any:
 
 
 def byte_level(single: str, pair: str) -> Any:
-    """As of RoBERTa, GPT-2, OPT and BART, which differ in what stands around texts."""
+    """Return a byte-level tokenizer like those of RoBERTa, GPT-2, OPT and BART, which differ in their templates."""
     names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
     backend = Tokenizer(models.BPE({name: i for i, name in enumerate(names)}, []))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -77,7 +77,7 @@ def byte_level(single: str, pair: str) -> Any:
 
 
 def unigram() -> Any:
-    """As of T5: pieces of SentencePiece, nothing in front of a text, and sentinels instead of a mask."""
+    """Return a tokenizer like T5's: SentencePiece pieces, no leading token, and sentinels instead of a mask token."""
     pieces = ["▁", "▁the", "▁dog", "▁cat", "▁sleep", "▁old", "s", *LETTERS.replace("s", "")]
     sentinels = [f"<extra_id_{i}>" for i in range(4)]
     entries = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
@@ -97,7 +97,7 @@ def unigram() -> Any:
 
 
 def build(name: str, positions: int = 64) -> tuple[Any, Any]:
-    """A tokenizer and a model with random weights for inputs of so many tokens, half of them by BERT's tokenizer."""
+    """Return a tokenizer and a model with random weights and `positions` positions."""
     sizes: dict[str, Any]
     match name:
         case "bert":
@@ -127,7 +127,7 @@ def build(name: str, positions: int = 64) -> tuple[Any, Any]:
     torch.manual_seed(len(name))
     config = transformers.AutoConfig.for_model(name, vocab_size=len(tokenizer), **sizes)
     network = CLASSES[ARCHITECTURES[name]].from_config(config)
-    with torch.no_grad():  # fresh models are nearly uniform
+    with torch.no_grad():  # Because fresh models predict nearly uniformly.
         for parameter in network.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
     return tokenizer, network.eval()
@@ -148,7 +148,7 @@ def import_settings(architecture: str, leading_blank: bool | None = None) -> dic
 
 
 def imported(folder: Path, architecture: str, output: Path, leading_blank: bool | None = None) -> Path:
-    """The manifest of the model in `folder`, imported to `output`."""
+    """Import the model in `folder` to `output` and return its manifest."""
     run_stage(
         import_model,
         import_settings(architecture, leading_blank),

@@ -1,4 +1,4 @@
-"""Raw sources and a small pretrained model that the evaluation tests make themselves."""
+"""Raw sources and a small pretrained model for the evaluation tests."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def json_lines() -> Callable[[list[dict[str, object]]], str]:
 
 @pytest.fixture
 def source(make_source: Callable[..., RawSource], json_lines: Callable[..., str]) -> RawSource:
-    """A task of sentences, with rows to train on and others to be judged by."""
+    """A source with training and validation sentences."""
     return make_source({"train.jsonl": json_lines(sentences(60, 0)), "validation.jsonl": json_lines(sentences(40, 1))})
 
 
@@ -56,7 +56,7 @@ def small_model() -> Callable[..., LanguageModel]:
 def make_model_manifest(
     tmp_path_factory: pytest.TempPathFactory, small_model: Callable[..., LanguageModel]
 ) -> Callable[..., Path]:
-    """Lay a small model with random weights out as pretraining leaves it; returns its manifest (with `more` in it)."""
+    """Write a small model with random weights like pretraining does; return its manifest, with `more` settings."""
 
     def make(causal: bool = False, **more: Any) -> Path:
         folder = tmp_path_factory.mktemp("pretrained")
@@ -80,13 +80,13 @@ def model_manifest(make_model_manifest: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def tokenizer(model_manifest: Path) -> Tokenizer:
-    """The tokenizer of this model, to which special tokens in a text are text."""
+    """The tokenizer of `model_manifest`; it reads special tokens in a text as plain text."""
     return load_tokenizer(model_manifest.parent / "tokenizer.json", recognise=())
 
 
 @pytest.fixture
 def compiled_graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """The graphs that torch.compile makes, which are computed as they were written; a break is an error."""
+    """Yield the graphs that torch.compile makes. The graphs run uncompiled; a graph break is an error."""
     graphs: list[Any] = []
     real = torch.compile
 

@@ -1,4 +1,4 @@
-"""Small tasks with their settings and rows, the stage that fine-tunes on them, and what it writes."""
+"""Small tasks with settings and rows, the fine-tuning stage on these tasks, and its outputs."""
 
 import csv
 
@@ -56,25 +56,25 @@ ROWS_TASK = {
 
 
 def rows_task(**changes):
-    """A task of rows, before its files are there."""
+    """Return the settings of a task of rows, without the task's files."""
     return TaskSettings(**{**ROWS_TASK, **changes})
 
 
 def finetuned(output, settings, model, sources, checkpoints, **runtime):
-    """Run the stage `finetune`; the folder `output` with its files."""
+    """Run the stage `finetune` and return `output`, the folder with its files."""
     given = {"model": model, "source": sources, "checkpoints": checkpoints}
     run_stage(finetune, settings, output / "manifest.json", runtime={**RUNTIME, **runtime}, **given)
     return output
 
 
 def results(folder, name="results.csv"):
-    """The rows of a table of fine-tuning."""
+    """Return the rows of a results table."""
     with (folder / name).open(newline="") as handle:
         return list(csv.DictReader(handle))
 
 
 def predictions(folder):
-    """The rows of the predictions."""
+    """Return the rows of the predictions."""
     return pq.read_table(folder / "predictions.parquet").to_pylist()
 
 
@@ -84,7 +84,7 @@ def changed(task=None, transfer=(), **protocol):
 
 
 def short(task=None, transfer=(), **protocol):
-    """One run of one epoch."""
+    """Return the settings of one run of one epoch."""
     return changed(task, transfer, **{"epochs": 1, "seeds": [12], "learning_rates": [3e-3], **protocol})
 
 

@@ -1,4 +1,4 @@
-"""The check of data during planning, as tests call it: the kind of evaluation follows from the class of settings."""
+"""The check of data during planning. Tests give only the settings; their class determines the kind of evaluation."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def notes_of(settings: Settings, root: str | Path) -> list[str]:
 
 
 def first_problem(settings: Settings, root: str | Path) -> str | None:
-    """Return the mistake in the data below `root`, if there is one."""
+    """Return the message of the mistake in the data below `root`, or None."""
     try:
         notes_of(settings, root)
     except HatcheryError as error:

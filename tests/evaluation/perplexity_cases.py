@@ -40,7 +40,7 @@ ModelMaker = Callable[..., Path]
 
 
 def write_corpus(manifest: Path, texts: dict[str, list[str]]) -> Path:
-    """Documents by split as a converted corpus; returns its manifest."""
+    """Write documents by split as a converted corpus, and return its manifest."""
     text_fields = [(name, pa.string()) for name in ("doc_id", "source", "split", "text")]
     schema = pa.schema([*text_fields, ("n_sentences", pa.int32()), ("n_words", pa.int32())])
     with stage_run(manifest, {"stage": "convert_corpus", "stage_version": 1}) as run:
@@ -55,7 +55,7 @@ def write_corpus(manifest: Path, texts: dict[str, list[str]]) -> Path:
 
 
 class Text:
-    """Manifests of a corpus, of its token shards and of their tokenizer."""
+    """Manifests of a corpus, its token shards and their tokenizer."""
 
     def __init__(self, folder: Path, vocabulary_size: int, texts: dict[str, list[str]], **tokenizer: Any) -> None:
         self.tokenizer, self.tokens = (folder / name / "manifest.json" for name in ("tokenizer", "tokens"))
@@ -78,11 +78,11 @@ class Text:
 
 
 def documents(number: int) -> list[str]:
-    """Texts of different lengths, of two paragraphs each."""
+    """Return texts of different lengths, each of two paragraphs."""
     made = []
     for index in range(number):
         lines = [SENTENCES[(index + line) % 3] for line in range(2 + index % 7)]
-        # Bytes, characters and words differ.
+        # In these scripts, numbers of bytes, characters and words differ.
         lines.append(OTHER_SCRIPTS[index % 3])
         made.append("\n".join(lines[:1]) + "\n\n" + "\n".join(lines[1:]))
     return made

@@ -1,4 +1,4 @@
-"""Every suite of the papers runs on its generated miniature, from readers to tables; MSGS and HANS in more detail."""
+"""Every suite of the papers runs on its generated miniature, from readers to tables; further tests of MSGS and HANS."""
 
 import json
 from collections.abc import Callable
@@ -48,14 +48,14 @@ TASKS = sorted(BLOCK.finetuning.tasks)
 EMBEDDED = [
     name
     for name in CONFIG.names("suite")
-    # Some ways of scoring need a model of another kind.
+    # Because some scoring methods need another kind of model.
     if source_of(CONFIG.suite(name)).startswith("embedded_") and CONFIG.suite(name).scoring == "auto"
 ]
 
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The source manifest of a generated folder, given the path that the workflow has for it."""
+    """Return the source manifest of a generated folder for the workflow's path."""
     folder = tmp_path_factory.mktemp("embedded")
     settings = EmbeddedSettings(
         seed=0, documents=40, pairs_per_paradigm=4, examples_per_task=12, examples_per_suite_task=12
@@ -222,7 +222,8 @@ HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
 
 @pytest.fixture
 def read(repository, make_source):
-    """Read rows, given by the name of their set, through a task of this repository; `changes` replace its keys."""
+    """Return a function that reads rows by name of set through a task of this repository; `changes` replace its
+    keys."""
 
     written = WrittenBlocks(repository / "config")
 
@@ -255,7 +256,7 @@ def msgs_rows(conditions, paradigms=20):
 
 
 def scored(examples, answer):
-    """The scored rows as a metric sees them; `answer` gives a prediction for the text of an example."""
+    """Return the scored rows as a metric reads them; `answer` predicts the label of an example's text."""
     kept = [example for example in examples if example.scored]
     labels = np.array([example.label for example in kept])
     predictions = np.array([answer(example.segments[0]) for example in kept])
@@ -329,7 +330,7 @@ def hans(read):
 
 
 def transferred(task, examples, scores):
-    """What a three-way model with these scores in every row answers."""
+    """Return the task's rows as a three-way model answers them that gives these scores to every row."""
     three_way = np.tile(np.array(scores, dtype=np.float32), (len(examples), 1))
     answers = label_mapping(task, MNLI_LABELS).apply(Predicted(three_way.argmax(axis=1), three_way))
     labels = np.array([example.label for example in examples])
@@ -368,7 +369,7 @@ def test_a_uniform_distribution_separates_the_two_ways_to_merge(hans):
     for name in ("hans", "hans_summed", "hans_as_published"):
         task, examples = hans(name)
         (answers[name],) = set(transferred(task, examples, [1.0, 1.0, 1.0]).predictions.tolist())
-    # The most probable class is the first of equal ones, entailment; summed, two thirds speak for the merged label.
+    # The three probabilities tie: argmax takes the first class, entailment. Summed, the merged label has two thirds.
     assert answers == {"hans": 0, "hans_summed": 1, "hans_as_published": 0}
 
 

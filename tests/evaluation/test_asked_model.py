@@ -1,4 +1,4 @@
-"""What people ask a model: the same numbers as the evaluations, and every mistake in one line."""
+"""Questions to a model in Python and at the prompt: the evaluations' numbers, and one line per mistake."""
 
 import math
 import shutil
@@ -38,7 +38,7 @@ def causal_manifest(make_model_manifest: Callable[..., Path]) -> Path:
 
 
 def guessed(manifest: Path, sentence: str, index: int, predicted_before: int = 0) -> np.ndarray:
-    """The probabilities [V] of all subwords in the place of a token of `sentence`, special tokens at 0."""
+    """Return the probabilities [V] of all subwords at a masked token of `sentence`; special tokens have 0."""
     network, tokenizer = load_pretrained(manifest)
     ids = [tokenizer.cls_id, *tokenizer.encode_sentences([sentence])[0], *tokenizer.end_ids]
     ids[index + 1] = tokenizer.mask_id
@@ -125,7 +125,7 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
         message = f"'{way}' needs predictions of {wanted}, but the model only learned to predict {learned}; use auto"
         with pytest.raises(hatchery.HatcheryError, match=message):
             model.scores(SENTENCES, scoring=way)
-    # The page guesses words with such a model at the position before the mask.
+    # Such a model fills gaps from the logits at the position before the mask.
     if not share:
         expected = guessed(manifest, "The old dogs", 2, predicted_before=1)
         assert model.fill("The old ____", number=1)["probability"].item() == pytest.approx(expected.max(), abs=1e-6)
@@ -197,7 +197,7 @@ def test_a_causal_model_has_no_gaps(causal_manifest: Path) -> None:
 
 @pytest.fixture
 def in_checkout(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `python -m hatchery` find the library of this checkout."""
+    """Let `python -m hatchery` import the library of this checkout."""
     monkeypatch.setenv("PYTHONPATH", str(repository / "scripts"))
 
 
@@ -227,12 +227,12 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
         "Caf\udce9 ____",
     ]
     command = [sys.executable, "-m", "hatchery", "try", "mine", "--project", str(tmp_path)]
-    # As a terminal's, with a byte that is no UTF-8.
+    # The input is decoded like a terminal's and contains a byte that is not UTF-8.
     text = {"encoding": "utf-8", "errors": "surrogateescape"}
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, timeout=100, **text)
     assert (done.returncode, done.stderr) == (0, "")
     listed, *answers = done.stdout.split("> ")
-    # Without a terminal nobody has seen the lines being typed.
+    # Without a terminal, the output repeats the input lines.
     assert [one.partition("\n")[0] for one in answers] == [*lines[:-1], "Caf\ufffd ____", ""]
     answers = [listed, *(one.partition("\n")[2] for one in answers)]
     assert "  1  a-s1" in answers[0] and "  2  b\n" in answers[0]

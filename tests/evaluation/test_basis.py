@@ -1,4 +1,4 @@
-"""Which numbers compare: bases by hand, and those of objectives."""
+"""Comparable numbers: bases by hand, and bases of objectives."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_numbers_compare_where_no_aspect_differs() -> None:
     assert one == "asked: next tokens; tokenizer: ab; items: 3"
     assert differing([one, one]) == {} == differing([]) == differing([""])
     assert differing([one, basis(asked="next tokens", tokenizer="cd", items=3)]) == {"tokenizer": ["ab", "cd"]}
-    # Aspects that one of the two bases lacks may differ.
+    # Aspects that only one basis has count as differences.
     assert differing([one, basis(asked="next tokens", items=3)]) == {"tokenizer": ["", "ab"]}
 
 

@@ -43,7 +43,7 @@ def blimp(source):
 
 
 class Unigrams:
-    """A causal model that knows how frequent tokens are, and nothing of what stands before them."""
+    """A causal model that predicts token frequencies and ignores the context."""
 
     architecture = "causal"
     device = torch.device("cpu")
@@ -71,7 +71,7 @@ def encode(golden_directory):
 
     known = {}
 
-    # A small vocabulary of ids modulo 32: the logits of a large one would take a minute.
+    # Ids are taken modulo 32, because the logits of a large vocabulary would take a minute.
     def ids_of(sentences):
         new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in known]
         for sentence, ids in zip(new, tokenizer.encode_sentences(new), strict=True):
@@ -133,7 +133,7 @@ def test_an_oracle_is_right_on_all_but_the_identical_pairs_and_on_these_with_the
 
 
 def test_bert_base_cased_reaches_its_published_accuracy(blimp, tmp_path):
-    """84.2 with the strict rule and the mean of 67 paradigms: two independent publications agree."""
+    """Two independent publications report 84.2 with the strict rule and the mean over 67 paradigms."""
     folder = os.environ.get(BERT_BASE_CASED)
     if not folder:
         pytest.skip(f"{BERT_BASE_CASED} names no folder with bert-base-cased, which is not part of the data")

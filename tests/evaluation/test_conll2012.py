@@ -1,4 +1,4 @@
-"""The targets of CoNLL-2012, from column files and from the hub's rows, which must agree."""
+"""The targets of CoNLL-2012 from column files and from the hub's rows; both must agree."""
 
 import json
 from dataclasses import replace
@@ -80,7 +80,7 @@ RECORDS: dict[str, list[list[dict[str, Any]]]] = {
             {"span1": [1, 2], "span2": [2, 4], "label": "ARG2"},
             {"span1": [1, 2], "span2": [5, 7], "label": "C-ARG2"},
         ],
-        # Of the predicate, V alone is no target: what continues it is one as every C-.
+        # The predicate's V is not a target, but its continuation C-V is, like every C- label.
         [
             {"span1": [7, 8], "span2": [2, 4], "label": "ARG0"},
             {"span1": [7, 8], "span2": [4, 5], "label": "C-V"},
@@ -118,7 +118,7 @@ def test_records_without_targets_are_left_out(make_source) -> None:
     frames = [("(ARG0)", "*"), ("*", "(V*)"), *[("*", "*")] * 6]
     plain = [(*word[:3], "*", *frame, "-") for word, frame in zip(WORDS, frames, strict=True)]
     (sentence,) = sentences_of(make_source({"a.gold_conll": gold_conll(plain)}), "a.gold_conll")
-    # The first frame has no predicate, and the second one no argument.
+    # The first frame has no predicate, and the second frame has no argument.
     assert [len(list(TARGETS[task](sentence))) for task in ("pos", "ner", "srl", "coref")] == [1, 0, 0, 0]
 
 
@@ -210,7 +210,7 @@ def test_the_tasks_of_ontonotes_read_its_files_as_those_of_jiant_read_the_record
     make_source, repository: Path, layer: str
 ) -> None:
     project = Project(repository / "config")
-    # CoNLL-2012's own files and those of others end differently.
+    # CoNLL-2012's own files and files of other distributions have different extensions.
     files = ("data/train/data/english/nw/a.v4_gold_conll", "data/development/data/english/nw/b.gold_conll")
     direct = project.task(f"probe_{layer}_conll2012").settings(f"probe_{layer}_conll2012")
     ours = read_task(make_source(dict.fromkeys(files, gold_conll())), direct)

@@ -19,7 +19,8 @@ JOINT = np.random.default_rng(5).dirichlet(np.full(3**LENGTH, 0.4)).reshape(3, 3
 
 
 class ThreeWords:
-    """Exact conditional probabilities of three words in three places, blurred by `temperature`."""
+    """Exact conditional probabilities of three words at three positions; `blur` is the share of a uniform
+    distribution."""
 
     architecture = "masked"
     device = torch.device("cpu")
@@ -52,7 +53,8 @@ class ThreeWords:
 
 
 def bound_of(model: ThreeWords, text: tuple[int, ...]) -> float:
-    """Sum over the sizes of hidden sets, of the mean over the sets, of the sum over their tokens, over the size."""
+    """Sum over set sizes the mean over the hidden sets of this size; a set's value is its tokens' mean
+    log-probability."""
     total = 0.0
     for size in range(1, LENGTH + 1):
         sets = list(itertools.combinations(range(LENGTH), size))
@@ -70,7 +72,7 @@ def test_the_bound_of_an_exact_model_over_all_sets_is_the_likelihood(text: tuple
 
 
 def mean_over_sets(model: ThreeWords, text: tuple[int, ...], orders: int) -> float:
-    """The bound by hand over the hidden sets of a number of orders."""
+    """Return the bound by hand over the hidden sets of `orders` orders."""
     total = 0.0
     for hidden in hidden_sets(LENGTH, orders):
         words = [None if hides else word for hides, word in zip(hidden, text, strict=True)]

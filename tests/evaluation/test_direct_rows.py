@@ -1,4 +1,4 @@
-"""Rows of a direct evaluation: intervals, and the rows that stand for the whole, by hand."""
+"""Rows of a direct evaluation: intervals, and the summary rows, by hand."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_of_several_fine_tunings_it_is_their_mean_with_student_s_interval() -> N
     (row,) = summary_of(frame_of_rows([finetuned(80.0, 1), finetuned(90.0, 2), finetuned(None, 3, "nan")])).rows(
         named=True
     )
-    # The deviation is the root of 50, the error 5, and the quantile of one degree of freedom 12.706.
+    # The standard deviation is sqrt(50), the standard error 5, and the quantile of t with one degree of freedom 12.706.
     assert row["value"] == 85.0 and row["failed"] == "1 of 3 runs failed"
     assert (row["low"], row["high"]) == pytest.approx((85 - 63.531, 100.0), abs=1e-3)
     (row,) = summary_of(frame_of_rows([finetuned(80.0, 1), finetuned(None, 2, "nan")])).rows(named=True)

@@ -1,4 +1,4 @@
-"""Rows as inputs: framing, cutting and marked words; rows that are held out, and batches."""
+"""Rows as inputs: special tokens, truncation and marked words. Also held-out rows and batches."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def texts(*segments, label=0, **more):
 
 
 def one_by_one(lengths, room):
-    """The definition: cut the longest segment, of equal ones the later, until all fit."""
+    """Shorten by definition: remove one token of the longest segment (the last one if tied) until all segments fit."""
     lengths = list(lengths)
     while sum(lengths) > room:
         longest = max(range(len(lengths)), key=lambda index: (lengths[index], index))
@@ -50,7 +50,7 @@ def test_a_pair_never_exceeds_the_limit_and_loses_tokens_of_the_longer_segment_a
     if a + b < first + second:
         longer, shorter = max((first, a), (second, b)), min((first, a), (second, b))
         assert longer[1] < longer[0] or first == second
-        # The shorter one is cut only once both have the same length.
+        # The shorter segment is truncated only if both segments have the same length.
         assert shorter[0] == shorter[1] or abs(a - b) <= 1
 
 
@@ -110,7 +110,7 @@ def test_choices_are_inputs_of_their_own_and_missing_ones_are_masked(tokenizer):
     alone = rows(encode_texts([texts("old", "cat")], tokenizer, 32))
     assert ids[1, 1][mask[1, 1]].tolist() == alone[0]
     assert data.lengths.tolist()[1] == int(mask.sum(dim=-1).max())
-    # A batch without the longer question has no place for its third choice.
+    # A batch without the three-choice question has only two choices per row.
     assert data.batch(np.array([0])).inputs["input_ids"].shape[1] == 2
 
 
@@ -128,7 +128,7 @@ def test_marked_words_become_the_tokens_that_share_characters_with_them(tokenize
     found = [tokenizer.decode(ids[start:end].tolist()).strip() for start, end in batch.inputs["spans"][0].tolist()]
     assert found == ["dogs", "dogs"]
     assert batch.inputs["spans"].shape == (1, 2, 2)
-    # A longer text in the batch moves the marks of a text with padding in front by the padding.
+    # With padding in front, the spans of the shorter text move by the padding.
     longer = tuple(MarkedSpan(i, text.index("dogs"), text.index("dogs") + 4) for i, text in enumerate((second, first)))
     pair = [texts(first, second, marked=spans), texts(f"{second} {second}", first, marked=longer)]
     data = encode_texts(pair, tokenizer, 64, pads_in_front=True)
@@ -151,7 +151,7 @@ def test_a_marked_word_that_is_cut_away_points_at_the_first_token(tokenizer):
     data = encode_texts([texts(text, marked=(mark,))], tokenizer, 10)
     assert data.batch(np.array([0])).inputs["spans"].tolist() == [[[0, 1]]]
     assert data.truncated == 1
-    # Eight tokens are left: of the ninth nothing, and of a longer mark what is left.
+    # Eight tokens remain. A span of the ninth token is lost; a longer span keeps the remaining tokens.
     ninth = tokenizer.backend.encode(text, add_special_tokens=False).offsets[8]
     for place, expected in ((ninth, [0, 1]), ((0, len(text)), [1, 9])):
         cut = encode_texts([texts(text, marked=(MarkedSpan(0, *place),))], tokenizer, 10)
@@ -207,7 +207,7 @@ def test_each_seed_holds_out_other_rows():
 def test_purposes_of_one_seed_are_independent_and_fixed():
     assert derived_seed(12, "head") != derived_seed(12, "order") != derived_seed(13, "order")
     assert derived_seed(1, "23") != derived_seed(12, "3")
-    # A changed derivation would silently change every published number of ours.
+    # A changed derivation would silently change all our published numbers.
     assert derived_seed(12, "head") == 6489840010828851964
 
 
@@ -225,7 +225,7 @@ def test_epochs_and_seeds_mix_anew():
     lengths = np.arange(200) % 17
     orders = {tuple(np.concatenate(training_batches(lengths, 8, s, e)).tolist()) for s in range(3) for e in range(1, 4)}
     assert len(orders) == 9
-    # Also the company that an example keeps changes, not only the order of fixed batches.
+    # An epoch also changes the batch of an example, not only the order of fixed batches.
     partners = {frozenset(b.tolist()) for e in range(1, 4) for b in training_batches(lengths, 8, 0, e) if 0 in b}
     assert len(partners) == 3
 

@@ -1,4 +1,4 @@
-"""An ensemble has the means of the probabilities of its members, by hand, in every evaluation that asks for logits."""
+"""An ensemble averages its members' probabilities, checked by hand, in every evaluation that reads logits."""
 
 import math
 import shutil
@@ -31,7 +31,7 @@ OBJECTIVES = {False: {"task": "masked"}, True: {"task": "causal"}}
 
 @pytest.fixture(scope="module", params=[False, True], ids=["masked", "causal"])
 def members(request: pytest.FixtureRequest, make_model_manifest: Callable[..., Path]) -> tuple[bool, list[Path]]:
-    """Whether the models are causal, and three folders with models of different weights."""
+    """Return whether the models are causal, and three folders with models of different weights."""
     causal: bool = request.param
     first = make_model_manifest(causal=causal, objective=OBJECTIVES[causal]).parent
     folders = []
@@ -53,7 +53,7 @@ def members(request: pytest.FixtureRequest, make_model_manifest: Callable[..., P
 
 
 def by_hand(folders: list[Path], sentence: str, causal: bool) -> float:
-    """The score of a sentence: logarithms of mean probabilities, one token at a time."""
+    """Return the score of a sentence: logarithms of mean probabilities, one token at a time."""
     models = [load_pretrained(folder / "manifest.json") for folder in folders]
     tokenizer, total = models[0][1], 0.0
     (tokens,) = tokenizer.encode_sentences([sentence])
@@ -94,7 +94,7 @@ def test_pairs_and_held_out_text_are_asked_of_an_ensemble(members: tuple[bool, l
     assert result.model == " + ".join(map(str, folders))
     opened = open_model(folders)
     assert isinstance(opened, ModelOfUser) and opened.objective is not None
-    # The loss of a padded batch, as perplexity asks for it; networks for masked tokens also read from left to right.
+    # The loss of a padded batch, as perplexity computes it. Masked models also read from left to right here.
     asked = opened.asked(torch.device("cpu"))
     (ids,) = opened.tokenizer.encode_sentences([SENTENCES[0]])
     inputs = torch.tensor([[opened.tokenizer.cls_id, *ids, 3, 3]] * 2)
@@ -118,7 +118,7 @@ def test_pairs_and_held_out_text_are_asked_of_an_ensemble(members: tuple[bool, l
 def test_probabilities_are_averaged_and_not_their_logarithms() -> None:
     first, second = torch.tensor([[0.9, 0.1]]).log(), torch.tensor([[0.3, 0.7]]).log() + 5
     assert mean_probabilities([first, second]).exp().tolist() == [pytest.approx([0.6, 0.4])]
-    # A member without the last row gives it no probability.
+    # A member whose vocabulary lacks the last row gives this row probability 0.
     assert mean_probabilities([first, torch.zeros(1, 3)]).exp().tolist() == [
         pytest.approx([(0.9 + 1 / 3) / 2, (0.1 + 1 / 3) / 2, 1 / 6])
     ]
@@ -129,7 +129,7 @@ def test_members_of_different_masks_have_no_common_objective(make_model_manifest
         make_model_manifest(objective={"task": "masked", "kind": kind}).parent for kind in ("subword", "span")
     )
     assert [open_model([one, second]).objective is None for second in (one, other)] == [False, True]
-    # The masks of a member may be unknown, as those of an exported model; those of the other are not its own.
+    # A member's masks may be unknown (an exported model); the ensemble then has no objective.
     known = open_model(one)
     assert isinstance(known, OurModel) and known.objective is not None
     unknown = replace(known, objective=None)

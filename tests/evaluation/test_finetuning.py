@@ -1,4 +1,4 @@
-"""One fine-tuning run: its training, and the state that is kept."""
+"""One fine-tuning run: its training, and the state that it keeps."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,7 @@ PROTOCOL = replace(
 
 @dataclass(frozen=True)
 class Rows:
-    """The smallest data that the engine accepts."""
+    """The smallest data set that the training loop accepts."""
 
     sequences: list
     labels: np.ndarray
@@ -53,7 +53,7 @@ class Rows:
 
 
 def rows(n, seed=0):
-    """Sequences whose label says whether token 7 occurs."""
+    """Return sequences whose label is 1 if token 7 occurs."""
     random = np.random.default_rng(seed)
     labels = np.arange(n) % 2
     bodies = [random.integers(8, 60, size=random.integers(2, 9)) for _ in range(n)]
@@ -81,7 +81,7 @@ def accuracy(data):
 
 
 def scripted(values, model):
-    """A development set whose values are given; the states of the model at each evaluation are recorded."""
+    """Return a development set with the given values, and a list that receives the model's state at each evaluation."""
     seen = []
 
     def value(predicted):
@@ -95,11 +95,11 @@ def scripted(values, model):
     ("values", "patience", "best", "evaluations"),
     [
         ([0.5, 0.8, 0.6, 0.8, 0.7, 0.1], None, 1, 6),
-        # Of equal values the first; one below the best does not renew the patience.
+        # The first of equal values is best. A value below the best does not reset the patience.
         ([0.5, 0.8, 0.6, 0.8, 0.9, 0.9], 2, 1, 4),
-        # No state can be better than a perfect one.
+        # After a perfect value, training stops.
         ([0.5, 1.0, 1.0], None, 1, 2),
-        # What is no number is worse than any.
+        # NaN is worse than any number.
         ([float("nan"), -0.5, float("nan"), -0.6, 0.0, -0.1], None, 4, 6),
     ],
 )
@@ -113,7 +113,7 @@ def test_the_best_epoch_is_restored_and_training_stops_when_it_cannot_be_bettere
     assert (result.best_step, result.development_value, len(seen)) == (5 * (best + 1), values[best], evaluations)
     assert all(torch.equal(value, seen[best][name]) for name, value in network.named_parameters())
     assert not torch.equal(seen[best]["head.output.weight"], seen[best - 1]["head.output.weight"])
-    assert sum(steps) == 6 * 5  # the skipped steps are reported, so progress reaches its total
+    assert sum(steps) == 6 * 5  # Skipped steps are reported, so that progress reaches its total.
 
 
 def test_without_an_evaluation_the_last_state_stays(model):
@@ -127,7 +127,7 @@ def test_a_seed_fixes_every_prediction_and_another_seed_trains_differently(model
         train(network, rows(40), accuracy(rows(10, seed=1)), replace(PROTOCOL, epochs=2), seed)
         return predict(network, rows(10, seed=2), CPU).scores
 
-    torch.manual_seed(99)  # what ran before must not matter
+    torch.manual_seed(99)  # The global seed must not change the result.
     first = scores(12)
     assert np.array_equal(first, scores(12))
     assert not np.array_equal(first, scores(13))

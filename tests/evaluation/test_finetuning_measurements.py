@@ -17,7 +17,7 @@ TASK = {"name": "cola", "suite": "glue", "metrics": ["accuracy"]}
 
 
 def job(folder: Path, text: str, settings: dict[str, Any], measures: dict[str, Any] | None = None) -> Manifest:
-    """The manifest of a job with the results `text`."""
+    """Return the manifest of a job with the results `text`."""
     return replaced(folder, "results.csv", text, settings, measures)
 
 
@@ -91,7 +91,7 @@ def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> N
     names = [m["task"] for m in with_distinct_tasks(found)]
     assert names == ["a_mnli", "hans_from_a_mnli", "b_mnli", "hans_from_b_mnli"]
     assert [m["task"] for m in with_distinct_tasks(found[:2])] == ["a_mnli", "hans"]
-    # A task of the experiment that is also a task transferred to keeps its name.
+    # If the transferred task is also a task of the experiment, the experiment's task keeps its name.
     own = job(tmp_path / "hans", RESULTS_HEADER + rows.splitlines()[0] + "\n", {"task": {**TASK, "name": "hans"}})
     names = [m["task"] for m in with_distinct_tasks([*found[:2], *measured("hans", own)])]
     assert names == ["a_mnli", "hans_from_a_mnli", "hans"]

@@ -1,4 +1,4 @@
-"""Results of one fine-tuning run, as they are kept between attempts and written as tables."""
+"""Results of one fine-tuning run: kept between attempts, and written as tables."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ def test_a_kept_result_comes_back_exactly(tmp_path):
     found = store.load([(12, 3e-05), (12, 1e-05), (642, 3e-05)])
     assert list(found) == [(12, 3e-05)] and same(found[12, 3e-05], result())
     assert RunStore(tmp_path, "other").load([(12, 3e-05)]) == {}
-    # What a killed attempt was writing goes with the next one of the same run.
+    # The next attempt of a run removes the partial files of a killed attempt of this run.
     stems = ("run_12_3e-05", "run_642_3e-05")
     partial = [store.folder / f".{stem}.0123abcd.npz.4194305-0123abcd.partial" for stem in stems]
     for path in partial:

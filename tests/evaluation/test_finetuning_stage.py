@@ -102,7 +102,7 @@ def test_an_interrupted_job_redoes_only_the_missing_runs(run, monkeypatch, tmp_p
 
 
 def test_compiled_layers_learn_the_same(run, compiled_graphs):
-    # Without dropout, whose draws a compiler makes in its own way.
+    # Dropout is off, because compiled layers draw other dropout masks.
     settings = short(dropout=0.0)
     plain, compiled = run("plain", settings), run("compiled", settings, compile="layers")
     assert contents(compiled) == contents(plain) and compiled_graphs
@@ -113,7 +113,7 @@ def test_compiled_layers_learn_the_same(run, compiled_graphs):
 def test_auto_is_asked_with_the_steps_of_all_runs_together(run, monkeypatch):
     asked = []
     monkeypatch.setattr(stage_module, "chosen_compilation", lambda *about: asked.append(about) or "off")
-    # 8 steps of one epoch of 60 rows, twice.
+    # Two runs of one epoch have 8 steps each, for 60 rows.
     for enough in (16, 17):
         monkeypatch.setattr(stage_module, "FINETUNING_COMPILED_FROM_STEPS", enough)
         run(f"from {enough}", short(seeds=[1, 2]))
@@ -264,7 +264,7 @@ def test_a_model_is_also_scored_on_the_tasks_it_is_transferred_to(run, monkeypat
     real = stage_module.predict
     monkeypatch.setattr(stage_module, "predict", lambda *arguments: passes.append(1) or real(*arguments))
     folder = run("out", short(transfer=others), others=("same", "swapped", "sums"))
-    assert len(passes) == 2  # the validation rows, and one pass for all transferred tasks
+    assert len(passes) == 2  # One pass for the validation rows, and one for all transferred tasks.
     values = {(row["rows"], row["metric"]): float(row["value"]) for row in results(folder)}
     accuracy = values["validation", "accuracy"]
     assert values["same", "accuracy"] == values["sums", "accuracy"] == accuracy

@@ -1,4 +1,4 @@
-"""Every shape of task goes through the same stage: choices, three segments, numbers, groups, spans."""
+"""All task formats in the fine-tuning stage: choices, three segments, regression, groups, spans."""
 
 import numpy as np
 import pytest
@@ -51,12 +51,12 @@ def test_a_causal_model_learns_from_its_last_token_whatever_the_head_reads(run, 
         found[pooling] = values(folder)["accuracy"]
         manifest = read_manifest(folder / "manifest.json")
         assert "; last token;" in settings_text(manifest) and "first" not in settings_text(manifest)
-    # The first token of a causal model sees no text: from it, every text would have the same label.
+    # A causal model's first token sees no text, so its state would give all texts the same label.
     assert found["first_token"] == found["last_token"] > 0.9
 
 
 def about_dogs(n, seed):
-    """Texts of several lengths; the label says whether they are about dogs."""
+    """Return texts of several lengths, labelled by whether they mention dogs."""
     random = np.random.default_rng(seed)
     made = []
     for _ in range(n):
@@ -69,7 +69,7 @@ def about_dogs(n, seed):
 
 
 def copa(n, seed):
-    """The right choice is the one that names the dogs, wherever it stands and whatever is asked for."""
+    """Return rows whose right choice names the dogs, at either position and for either question."""
     random = np.random.default_rng(seed)
     rows = []
     for i in range(n):
@@ -99,7 +99,7 @@ def test_questions_with_two_choices_are_learnt(run, independent):
 
 
 def multirc(n, seed):
-    """Questions with three answers each; an answer is right if it is the noun of the passage."""
+    """Return questions with three answers each. An answer is right if it contains the passage's noun."""
     random = np.random.default_rng(seed)
     rows = []
     for question in range(n):
@@ -177,7 +177,7 @@ def test_a_regression_reports_correlations_of_numbers(run):
 
 
 def probe_rows(n, seed):
-    """Words labelled by what they are; some targets have two labels."""
+    """Return words labelled by part of speech or by noun; some targets have two labels."""
     random = np.random.default_rng(seed)
     rows = []
     for _ in range(n):
@@ -257,7 +257,7 @@ def test_the_same_rows_are_classified_by_a_head_that_reads_the_first_token_alone
     task = {"layout": "wic", "labels": [False, True], "metrics": ["accuracy"]}
     folder = run(settings(task), {"train.jsonl": marked_rows(), "validation.jsonl": marked_rows()})
     first, other = (row["scores"] for row in predictions(folder)[:2])
-    # Rows that differ in the label alone are one and the same input.
+    # Rows that differ only in their label are the same input.
     assert len(first) == 2 and first == other
 
 

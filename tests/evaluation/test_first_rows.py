@@ -1,4 +1,4 @@
-"""What is refused before the first training: settings of a task, and the files of suites and tasks."""
+"""Mistakes reported before training: settings of a task, and files of suites and tasks."""
 
 import shutil
 import subprocess
@@ -166,7 +166,7 @@ def test_only_the_first_lines_of_a_long_file_are_read(folder: Path, monkeypatch:
     monkeypatch.setattr(first_rows, "SMALL_BYTES", 200)
     rows = [GOOD[0]] * 50 + [("It is late.", "unheard")]
     (folder / "train.jsonl").write_text(json_lines(rows), encoding="utf-8")
-    # Neither the strange label far below is seen, nor is a label missed that may stand there.
+    # Only the first lines are read: the unknown label at the end is not seen, and a missing label is not reported.
     assert first_problem(build(TaskSettings, written()), folder) is None
     assert first_problem(build(TaskSettings, written(fields=["text"])), folder) is not None
 

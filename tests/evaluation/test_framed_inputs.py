@@ -1,4 +1,4 @@
-"""Inputs of evaluations are framed and masked with the special tokens of the tokenizer, here those of RoBERTa."""
+"""Evaluations frame and mask their inputs with the tokenizer's special tokens, here RoBERTa's."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 def pretrained(
     tmp_path_factory: pytest.TempPathFactory, small_model: Callable[[int], LanguageModel]
 ) -> tuple[LanguageModel, Tokenizer]:
-    """A small model with the special tokens of RoBERTa, as pretraining leaves it."""
+    """Write a small model with RoBERTa's special tokens as pretraining writes it, and load it."""
     folder: Path = tmp_path_factory.mktemp("roberta")
     backend = Backend(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

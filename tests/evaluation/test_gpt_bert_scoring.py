@@ -1,4 +1,4 @@
-"""Minimal pairs under GPT-BERT's ways of scoring, against numbers measured on its authors' code."""
+"""Minimal pairs with GPT-BERT's scoring methods, against outputs of its authors' code."""
 
 import json
 from pathlib import Path
@@ -106,7 +106,7 @@ def test_decisions_at_61_temperatures_are_the_published_ones_and_so_is_the_first
 
 
 def test_a_hidden_token_read_where_it_stands_is_another_model(network, tokenizer):
-    """The trap of masked next-token prediction: it gives numbers without error, and wrong ones."""
+    """Logits at the mask itself, instead of the position before the mask, give wrong scores without an error."""
     (pair, *_) = pairs()
     shifted, unshifted = (
         sentence_scores(token_scores(model, model.encode([pair["sentence_good"]]), "pll"))[0]

@@ -1,4 +1,4 @@
-"""Tables of reading times and of children's words: their mistakes are found when an experiment is planned."""
+"""Tables of reading times and of children's words: planning an experiment reports their mistakes."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def table(rows: list[list[str]]) -> str:
 
 
 def reading_rows(number: int = 30) -> list[list[str]]:
-    """Rows with times that rise from row to row."""
+    """Return rows with increasing times."""
     rising = {name: [str(place + 100) for place in range(number)] for name in NUMBERS[4:]}
     rows = [{**ROW, **{name: values[place] for name, values in rising.items()}} for place in range(number)]
     return [list(COLUMNS), *(list(row.values()) for row in rows)]
@@ -58,7 +58,7 @@ def test_a_cell_of_reading_times_is_checked_by_row_and_column(
     tmp_path: Path, column: str, cell: str, expected: str | None
 ) -> None:
     rows = reading_rows(700)
-    # The row is beyond the rows that planning reads of a large file.
+    # The row is past the rows that planning reads of a large file.
     rows[650][COLUMNS.index(column)] = cell
     problem = problem_of_reading(tmp_path, rows)
     assert problem is None if expected is None else problem is not None and problem.startswith("reading_data.csv:651: ")
@@ -83,7 +83,7 @@ def test_rows_that_are_cut_and_tables_without_times_are_refused(tmp_path: Path) 
             f"reading_data.csv: RTgopast: got {n} rows without an empty cell in this column and in Subtlex_log10, "
             "length, context_length, expected at least 9, with different times"
         )
-    # Self-paced reading has 17 coefficients, with those of the word before; its first words have none.
+    # Self-paced reading has 17 coefficients, including the previous word's. A word without a previous word is left out.
     few = [*reading_rows(18)[:-1], [*rows[1][:2], "", "", *rows[1][4:]]]
     assert "self_paced_reading_time: got 17 rows" in (problem_of_reading(tmp_path, few) or "")
     assert problem_of_reading(tmp_path, reading_rows(18)) is None

@@ -1,4 +1,4 @@
-"""Metrics of classes, of numbers and of groups, against scikit-learn, SciPy and values worked out by hand."""
+"""Metrics of classes, numbers and groups, against scikit-learn, SciPy and values by hand."""
 
 import json
 import math
@@ -46,7 +46,7 @@ def test_metrics_of_several_classes_agree_with_scikit_learn(rows):
         }
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # Not approximately: tables made with scikit-learn keep their bytes.
+        # The comparison is exact, so that tables made with scikit-learn keep their bytes.
         assert {name: value(name, rows) for name in expected} == expected
 
 
@@ -114,9 +114,9 @@ def numbers(labels, predictions):
         ([0, 0, 1, 1], [1, 1, 1, 1], "majority_class"),
         ([0, 0, 1, 1], [0, 1, 0, 1], "zero_mcc"),
         ([0, 0, 1, 1], [0, 0, 0, 1], ""),
-        # Wrong throughout is a correlation too: MSGS runs that follow the surface.
+        # All predictions are wrong, which is still a correlation: MSGS runs that use the surface feature.
         ([0, 0, 1, 1], [1, 1, 0, 0], ""),
-        # On rows of one label a constant answer proves nothing.
+        # A constant prediction is not a failure if all rows have one label.
         ([1, 1], [1, 1], ""),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_regression_without_variation_is_constant():
     assert failure(numbers([0.0, 5.0, 2.0], [2.5, 2.5, 2.5])) == "constant"
     assert failure(numbers([0.0, 5.0, 2.0], [2.5, 2.5001, 2.5])) == "constant"
     assert failure(numbers([0.0, 5.0, 2.0], [2.4, 2.6, 2.5])) == ""
-    # A thousandth of the range of the labels decides.
+    # Predictions are constant if their range is below a thousandth of the labels' range.
     assert failure(numbers([0.0, 5.0, 2.0], [2.5, 2.504, 2.5])) == "constant"
     assert failure(numbers([0.0, 0.01, 0.02], [0.01, 0.0101, 0.01])) == ""
     assert failure(numbers([0.0, 5.0], [np.nan, 1.0])) == "nan"
@@ -181,7 +181,7 @@ def test_micro_f1_of_independent_labels_agrees_with_scikit_learn(seed):
 def test_a_target_of_an_unknown_label_counts_as_missed(seed):
     labels, predictions = random_decisions(seed)
     labels[0] = False
-    # An oracle with one more label, that of the first target, which nobody predicts.
+    # The oracle adds one label: the first target's label, which no prediction contains.
     extra = np.zeros((len(labels), 1), dtype=bool)
     truth = extra.copy()
     truth[0] = True
@@ -200,7 +200,7 @@ def test_the_accuracy_of_independent_labels_asks_for_the_best_scored_one():
     scores = np.array([[-2.0, -1.0], [3.0, 1.0], [0.5, -0.5]])
     rows = Scored(np.array([[0, 1], [0, 1], [1, 0]], dtype=bool), scores >= 0, scores)
     assert value("accuracy", rows) == pytest.approx(2 / 3)
-    # One decision of the first target is missed, one of the second is too many.
+    # One label of the first target is missed; the second target has one false positive.
     assert value("micro_f1", rows) == pytest.approx(2 * 2 / (2 * 2 + 1 + 1))
 
 
@@ -232,7 +232,8 @@ def test_clean_micro_f1_is_the_same_for_classes_and_their_indicators(seed):
 def test_clean_micro_f1_counts_a_target_of_an_unknown_label_as_missed_and_one_of_a_left_out_label_not_at_all():
     labels, predictions, eye = np.array([0, 2, -1, 1]), np.array([0, 0, 3, 1]), np.eye(4, dtype=bool)
     known = eye[labels] & (labels >= 0)[:, None]
-    # Two are right. Held are ARG0, ARG1 and what is unknown, predicted are ARG0 twice and ARG1.
+    # Two predictions are right. There are 3 gold labels (ARG0, ARG1, unknown) and 3 predicted labels (ARG0 twice,
+    # ARG1).
     for rows in (
         Scored(labels, predictions, eye[predictions], label_names=SRL),
         independent(known, eye[predictions], SRL),
@@ -279,7 +280,7 @@ def test_classes_are_refused_where_numbers_are_expected():
 
 
 def multirc(order=slice(None)):
-    """Two questions: the first has one wrong answer of three, the second is all right."""
+    """Return two questions: the first has one wrong prediction of three, the second only right ones."""
     labels, predictions = np.array([1, 0, 1, 0, 1]), np.array([1, 1, 1, 0, 1])
     groups = np.array(["p0/q0", "p0/q0", "p0/q0", "p0/q1", "p0/q1"])
     return Scored(labels[order], predictions[order], np.eye(2)[predictions][order], groups[order].tolist())
@@ -325,7 +326,7 @@ ANSWERS = {"q0": ["Tom Smith"], "q1": ["Smith!", "Tom Smith"]}
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 0, 2, 1]])
 def test_record_takes_the_best_scored_entity_though_no_row_passes_one_half(order):
-    # All margins speak for class 0; of q0 the wrong entity is preferred, of q1 one that is an answer once normalised.
+    # All rows prefer class 0. The best margin in q0 is a wrong entity's; in q1 it is "the Smith", normalised an answer.
     scores = [[3.0, 1.0], [1.0, 0.5], [2.0, 1.9], [2.0, 0.0]]
     rows = record(scores, ENTITIES, ANSWERS, GROUPS, order)
     assert rows.predictions.max() == 0
@@ -337,7 +338,7 @@ def test_record_gives_the_token_f1_of_the_best_fitting_answer():
     scores = [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     rows = record(scores, ["Smith", "Oslo", "the Smith", "Bergen"], ANSWERS, GROUPS)
     assert value("record_exact_match", rows) == 0.0
-    # "Smith" shares one of two words with "Tom Smith"; Bergen shares nothing.
+    # "Smith" shares one of two words with "Tom Smith"; Bergen shares none.
     assert value("record_f1", rows) == pytest.approx((2 / 3 + 0) / 2)
     unanswered = record(scores, ["Smith", "Oslo", "the Smith", "Bergen"], {**ANSWERS, "q1": []}, GROUPS)
     assert value("record_f1", unanswered) == pytest.approx((2 / 3 + 0) / 2)
@@ -354,7 +355,7 @@ def test_record_reads_a_single_score_per_row_too():
 def test_of_equal_scores_the_first_entity_counts():
     rows = record(np.zeros((2, 2)), ["Oslo", "Tom"], {"q": ["Oslo"]}, ["q", "q"])
     assert value("record_exact_match", rows) == 1.0
-    # 40 entities alternate between two queries; the first entity of each query is its answer.
+    # 40 entities per query, with alternating rows. The first entity of each query is its answer.
     names, groups = [f"name {place // 2}" for place in range(80)], ["q", "r"] * 40
     rows = record(np.zeros((80, 2)), names, {"q": ["name 0"], "r": ["name 0"]}, groups)
     assert value("record_exact_match", rows) == 1.0

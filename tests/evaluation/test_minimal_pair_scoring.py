@@ -1,4 +1,4 @@
-"""The stage of minimal pairs: its files and its checks."""
+"""The stage that scores minimal pairs: its files and its checks."""
 
 import json
 from dataclasses import replace
@@ -87,7 +87,7 @@ def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_o
     source = make_source({"pairs.jsonl": json_lines(PAIRS)})
     score(model_manifest, source, tmp_path / "plain")
     score(model_manifest, source, tmp_path / "out", {**SETTINGS, "temperatures": True})
-    # What is reported stays what it was.
+    # The reported accuracies do not change.
     files = (tmp_path / name / "accuracy.csv" for name in ("out", "plain"))
     assert len({file.read_bytes() for file in files}) == 1
     good, plain = (pq.read_table(tmp_path / name / "scores.parquet")["score_good"] for name in ("out", "plain"))
@@ -106,7 +106,7 @@ def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_o
 
 @pytest.mark.parametrize(("form", "averages"), [("blimp", (2 / 3, 1 / 3)), ("entity_tracking", (3 / 4, 1 / 4))])
 def test_the_first_of_the_best_temperatures_is_that_of_the_averages_of_its_suite(form, averages):
-    """Paradigms 0 and 1 are of one phenomenon, 2 is of another. 0 and 2 are right at 0.5 and 2.0, 1 is right at 1.0."""
+    """Paradigms 0 and 1 are one phenomenon, paradigm 2 another. 0 and 2 are right at 0.5 and 2.0, paradigm 1 at 1.0."""
     items = [minimal_pair(str(n), "ab"[n // 2], "0", "good", "bad") for n in range(3)]
     scores = np.zeros((3, 2, len(GRID)))
     scores[:, 1] = 1.0
@@ -120,7 +120,7 @@ def test_the_first_of_the_best_temperatures_is_that_of_the_averages_of_its_suite
 
 
 def test_means_of_tokens_decide_at_every_temperature(model_manifest, make_source, json_lines, tmp_path):
-    """Texts with more tokens have lower sums, for any model."""
+    """The bad texts are shorter, so that any model gives them higher sums."""
     shorter = ["A .", "The .", "Cat .", "Sleeps .", "Old .", "Likes .", "House .", "Near .", "."]
     pairs = [
         {

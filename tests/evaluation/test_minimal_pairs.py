@@ -187,7 +187,7 @@ def test_pairs_of_the_multilingual_track_are_read_as_their_suites_say(make_sourc
         make_source({name: content, "README.md": "# A card", "deu/data.tsv": "sen\n"}), settings
     )
     assert pair.is_pair and pair.paradigm == Path(name).stem and pair.candidates[0].text != pair.candidates[1].text
-    # Of texts that tie each counts 1/k.
+    # If k texts tie, each has the credit 1/k.
     assert tie_rule(settings) == "shared"
 
 
@@ -262,7 +262,7 @@ def test_only_a_strictly_higher_score_is_correct():
     assert decide(pair(), -1.0, -2.0) == "correct"
     assert decide(pair(), -2.0, -1.0) == "wrong"
     assert decide(pair(), -1.0, -1.0) == "tie"
-    # Rounding noise between two copies of one sentence must not decide.
+    # Rounding errors between two copies of one sentence must not decide.
     for scores in ((-1.0, -1.0000001), (-1.0000001, -1.0)):
         assert decide(pair(good="same", bad="same"), *scores) == "tie"
 

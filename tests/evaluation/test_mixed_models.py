@@ -1,4 +1,4 @@
-"""Regressions by maximum likelihood, against normal densities, closed forms, and what statsmodels found."""
+"""Maximum-likelihood regressions, against normal densities, closed forms, and results of statsmodels."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ N_ROWS, N_GROUPS = 240, 8
 
 
 def rows(slope: float = 5.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Outcome, two predictors and groups; `slope` is how much groups differ in the slope of the second predictor."""
+    """Return outcome, two predictors and groups; `slope` scales the variation of the second predictor's slope by
+    group."""
     i = np.arange(N_ROWS)
     group = i % N_GROUPS
     a = np.sin(1.7 * i) + 0.3 * np.cos(0.37 * i * i)
@@ -21,7 +22,7 @@ def rows(slope: float = 5.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def density(outcome, predictors, groups, coefficients, residual, deviations) -> float:
-    """The log-density of all outcomes together: one normal distribution of as many dimensions as rows."""
+    """Return the joint log-density of all outcomes: one normal distribution whose dimension is the number of rows."""
     design = np.column_stack([np.ones(len(outcome)), predictors])
     covariance = residual**2 * np.eye(len(outcome))
     for column, deviation in zip(design.T, deviations, strict=False):
@@ -33,7 +34,7 @@ def density_of(fit: Fit, data) -> float:
     return density(*data, fit.coefficients, fit.residual_deviation, fit.random_deviations)
 
 
-# statsmodels 0.15.0: MixedLM(...).fit(reml=False, free=<diagonal>) and OLS(...).fit() of `rows()`, once.
+# Results of statsmodels 0.15.0 for `rows()`: MixedLM(...).fit(reml=False, free=<diagonal>) and OLS(...).fit().
 @pytest.mark.parametrize(
     ("slopes", "likelihood", "coefficients", "deviations", "residual", "errors"),
     [

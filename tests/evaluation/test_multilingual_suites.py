@@ -1,4 +1,4 @@
-"""Zero-shot tasks of BabyLM's multilingual track: layouts of the hub, and scores by hand of fixed pieces."""
+"""Zero-shot tasks of BabyLM's multilingual track: layouts of the hub, and scores by hand with fixed probabilities."""
 
 import dataclasses
 import hashlib
@@ -30,7 +30,7 @@ _LONGEST_FIRST = re.compile("|".join(map(re.escape, sorted(PIECES[2:], key=len, 
 
 
 class FixedPieces:
-    """A causal model that gives each piece the same probability at every place; texts are cut greedily."""
+    """A causal model with the same probabilities at every position; its tokenizer takes the longest piece first."""
 
     architecture, device, frame, mask_id, predicted_before = "causal", torch.device("cpu"), Frame((0,), ()), None, 0
     unknown_id, vocabulary_size, longest_input, leading_blank = 1, len(PIECES), None, None
@@ -63,10 +63,10 @@ def item(prompt, *choices, place=0, name="p"):
 
 
 def test_a_choice_is_scored_after_as_many_tokens_as_the_prompt_has_alone():
-    """ "a d" is one piece of the whole text, and the prompt alone is one piece: no token is left, the score is 0."""
+    """The whole text "a d" is one piece, like the prompt "a" alone. The choice has no token left, so its score is 0."""
     rows = scored([item("a", "b", "d"), item("a ", "b", "cb")]).frame("scores.parquet")["scores"].to_list()
     assert rows[0] == pytest.approx([LOG[" b"], 0.0], abs=1e-6)
-    # White space at the end of a prompt is scored with the choice: the pieces after "a" are " " and " b".
+    # Spaces at the end of a prompt are scored with the choice: the pieces after "a" are " " and " b".
     assert rows[1] == pytest.approx([LOG[" "] + LOG[" b"], LOG[" "] + LOG[" c"] + LOG["b"]], abs=1e-6)
     strict = {"track": None, "format": "multiple_choice", "columns": None}
     by_offsets = scored([item("a", "b", "d")], **strict).frame("scores.parquet")["scores"].to_list()
@@ -77,7 +77,7 @@ def test_global_piqa_divides_by_the_tokens_that_the_choice_adds_to_the_whole_pro
     found = scored([item("a", "bcc", "c", "d"), item("a ", "b", "c")], per_token=True).frame("scores.parquet")
     first, second = found["scores"].to_list()
     assert first == pytest.approx([(LOG[" b"] + 2 * LOG["c"]) / 3, LOG[" c"], 0.0], abs=1e-6)
-    # Three tokens minus the two of the prompt with its blank.
+    # The whole text has three tokens, the prompt with its space two.
     assert second == pytest.approx([LOG[" "] + LOG[" b"], LOG[" "] + LOG[" c"]], abs=1e-6)
     # " a bcc" has five tokens, " a" has two.
     blank = scored([item("a", "bcc", "c")], per_token=True, leading_blank=True).frame("scores.parquet")["scores"]
@@ -96,7 +96,7 @@ def test_global_piqa_divides_by_the_tokens_that_the_choice_adds_to_the_whole_pro
     ],
 )
 def test_the_first_of_equal_choices_in_the_row_is_preferred(choices, place, credit):
-    """Return a row whose right choice, the first of `choices`, is at `place`. " 囍" is less probable than " c"."""
+    """The right choice, first in `choices`, is at index `place`. " 囍" is less probable than " c"."""
     found = scored([item("a", *choices, place=place)], ties="first_in_row", per_token=True).frame("accuracy.csv")
     assert found.filter(pl.col("level") == "suite")["accuracy"].to_list() == [credit] * 3
 
@@ -110,9 +110,9 @@ def test_a_tie_among_k_texts_counts_one_kth():
 
 def test_a_tie_or_an_unknown_token_is_wrong_in_hanzi():
     pairs = [
-        minimal_pair("h", "h", "0:x", "dd", "好"),  # right: 2 ln 0.2 is above ln 0.08
-        minimal_pair("h", "h", "1:x", "好", "坏"),  # a tie
-        minimal_pair("h", "h", "2:x", "d", "囍"),  # an unknown character in the wrong sentence
+        minimal_pair("h", "h", "0:x", "dd", "好"),  # Right: 2 ln 0.2 is above ln 0.08.
+        minimal_pair("h", "h", "1:x", "好", "坏"),  # A tie.
+        minimal_pair("h", "h", "2:x", "d", "囍"),  # The wrong sentence contains an unknown character.
         minimal_pair("h", "h", "3:x", "囍d", "aaaaa"),
     ]
     wrong = 2 * LOG["d"] < LOG["好"]
@@ -126,7 +126,7 @@ def test_a_tie_or_an_unknown_token_is_wrong_in_hanzi():
 
 
 def test_the_mean_of_a_group_weighs_pairs():
-    """One pair right in one paradigm, three pairs wrong in the other: 25 % of the pairs, and 50 % of the paradigms."""
+    """One pair is right in one paradigm, three pairs are wrong in the other: 25 % of pairs, 50 % over paradigms."""
     pairs = [
         minimal_pair("one", "one", "1", "d", "a"),
         *(minimal_pair("two", "two", str(n), "a", "d") for n in range(3)),
@@ -194,7 +194,7 @@ def test_a_hanzi_pair_is_called_as_the_library_calls_documents(repository, make_
     settings = dataclasses.replace(settings_of(repository, "multilingual_hanzi_pinyin"), expected=None)
     line = '{"sentence_good": "他好。", "sentence_bad": "他坏。", "kind": 3}\n'
     (found,) = read_minimal_pairs(make_source({"train.jsonl": line}), settings)
-    # The text of the library, written out: two blanks of indent, characters as they are.
+    # The JSON text that the library hashes: an indent of two spaces, characters not escaped.
     text = '{\n  "sentence_good": "他好。",\n  "sentence_bad": "他坏。",\n  "kind": 3\n}'
     assert found.item_id == f"0:{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -281,7 +281,7 @@ def test_rows_of_your_own_are_judged_by_the_rules_of_a_task(model_manifest, tmp_
     right = [scores[0] > scores[1] for scores in table["scores"].to_list()]
     average = found.rows.filter(task="pair_average", metric="accuracy_percent")
     assert average["value"].to_list() == [100 * sum(right) / 2] and average["items"].to_list() == [2]
-    # A single file is read whatever its name, and columns may be others.
+    # A single file may have any name and other columns.
     (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     again = hatchery.evaluate(model_manifest.parent, "multilingual_winogrande_en_mubench", tmp_path / "mine.jsonl")
     assert again.tables["scores.parquet"]["scores"].to_list() == table["scores"].to_list()

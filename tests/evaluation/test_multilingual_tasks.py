@@ -1,4 +1,4 @@
-"""Fine-tuning tasks of BabyLM's multilingual track: labels of the training rows, the trainer's slips, treebanks."""
+"""Fine-tuning on BabyLM's multilingual track: labels of training rows, errors of the official trainer, treebanks."""
 
 import json
 import random
@@ -37,7 +37,7 @@ def lines(labels, start=0):
         (["B", "A", "C", "A"], ("A", "B", "C")),
         (["neutraal", "entailment", "tegenspraak"], ("entailment", "neutraal", "tegenspraak")),
         (["蕴含", "中立", "矛盾"], ("中立", "矛盾", "蕴含")),
-        # As texts, so 10 comes before 9.
+        # Labels sort as texts, so 10 comes before 9.
         ([9, 10, 0], ("0", "10", "9")),
     ],
 )
@@ -54,7 +54,7 @@ def test_a_label_that_no_training_row_has_is_named(make_source):
     source = make_source({"t.jsonl": lines("AB"), "v.jsonl": lines("AC")})
     with pytest.raises(EvaluationError, match=r"v.jsonl:2: the label 'C' in 'label' is unknown"):
         read_task(source, rows_task(**NAMES))
-    # While rows are read in part, the training rows that have the label may be those that were not read.
+    # If only some rows are read, the unread training rows may have the label.
     read_through(source, rows_task(**NAMES), lambda name: 1)
     with pytest.raises(EvaluationError, match=r"t.jsonl:1: the label None: expected a text or a whole number"):
         read_task(make_source({"t.jsonl": lines([None, "A"])}), rows_task(**NAMES))
@@ -69,7 +69,7 @@ def test_f1_stands_for_two_labels_and_accuracy_for_more():
     labels, guesses = np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1])
     two = Scored(labels, guesses, np.zeros((4, 2)), label_names=("a", "b"))
     three = Scored(labels, guesses, np.zeros((4, 3)), label_names=("a", "b", "c"))
-    # Of the second label: 2 right of 2 said and of 3 there are; F1 = 2 * 2 / (2 + 3).
+    # For the second label, 2 of 2 predictions are right and 3 rows have it: F1 = 2 * 2 / (2 + 3).
     assert (accuracy_or_f1(two), accuracy_or_f1(three)) == (0.8, 0.75)
 
 
@@ -81,7 +81,8 @@ TRACK |= {"learning_rates": [3e-3], "epochs": 4, "patience_evaluations": None, "
 def test_the_slips_drop_the_last_rows_and_keep_the_last_epoch(
     model_manifest, make_source, tmp_path, official, monkeypatch
 ):
-    """With the slips, 16 of 19 rows and the last of four epochs count; by default all rows and the best epoch."""
+    """With the trainer's errors, 16 of 19 rows and the last of four epochs count; by default all rows and the best
+    epoch."""
     from hatchery.evaluation.finetuning import finetune_on_task
 
     values, asked = iter([0.2, 0.6, 0.5, 0.6]), list[float]()
@@ -113,13 +114,13 @@ def test_the_slips_drop_the_last_rows_and_keep_the_last_epoch(
     right = sum(row["label"] == row["prediction"] for row in counted)
     row = next(row for row in results(folder) if row["metric"] == "accuracy")
     assert float(row["value"]) == right / (16 if official else 19)
-    # 24 rows in batches of 8: three steps in an epoch; the second epoch is the first of the best ones.
+    # 24 rows in batches of 8 give three steps per epoch. The second epoch is the first of the best epochs.
     assert int(row["best_step"]) == (12 if official else 6)
     manifest = read_manifest(folder / "manifest.json")
     assert manifest.measures["scored_validation"] == (16 if official else 19)
     assert (SLIPS if official else NO_SLIPS) in settings_text(manifest)
     assert not (folder / "predictions.json").exists()
-    # An epoch is judged by the rows that count: an accuracy over so many rows.
+    # Each epoch's accuracy is computed over the scored rows only.
     n_rows = 16 if official else 19
     assert [value * n_rows for value in asked] == pytest.approx([round(value * n_rows) for value in asked])
 
@@ -156,13 +157,14 @@ def conllu(sentences):
 
 
 def test_treebanks_are_pooled_shuffled_and_divided_anew(repository, make_source):
-    """Written without the reader: Python's shuffle with seed 42, 80 and 10 and 10 %, the least of all languages."""
+    """Expected by hand: shuffled with seed 42, split into 80, 10 and 10 %, training rows cut to the smallest
+    language's."""
     sizes = {"en": (17, 8), "nl": (40, 0), "zh": (30, 3)}
     files, pooled = {}, {}
     stems = {"en": "en_ewt", "nl": "nl_alpino", "zh": "zh_gsdsimp"}
     for language, (train, dev) in sizes.items():
         sentences = [(f"w{language}{n}", f"x{n}") for n in range(train + dev)]
-        # Files are read in the order of their names, dev before train.
+        # Files are read in alphabetical order: dev before train.
         parts = {"dev": sentences[:dev], "train": sentences[dev:]}
         files |= {f"{stems[language]}-ud-{part}.conllu": conllu(rows) for part, rows in parts.items() if rows}
         pooled[language] = sentences
@@ -186,13 +188,13 @@ def test_treebanks_are_pooled_shuffled_and_divided_anew(repository, make_source)
 
 
 def test_the_english_treebank_itself_is_read_beside_others(real_data, repository, make_source):
-    """Words and parts of speech by the ten columns alone: numbers of ranges and of empty nodes are no words."""
+    """Expected words and parts of speech by splitting the ten columns. Ids of ranges and empty nodes are not words."""
     written = (real_data / "ud_english_ewt" / "en_ewt-ud-dev.conllu").read_text(encoding="utf-8")
     sentences = []
     for block in written.strip().split("\n\n"):
         cells = [line.split("\t") for line in block.split("\n") if not line.startswith("#")]
         sentences.append([(one[1], one[3]) for one in cells if one[0].isdecimal()])
-    # The counts that the release states for its development file.
+    # The release states these counts for its development file.
     assert (len(sentences), sum(map(len, sentences))) == (2001, 25147)
     numbers = {line.split("\t")[0] for line in written.split("\n") if "\t" in line}
     assert any("-" in number for number in numbers) and any("." in number for number in numbers)

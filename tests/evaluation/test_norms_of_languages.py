@@ -1,4 +1,4 @@
-"""Ages of acquisition of Dutch and Mandarin: norms in the layout of BabyLM's English files, and other files."""
+"""Ages of acquisition in Dutch and Mandarin: norms in the layout of BabyLM's English files and in other layouts."""
 
 import json
 from pathlib import Path
@@ -59,17 +59,17 @@ def test_pieces_of_a_word_are_counted_without_a_space_where_there_is_none() -> N
     alphabet = {letter: index for index, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     backend = Tokenizer(models.BPE(alphabet, []))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    # Bytes of the word, and of the space before it.
+    # Pieces are the word's bytes, and the byte of the space before the word.
     assert [added_pieces(backend, "猫", spaces) for spaces in (False, True)] == [3, 4]
     assert [added_pieces(backend, "poes", spaces) for spaces in (False, True)] == [4, 5]
-    # A word that a tokenizer joins with the text before it has one piece.
+    # A word that the tokenizer merges with the text before it counts as one piece.
     joined = SimpleNamespace(encode=lambda text, add_special_tokens: SimpleNamespace(ids=[7]))
     assert added_pieces(joined, "poes") == 1
 
 
 @pytest.mark.parametrize(("spaces", "text"), [(False, "我看见猫"), (True, "我看见 猫")])
 def test_a_word_is_joined_to_its_context_without_a_space_where_there_is_none(spaces: bool, text: str) -> None:
-    """The surprisal by the logits of the library, of the bytes of the word."""
+    """The expected surprisal is the sum over the word's bytes, from the logits of the library transformers."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     alphabet = {"<s>": 0} | {letter: index for index, letter in enumerate(letters, start=1)}
     backend = Tokenizer(models.BPE(alphabet, []))
@@ -87,7 +87,7 @@ def test_a_word_is_joined_to_its_context_without_a_space_where_there_is_none(spa
         # The tokenizer has no template, so no token precedes the text.
         log_probabilities = network(torch.tensor([ids])).logits[0, :-1].log_softmax(-1)
     each = log_probabilities[range(len(ids) - 1), ids[1:]]
-    # The three bytes of the word; a space before it belongs to the context.
+    # Only the word's three bytes count; the space before the word belongs to the context.
     assert ids[: len(before)] == before and len(ids) - len(before) == 3 + spaces
     assert found == pytest.approx(-float(each[-3:].sum()), abs=1e-4)
 

@@ -1,4 +1,4 @@
-"""Few sentences that are scored from left to right share padded batches, and keep their scores up to rounding."""
+"""Short lists of sentences scored from left to right share padded batches; scores change only by rounding."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ def lengths_of(sentences: list[EncodedSentence], padding: int) -> list[list[int]
 def test_lengths_are_joined_while_padding_costs_less_than_a_call() -> None:
     sentences = of_lengths(3, 3, 5, 6, 10, 10)
     assert lengths_of(sentences, 0) == [[3, 3], [5], [6], [10, 10]], "without padding, equal lengths share a batch"
-    # Two sentences padded by 2, then three by 1; four by 4 would be 16 positions.
+    # Two sentences are padded by 2 and three by 1. Padding four sentences by 4 would cost 16 positions.
     assert lengths_of(sentences, 4) == [[3, 3, 5, 6], [10, 10]]
     assert lengths_of(sentences, 3) == [[3, 3], [5, 6], [10, 10]]
     assert lengths_of(sentences, 16) == [[3, 3, 5, 6, 10, 10]]
@@ -60,7 +60,7 @@ def test_padding_changes_scores_only_by_rounding_and_saves_calls(small_model, mo
 
 
 def test_only_models_of_ours_are_padded() -> None:
-    """A module of the user might read padding as text."""
+    """A user's module might read padding as text."""
     shapes: list[tuple[int, ...]] = []
 
     def logits_at(ids: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,5 @@
-"""Edge probing: words as spans of subwords, layers of a frozen encoder, what a probe knows, the majority baseline."""
+"""Edge probing: words as spans of subwords, layers of a frozen encoder, probes on random features, majority
+baseline."""
 
 import string
 from pathlib import Path
@@ -71,19 +72,19 @@ PLACED = PlacedWords("can't stop", ((0, 2), (2, 5), (6, 10)))
 @pytest.mark.parametrize(
     ("offsets", "word", "expected"),
     [
-        # One subword for "can't": both words have it.
+        # "can't" is one subword, which belongs to both words.
         ([(0, 5), (5, 10)], (0, 1), (1, 2)),
         ([(0, 5), (5, 10)], (1, 2), (1, 2)),
         ([(0, 5), (5, 10)], (2, 3), (2, 3)),
         # A subword over the edge of two words belongs to both.
         ([(0, 1), (1, 3), (3, 5), (6, 10)], (0, 1), (1, 3)),
         ([(0, 1), (1, 3), (3, 5), (6, 10)], (1, 2), (2, 4)),
-        # A subword that is nothing but the blank belongs to nobody, but lies inside a longer span.
+        # A subword that is only the space belongs to no word, but is part of a longer span.
         ([(0, 2), (2, 5), (5, 6), (6, 10)], (1, 2), (2, 3)),
         ([(0, 2), (2, 5), (5, 6), (6, 10)], (1, 3), (2, 5)),
-        # Two bytes of one character have the same place.
+        # Two bytes of one character have the same offsets.
         ([(0, 2), (2, 5), (6, 10), (6, 10)], (2, 3), (3, 5)),
-        # Of a word that the tokenizer leaves out the next subword is taken, at the end the last one.
+        # If the tokenizer drops a word, the next subword is used, at the end of the text the last subword.
         ([(0, 2), (6, 10)], (1, 2), (2, 3)),
         ([(0, 2), (2, 5)], (2, 3), (2, 3)),
     ],
@@ -173,7 +174,7 @@ TEXTS = ["The old dogs near the house sleep .", "A cat chases the dogs .", "She 
 
 @pytest.fixture
 def probe(model_manifest: Path):
-    """A probe for pairs, and sentences whose targets leave some tokens out."""
+    """Return a probe for pairs of spans, and sentences with tokens outside all targets."""
     network, tokenizer = load_pretrained(model_manifest)
     examples = []
     for number, text in enumerate(TEXTS):
@@ -222,7 +223,7 @@ def test_kept_layers_give_the_scores_and_gradients_of_computed_ones(probe, share
         plain, scores, gradients = scores_and_gradients(model, data, items)
         batch, kept_scores, kept_gradients = scores_and_gradients(model, wrapped, items)
         assert batch.units.tolist() == plain.units.tolist() and batch.labels.equal(plain.labels)
-        # Rounding alone: a sentence is computed beside other ones.
+        # Scores differ by rounding only, because a sentence's batch differs.
         torch.testing.assert_close(kept_scores, scores, atol=1e-5, rtol=1e-5)
         for kept, computed in zip(kept_gradients, gradients, strict=True):
             torch.testing.assert_close(kept, computed, atol=1e-5, rtol=1e-4)
@@ -302,7 +303,7 @@ N_LABELS, WIDTH, LAYERS = 4, 16, 3
 
 
 def trained_predictions(features: Tensor, labels: Tensor, n_train: int, steps: int) -> np.ndarray:
-    """Predictions for the rows behind `n_train` of a probe on `features` [L, n, D], one token per span."""
+    """Return a probe's predictions for the rows after `n_train`; `features` are [L, n, D], one token per span."""
     torch.manual_seed(3)
     head = SpanHead(WIDTH, LAYERS, N_LABELS, ProbeOptions(probe_size=32))
     optimizer = torch.optim.AdamW(head.parameters(), lr=6e-3, weight_decay=0.01)
@@ -323,14 +324,14 @@ def trained_predictions(features: Tensor, labels: Tensor, n_train: int, steps: i
 
 @pytest.fixture
 def labels() -> Tensor:
-    """Labels of which about 70 % are the first one."""
+    """Labels, about 70 % of which are the first label."""
     random = np.random.default_rng(1)
     return torch.from_numpy(random.choice(N_LABELS, size=1600, p=[0.7, 0.1, 0.1, 0.1]))
 
 
 def test_a_probe_on_random_features_does_not_beat_the_majority_by_more_than_chance(labels: Tensor) -> None:
     features = torch.randn(LAYERS, len(labels), WIDTH, generator=torch.Generator().manual_seed(2))
-    # As many steps as see every training row once, so that none is learnt by heart.
+    # With these steps, the probe sees each training row about once and cannot memorise rows.
     found = trained_predictions(features, labels, 1200, steps=18)
     hot = torch.nn.functional.one_hot(labels, N_LABELS).bool().numpy()
     baseline = majority_baseline(hot[:1200], hot[1200:])

@@ -1,4 +1,4 @@
-"""The formats of edge probing, CoNLL-U among them, as sentences with spans, their label sets, and what is refused."""
+"""The formats of edge probing, including CoNLL-U, as sentences with spans; their label sets, and refused files."""
 
 from collections.abc import Callable
 from typing import Any

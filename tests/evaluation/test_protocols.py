@@ -50,7 +50,7 @@ SETTINGS = FinetuneSettings(TASK, OFFICIAL)
 
 
 class TwoNumbers(nn.Module):
-    """As little of a task model as the loop needs: thousands of its steps take a second."""
+    """The smallest task model that the training loop accepts, so that thousands of steps take a second."""
 
     def __init__(self):
         super().__init__()
@@ -94,7 +94,7 @@ def numbers(n):
 
 
 def run(n_rows, value=lambda evaluation: 0.5, protocol=OFFICIAL):
-    """Train on so many rows; the result, the number of evaluations, and whether the last state was left."""
+    """Train on `n_rows` rows; return the result, the states at each evaluation, and the final state."""
     model, states = TwoNumbers(), []
 
     def judge(predicted):
@@ -134,9 +134,9 @@ def test_b_mrpc_is_evaluated_twice():
 def test_c_early_stopping_needs_more_than_ten_intervals():
     result, states, left = run(16_000, value=lambda evaluation: 0.5)
     assert step_count(16_000, OFFICIAL) == 2500
-    # The first evaluation sets the mark; ten more without a better one end the run.
+    # The first evaluation is the best. Ten more without an improvement stop the run.
     assert (result.best_step, len(states)) == (200, 11) and torch.equal(left, states[0])
-    assert len(run(12_800)[1]) == 10  # 2000 steps: all of them
+    assert len(run(12_800)[1]) == 10  # All 2000 steps run.
 
 
 def test_c_a_gain_below_the_minimum_becomes_the_best_state_but_does_not_renew_the_patience():
@@ -158,7 +158,7 @@ def test_d_selection_by_f1_looks_at_the_positive_class():
 
     assert value(all_negative, "f1") < value(half, "f1")
     assert value(all_negative, "accuracy") > value(half, "accuracy")
-    assert value(half, None) == value(half, "accuracy")  # the task's first metric
+    assert value(half, None) == value(half, "accuracy")  # The default is the task's first metric.
 
 
 def test_e_msgs_selects_on_all_validation_rows_and_reports_the_scored_ones():
@@ -167,7 +167,7 @@ def test_e_msgs_selects_on_all_validation_rows_and_reports_the_scored_ones():
     main = ScoredSet("validation", TASK, ("0", "1"), Numbers(labels), is_scored)
     answers = Predicted(np.array([1, 0, 0, 1, 1, 0]), np.zeros((6, 2), dtype=np.float32))
     settings = replace(SETTINGS, protocol=replace(OFFICIAL, selection_metric="accuracy"))
-    assert development_value(settings, main)(answers) == pytest.approx(4 / 6)  # the signature of a surface learner
+    assert development_value(settings, main)(answers) == pytest.approx(4 / 6)  # typical of the surface feature
     assert main.values(answers)["accuracy"] == 0.0
 
 
@@ -205,7 +205,7 @@ def test_ltg_bert_drops_the_incomplete_batch_and_reports_the_last_state():
 
 
 class Watched(TwoNumbers):
-    """Notes of every pass whether it is one of training, its rows, and a draw such as dropout makes."""
+    """Records for each forward pass the training mode, the number of rows, and a random draw like dropout's."""
 
     def __init__(self):
         super().__init__()
@@ -232,7 +232,7 @@ def test_every_step_has_dropout_by_the_seed_and_no_evaluation_has_any(edition, d
 
 @pytest.mark.parametrize("drops", [False, True])
 def test_a_run_is_adamw_written_out(drops):
-    """Warm-up, schedule, unequal parts of a batch, clipping, moments and decay of every step of three epochs."""
+    """AdamW by hand over three epochs: warm-up, schedule, uneven accumulation, clipping, moments and weight decay."""
     protocol = replace(
         OFFICIAL,
         **{"epochs": 3, "batch_size": 5, "warmup_fraction": 0.25, "final_fraction": 0.5, "decay": "all"},

@@ -28,12 +28,12 @@ SENTENCES = st.lists(st.lists(st.integers(7, 50), min_size=1, max_size=9), min_s
 
 
 def framed(network):
-    """A model of ours but for the tokenizer: its sentences are ids already."""
+    """Return a Hatchery model without a tokenizer; its sentences are ids."""
     return HatcheryModel(network, SimpleNamespace(cls_id=CLS, end_ids=[SEP], mask_id=MASK), CPU)
 
 
 class Uniform:
-    """Every token equally likely; remembers what it is asked."""
+    """A model that predicts a uniform distribution and records its inputs."""
 
     architecture = "masked"
     device = CPU
@@ -56,7 +56,7 @@ class Uniform:
 def model(small_model):
     network = small_model(51).eval()
     torch.manual_seed(0)
-    with torch.no_grad():  # a fresh model is nearly uniform; the tests need tokens that differ
+    with torch.no_grad():  # A fresh model predicts nearly uniformly; the tests need tokens with different scores.
         for parameter in network.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     return framed(network)
@@ -72,8 +72,8 @@ def scores_of(model, sentences, tokens_per_batch=64, **options):
 
 @torch.no_grad()
 def one_at_a_time(model, sentence):
-    """The definition, token by token: one unbatched call each, as docs/papers/babylm-evaluation.md,
-    "Pseudo-log-likelihood"."""
+    """Score each token by definition with one unbatched call (docs/papers/babylm-evaluation.md,
+    "Pseudo-log-likelihood")."""
     values = []
     for position, target in enumerate(sentence):
         row = [CLS, *sentence, SEP]

@@ -1,4 +1,4 @@
-"""Tables of reading times and the frames of their regressions, against rows and sums by hand."""
+"""Tables of reading times and the data frames of their regressions, against rows and sums by hand."""
 
 import math
 from typing import Any
@@ -38,7 +38,7 @@ def table_of(source: Any, **keys: Any) -> ReadTable:
 
 
 def words_of(table: ReadTable, surprisal: Any) -> pl.DataFrame:
-    """The words of the texts, each with the surprisal that `surprisal` says of its item and position."""
+    """Return the words of the texts; `surprisal` gives a word's surprisal by item and position."""
     rows = [
         (one.item, position, word, sentence, surprisal(one.item, position), None)
         for one in table.passages
@@ -123,7 +123,7 @@ def test_settings_that_do_not_fit_are_refused(keys: dict, message: str) -> None:
         settings_of(**keys)
 
 
-# Sentence 1 is words 1 to 4, the words 5 to 7 have none, sentence 2 is words 8 to 12; item 2 is one sentence.
+# In item 1, sentence 1 is words 1 to 4, sentence 2 is words 8 to 12; words 5 to 7 have none. Item 2 is one sentence.
 SENTENCES = {**dict.fromkeys(range(1, 5), "1"), **dict.fromkeys(range(5, 8), "NA"), **dict.fromkeys(range(8, 13), "2")}
 
 
@@ -132,7 +132,7 @@ def meco(readers: int = 3) -> str:
     for reader in range(readers):
         for item in (1, 2):
             for place in range(1, 13):
-                # Letters of two bytes, so that lengths in bytes differ from lengths in characters.
+                # Letters are two bytes, so that lengths in bytes and in characters differ.
                 word = "ж" * (1 + (place * 5 + item) % 4)
                 time = 200 + 17 * len(word) + 31 * math.sin(place * 2.1 + item) + 20 * reader
                 time += 13 * math.cos(7.7 * place * (reader + 1) + item * item)
@@ -151,7 +151,8 @@ def test_first_and_last_words_of_sentences_are_dropped_and_previous_words_are_th
     settings = settings_of(**MECO)
     table = read_table(make_source({"a.csv": meco()}), settings)
     frame = regression_frame(table, words_of(table, surprisal_of), settings)
-    # Kept of item 1 are 2, 3, 6, 9, 10, 11; of item 2 the words 2 to 11. Two previous words have 11, and 4 to 11.
+    # Inner words are 2, 3, 6, 9, 10 and 11 of item 1, and 2 to 11 of item 2. Of these, word 11 of item 1 and words 4 to
+    # 11 of item 2 have two previous words.
     kept = frame.filter(participant="s0").select("item", "position").rows()
     assert kept == [("1", 11.0), *(("2", float(place)) for place in range(4, 12))]
     row = frame.filter(participant="s1", item="2", position=6.0).row(0, named=True)
@@ -172,7 +173,7 @@ def test_previous_words_of_the_text_include_those_that_are_dropped(make_source) 
 
 
 def by_hand() -> tuple[list[list[float]], list[float], list[int]]:
-    """The rows of MECO's regression by loops: scaled predictors with those of the model first, outcome, reader."""
+    """Return the rows of MECO's regression by loops: scaled predictors (the model's first), outcome, reader."""
     lines = [line.split(",") for line in meco().splitlines()[1:]]
     words = {(row[2], int(row[4])): (row[3], len(row[5]), float(row[7])) for row in lines}
     groups: dict[tuple[str, str], list[int]] = {}
@@ -194,7 +195,7 @@ def by_hand() -> tuple[list[list[float]], list[float], list[int]]:
         times.append(math.nan if row[6] == "NA" else float(row[6]))
         readers.append(int(row[1][1:]))
     design = np.array(rows)
-    # Scaled over all rows of the frame, those with a missing time included.
+    # Predictors are scaled over all rows of the frame, including rows with a missing time.
     design = (design - design.mean(axis=0)) / design.std(axis=0, ddof=1)
     known = ~np.isnan(times)
     return design[known].tolist(), np.array(times)[known].tolist(), np.array(readers)[known].tolist()
@@ -217,7 +218,7 @@ def test_the_gain_of_linear_regressions_is_the_closed_form_of_rows_by_hand(make_
     assert row["log_likelihood"] == pytest.approx(whole, abs=1e-8)
     assert row["gain_nats"] == pytest.approx(whole - without, abs=1e-8)
     assert facts["left_out"]["without_previous_words"] == 3 * (24 - 9)
-    # Per sample deviation of a predictor, so the estimates tell its scale.
+    # Estimates are per sample standard deviation of a predictor, so they depend on the scaling.
     known = np.linalg.lstsq(np.column_stack([np.ones(len(outcome)), design]), outcome, rcond=None)[0]
     assert coefficients.filter(regression="with")["estimate"][:-1].to_list() == pytest.approx(known.tolist(), rel=1e-7)
     of_full = coefficients.filter(regression="with")["term"].to_list()
@@ -266,7 +267,7 @@ def test_several_responses_have_regressions_of_their_own_and_limits_leave_rows_o
     table = read_table(make_source({"a.csv": content}), settings)
     scores, _, _ = fit_responses(table, words_of(table, surprisal_of), settings)
     assert scores["response"].to_list() == ["one", "two"] and scores["participants"].to_list() == [None, None]
-    # 150 and 30 themselves are kept: 100 + 10 p + i is at most 150 for p = 1 to 4.
+    # The limits 150 and 30 are inclusive: 100 + 10 p + i is at most 150 for p = 1 to 4.
     assert scores["rows"].to_list() == [12, 24]
     logs = settings_of(**keys, log_response=True)
     frame = regression_frame(table, words_of(table, surprisal_of), logs)
@@ -309,7 +310,7 @@ def test_zipf_frequencies_have_the_published_formula(make_source) -> None:
 
 def test_the_deviation_of_a_gain_is_that_of_a_sum_over_readers() -> None:
     parts = np.array([1.0, 3.0, 2.0, 6.0])
-    # Sample variance 14/3, four readers.
+    # Four readers have a sample variance of 14/3.
     assert deviation_of_sum(parts) == pytest.approx(math.sqrt(4 * 14 / 3))
     assert deviation_of_sum(parts[:1]) is None
 

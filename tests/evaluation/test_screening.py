@@ -1,4 +1,4 @@
-"""Screened decisions are those of fp32, and a bound that is too small is corrected."""
+"""Screened decisions equal those of fp32; a bound that is too small is raised."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ VOCABULARY = 51
 
 
 def suite_of(margins: list[float], errors: list[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Scores in bf16 and in fp32 of pairs with these fp32 margins, whose bf16 margins are wrong by `errors`."""
+    """Return bf16 and fp32 scores of pairs with these fp32 margins; `errors` are the errors of the bf16 margins."""
     full = np.array([[margin, 0.0] for margin in margins]) - 20.0
     return full + np.array([[error, 0.0] for error in errors]), full
 
@@ -36,7 +36,7 @@ def screen(half: np.ndarray, full: np.ndarray, counts: list[int] | None = None) 
 
 
 def test_margins_below_four_times_the_largest_error_of_the_sample_are_computed_again() -> None:
-    # All errors are 0.25, so the bound is 1: items with a bf16 margin of 1 and less are computed again.
+    # All errors are 0.25, so the bound is 1: items with a bf16 margin of at most 1 are computed again.
     margins = [0.125 * (number % 40) for number in range(400)]
     half, full = suite_of(margins, [0.25] * 400)
     found, asked = screen(half, full)
@@ -63,7 +63,7 @@ def test_the_sample_is_a_twentieth_of_the_items_at_least_64_and_at_most_512(item
 
 
 def test_an_error_above_the_bound_raises_it_and_selects_further_items() -> None:
-    """The drawn sample has no error. A close item has one, which decides items beyond the first bound anew."""
+    """The drawn sample has no error, a close item has one: items beyond the first bound are then computed again."""
     half, full = suite_of([5.0] * 400, [0.0] * 400)
     _, asked = screen(half, full)
     rest = [number for number in range(400) if number not in asked[0]]
@@ -94,7 +94,7 @@ def test_ties_scores_that_are_not_finite_and_missing_candidates() -> None:
 
 @pytest.fixture(scope="module")
 def uneven(small_model):
-    """A masked and a causal model with random weights, whose tokens differ."""
+    """Return a masked or a causal model with random weights and distinct token probabilities."""
 
     def make(causal: bool) -> HatcheryModel:
         network = small_model(VOCABULARY, causal=causal).eval()
@@ -118,7 +118,7 @@ def uneven(small_model):
 
 
 def drawn_items(count: int) -> list[Item]:
-    """Pairs of random sentences that differ in a token, and every fifth item three endings of ten common tokens."""
+    """Return pairs of random sentences that differ in one token; every fifth item has three endings of one prefix."""
     draw = np.random.default_rng(7)
     items = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""The sentences that a reader sees filled in: always the same ones, and from text that training did not see."""
+"""The sentences that the page shows filled in: always the same sentences, from text outside the training split."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_of_lines_that_are_paragraphs_the_first_words_can_be_taken() -> None:
 def test_the_longest_word_is_left_out_first_and_never_the_first_of_the_sentence() -> None:
     sentence = "Understanding 1999 cats, don't we see tigers, dogs?"
     found = [sentence[start:end] for start, end in words_by_length(sentence)]
-    # Of two words of one length the later one.
+    # Of two words with equal length, the later word is first.
     assert found == ["tigers", "don't", "dogs", "cats", "see"]
 
 

@@ -1,6 +1,6 @@
-"""Ways of scoring beside the plain pseudo-log-likelihood: within words, from left to right, and who may do what.
+"""Scoring methods other than plain pseudo-log-likelihood: within words, from left to right, and their allowed models.
 
-Log-probabilities of targets made tile by tile are those of a softmax over the whole vocabulary.
+Log-probabilities that are computed in tiles equal those of a softmax over the whole vocabulary.
 """
 
 import itertools
@@ -52,7 +52,7 @@ SENTENCES = st.lists(
 
 
 class Whispering:
-    """Logits that depend on every input token that the model may see, so that any wrong input shows."""
+    """A model whose logits depend on every visible token, so that any wrong input changes the scores."""
 
     device = CPU
     vocabulary_size = VOCABULARY
@@ -273,7 +273,7 @@ def layer(n_rows: int, n_items: int, scale: float = 1.0) -> tuple[torch.Tensor, 
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_they_are_those_of_a_softmax_in_double_precision(n_rows: int, n_items: int, with_bias: bool) -> None:
     features, weight, bias = layer(n_rows, n_items)
-    # Some positions are asked for several targets and in no order, others for none.
+    # Some positions have several targets in random order, others have no target.
     generator = torch.Generator().manual_seed(0)
     of = torch.randint(n_rows, (2 * n_rows,), generator=generator)
     targets = torch.randint(n_items, (2 * n_rows,), generator=generator)

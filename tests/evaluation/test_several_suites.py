@@ -1,4 +1,4 @@
-"""Several suites in one job: the same bytes as jobs of one suite, the model loaded once, nothing computed twice."""
+"""Several suites in one job: the same bytes as one job per suite, one loaded model, nothing computed twice."""
 
 import json
 
@@ -28,7 +28,7 @@ PAIRS = [{"sentence_good": "The dogs sleep .", "sentence_bad": "The dogs sleeps 
 
 @pytest.fixture
 def job(model_manifest, make_source, json_lines, tmp_path, monkeypatch):
-    """Run a job of suites on one source; return the number of models that were loaded, and the scored suites."""
+    """Return a function that runs a job of suites and returns the number of loaded models and the scored suites."""
     source = make_source({"a.jsonl": json_lines(PAIRS), "b.jsonl": json_lines(PAIRS[:1]), "c.jsonl": "{}\n"})
     loaded, scored = [], []
     original = opened_models.load_sentence_model
@@ -76,7 +76,7 @@ def test_a_job_loads_the_model_once_and_writes_what_jobs_of_one_suite_write(job,
         assert contents(alone.parent) == contents(tmp_path / "out" / name)
     digests = read_manifest(tmp_path / "job" / "manifest.json").measures["suites"]
     assert digests == {name: read_manifest(tmp_path / "out" / name / "manifest.json").digest for name in suites}
-    # Only the suite that changed is scored again; another way of scoring opens the model anew.
+    # Only the changed suite is scored again. Another scoring method loads the model again.
     assert job({"a": suite("a"), "b": suite("b", scoring="pll_within_word_l2r")}) == (1, ["b"])
     both = {"a": suite("a", seed=1), "b": suite("b", scoring="pll_within_word_l2r", seed=1)}
     assert job(both) == (2, ["a", "b"])

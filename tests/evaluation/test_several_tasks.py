@@ -1,4 +1,4 @@
-"""Several tasks in one job: the same bytes as jobs of one task, and nothing that holds is computed twice."""
+"""Several tasks in one job: the same bytes as one job per task, and valid results are not computed again."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from hatchery.runner import run_stage
 
 @pytest.fixture
 def job(model_manifest, source, tmp_path, monkeypatch):
-    """Runs a job of named tasks and says which of them were trained."""
+    """Return a function that runs a job of named tasks and returns the trained tasks."""
     trained = []
 
     def counted(function, settings, output, **given):

@@ -35,7 +35,7 @@ PAIRS = '<c><pair id="1" value="TRUE"><t>a</t><h>b</h></pair><pair id="2" entail
 
 
 def contents(examples):
-    """Inputs and labels, without places."""
+    """Return inputs and labels, without the places in the files."""
     return [(example.inputs, example.label) for example in examples]
 
 
@@ -130,7 +130,8 @@ def test_columns_with_blanks_and_named_labels_of_the_original_glue_are_read(make
 
 
 def test_a_table_between_tabs_has_quotes_around_cells_only_if_its_header_has(make_source):
-    # As R writes it: a name for each row and none above the names; below, as GLUE is: quotes are letters.
+    # First a table written by R: row names without a column name, and quoted cells. Then a GLUE table, in which quotes
+    # are plain characters.
     by_r = '"sentence"\t"label"\n"1"\t"He said \\"yes\\"."\t1\n"2"\t"Où?"\t0\n'
     glue = 'sentence\tlabel\n"Yes."\t1\nHe said "yes\t0\n'
     task = rows_task(files={"train": "train.tsv", "validation": "dev.tsv"})
@@ -238,7 +239,7 @@ def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path
         rte([f"rte{i}_dev.xml" for i in (1, 2, 3)], [f"rte{i}_test.xml" for i in (1, 2, 3)]),
     )
     validation = data.scored["validation"]
-    # Lines with "<pair " in the archive of NLTK (it has only half of the second development set).
+    # Number of lines with "<pair " in NLTK's archive, which has only half of the second development set.
     assert (len(data.train), len(validation)) == (567 + 400 + 800, 2400)
     assert 0.45 < sum(example.label for example in validation) / 2400 < 0.55
     assert data.train[0].segments[1] == "Crude oil prices rose to $37.80 per barrel"

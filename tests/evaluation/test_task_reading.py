@@ -1,4 +1,4 @@
-"""Records of raw files, and the rows of tasks that are made of them."""
+"""Records of raw files, and the task rows made from these records."""
 
 import json
 
@@ -139,7 +139,7 @@ def test_rows_of_equal_inputs_or_of_one_group_stay_together(pairs):
         for j, other in enumerate(examples):
             if one.inputs == other.inputs or (one.group and one.group == other.group):
                 assert numbers[i] == numbers[j]
-    # Not coarser than needed: each number is one component of that relation.
+    # The grouping is not coarser than needed: each number is one connected component.
     assert len(set(numbers)) == components(examples)
     assert list(dict.fromkeys(numbers)) == list(range(len(set(numbers))))
 
@@ -187,7 +187,7 @@ def test_rows_with_training_files_only_are_split_by_the_same_rule(make_source, j
     data, report = read_task_with_report(source, rows_task(files={"train": "train.json"}, validation_fraction=0.25))
     assert (len(data.train), len(data.scored["validation"])) == (15, 5)
     assert report.sets["train"].read == 20 and report.sets["validation"].used == 5
-    # A limit of training rows takes none of the held-out ones away.
+    # `train_limit` does not change the held-out rows.
     limited = read_task(source, rows_task(files={"train": "train.json"}, validation_fraction=0.25, train_limit=8))
     assert (len(limited.train), len(limited.scored["validation"])) == (8, 5)
 
@@ -254,7 +254,8 @@ def test_msgs_scores_rows_of_the_test_condition_only_and_keeps_the_others(make_s
         (1, False),
         (0, False),
     ]
-    # A surface oracle: LBS -1 on the scored rows, the accuracy of 4/6 that betrays a forgotten filter on all.
+    # An oracle of the surface feature has LBS -1 on the scored rows. An accuracy of 4/6 would mean that all rows are
+    # scored.
     surface = [row["surface_feature_label"] for row in msgs_rows()]
     right = [example.label == guess for example, guess in zip(validation, surface, strict=True)]
     assert sum(right) == 4 and not any(hit for hit, example in zip(right, validation, strict=True) if example.scored)

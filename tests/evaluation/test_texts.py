@@ -1,4 +1,4 @@
-"""The texts of a task: how they are spelled, and which rows lie within a vocabulary."""
+"""The texts of a task: their normalisation, and the rows within a vocabulary."""
 
 import ftfy
 import pytest
@@ -86,18 +86,18 @@ def within(reading, *texts):
     [
         ("the dog runs", True),
         ("the cat runs", False),
-        # The very first token is looked up in lower case, later ones with a capital are names.
+        # The first token is looked up in lower case. Later capitalised tokens are names.
         ("The dog runs", True),
         ("Rex runs", False),
         ("the dog Rex runs", True),
         ("the iPhone runs", True),
         ("the dog runs . Xylophones runs", True),
-        # Listed symbols are deleted wherever they stand.
+        # Listed symbols are deleted everywhere.
         ("“the” dog; runs!? (a_dog) @the #dog $ & — -", False),
         ("“the” dog; runs!? (dog) @the #dog $ & — -", True),
         ("free-fall", True),
         ("free - fall", True),
-        # Others make the example fail.
+        # Other symbols reject the example.
         ("the dog runs %", False),
         ("the dog / dog", False),
         ("the * dog", False),
@@ -110,12 +110,12 @@ def within(reading, *texts):
         ("a dog]", False),
         ("the dog …", False),
         ("the ‘dog’", False),
-        # Digits are deleted, so numerals alone leave nothing.
+        # Digits are deleted, so a number has no letters left.
         ("the dog was born in 1999", True),
         ("1st 4th", True),
         ("2nd", False),
         ("3rd", False),
-        # Contractions: the joined form, or a leftover piece.
+        # Contractions: the joined form, or the remaining piece.
         ("don't", True),
         ("isn't", False),
         ("is n't", True),
@@ -126,11 +126,11 @@ def within(reading, *texts):
         ("the t", True),
         ("it 've", False),
         ("it'll", False),
-        # Only single blanks divide.
+        # Only single spaces separate words.
         ("the  dog", True),
         ("the\tdog", False),
         ("the\ndog", False),
-        # No rule for links.
+        # The filter has no rule for links.
         ("http", False),
     ],
 )
@@ -147,17 +147,17 @@ def test_the_published_filter_of_glue(text, kept):
         ("Rex runs.", False),
         ("the dog Rex runs", True),
         ('"The dog runs."', True),
-        # A sentence's first word is no name because of its capital.
+        # The capital of a sentence's first word does not make a name.
         ("The dog runs. Xylophones runs.", False),
         ("The dog runs. The dog runs.", True),
-        # Hyphens separate; a name with a tail leaves the tail.
+        # Hyphens separate words. A name with a suffix leaves the suffix.
         ("free-fall", True),
         ("the Rex-free dog", True),
         ("the Rex-made dog", False),
-        # Symbols separate too.
+        # Symbols separate words, too.
         ("the dog / a dog % … ‘dog’", True),
         ("the\tdog\nruns", True),
-        # Contractions are known by their stem.
+        # Contractions are looked up by their stem.
         ("don't", True),
         ("isn't", True),
         ("isn’t", True),
@@ -166,7 +166,7 @@ def test_the_published_filter_of_glue(text, kept):
         # Numerals and ordinals are never looked up.
         ("the 2nd and 3rd dog was born in the 1990s", True),
         ("1,000.5", True),
-        # Links reject.
+        # Links reject the example.
         ("the dog http://dog", False),
         ("the dog HTTP://dog", False),
     ],

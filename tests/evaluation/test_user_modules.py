@@ -1,4 +1,4 @@
-"""A module that a user wrote has the numbers of a few lines of PyTorch, and of our own model where it wraps one."""
+"""A user's module gives the numbers of a few lines of PyTorch, and of a Hatchery model that it wraps."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from hatchery.evaluation.pretrained import OurModel
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
-# No text is a permutation of its rival: to `Bag`, with all tokens in sight, the two would tie.
+# No text is a permutation of another, because `Bag` would score both equally if it sees all tokens.
 PAIRS = [
     ("The old dogs sleep .", "The old dogs sleeps .", "The old dogs house ."),
     ("She likes old houses .", "She likes old dogs .", "She sleeps ."),
@@ -30,12 +30,12 @@ DOCUMENTS = ["The old dogs sleep .\nShe likes a cat .", "A cat chases the dogs n
 
 
 class Bag(nn.Module):
-    """Logits are a table's row of the own token, plus the mean of another's rows of all tokens that may be read."""
+    """Logits are the own token's row of one table plus the mean of a second table's rows over visible tokens."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         draws = torch.Generator().manual_seed(7)
-        # A module may have no parameter at all.
+        # Because a module may have no parameters.
         self.register_buffer("own", torch.randn(size, size, generator=draws))
         self.register_buffer("read", 3 * torch.randn(size, size, generator=draws))
 
@@ -45,7 +45,7 @@ class Bag(nn.Module):
 
 
 class Wrapped(nn.Module):
-    """One of our models behind the interface of a user's module."""
+    """A Hatchery model with the interface of a user's module."""
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def by_hand(bag: Bag, ids: list[int], at: int, visible: list[int], target: int) -> float:
-    """Natural log-probability of `target` where the token at `at` reads the tokens `visible`."""
+    """Return the natural log-probability of `target`, predicted at index `at` with the tokens `visible`."""
     logits = bag.own[ids[at]] + sum(bag.read[token] for token in visible) / len(visible)
     return (logits[target] - logits.exp().sum().log()).item()
 
@@ -153,7 +153,7 @@ def test_a_module_that_wraps_a_model_of_ours_has_its_numbers(task: str, make_mod
 
 
 class OfThree(Bag):
-    """A module that holds no more than three tokens of text between [CLS] and [SEP]."""
+    """A module whose inputs hold at most three tokens of text between [CLS] and [SEP]."""
 
     longest_input = 5
 
@@ -172,7 +172,8 @@ def test_a_longer_text_than_the_module_states_is_split_or_refused(tokenizer: Tok
             else:
                 with pytest.raises(hatchery.HatcheryError, match=r"4 tokens, expected (1 to|at most) 3"):
                     function(limited, data, **given)
-    # From left to right, with [CLS] alone, it holds four: the fifth token follows the half of them that is seen again.
+    # A causal input has [CLS] only, so four tokens fit. The context of the fifth token is [CLS] and the last tokens of
+    # these four.
     given["architecture"], text = "causal", "She likes old dogs sleep near"
     ids = ids_of(tokenizer, text)
     found = hatchery.surprisals(limited, [text], **given)["surprisal"].to_list()
@@ -186,7 +187,7 @@ def test_a_longer_text_than_the_module_states_is_split_or_refused(tokenizer: Tok
 
 
 class Positions(nn.Module):
-    """Learned positions, of which nobody states the number."""
+    """Learned positions without an attribute that states their number."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -201,7 +202,7 @@ def test_an_embedding_without_an_entry_is_reported_with_the_attribute_that_helps
     given: dict[str, Any] = {"tokenizer": tokenizer, "architecture": "causal"}
     ids = ids_of(tokenizer, "She likes old dogs sleep near dogs")
     assert len(ids) == 7
-    # The last token is asked for and not read: six positions are [CLS] and five of six tokens.
+    # The last token is predicted but not read, so the six positions hold [CLS] and the first five tokens.
     hatchery.surprisals(module, ["She likes old dogs sleep near"], **given)
     with pytest.raises(hatchery.HatcheryError, match=r"Positions: index out of .* input of 7 tokens .* longest_input"):
         hatchery.surprisals(module, ["She likes old dogs sleep near dogs"], **given)
@@ -215,7 +216,7 @@ def test_a_fast_tokenizer_of_the_library_gives_the_sums_of_a_loop(architecture: 
     expected = []
     for sentence in (text, other):
         body, total = library.encode(sentence, add_special_tokens=False), 0.0
-        # As of models of the library: from left to right behind EOS, or else BOS; this tokenizer has them as [SEP].
+        # As for models of the library transformers, a causal text follows EOS (here [SEP]), or BOS without EOS.
         ids = [sep_id, *body] if architecture == "causal" else [cls_id, *body, sep_id]
         for place in range(1, len(body) + 1):
             if architecture == "causal":
@@ -239,7 +240,7 @@ def test_a_fast_tokenizer_of_the_library_gives_the_sums_of_a_loop(architecture: 
 
 
 class WithStates(Wrapped):
-    """A module that returns the states of our model, too."""
+    """A module that also returns the Hatchery model's hidden states."""
 
     def hidden_states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         states: list[Tensor] = self.model.encoder(input_ids, attention_mask, causal=False)
@@ -258,14 +259,14 @@ def test_fine_tuning_and_probing_of_a_wrapped_model_have_the_numbers_of_the_mode
     task = {key: value for key, value in TASK.items() if key != "name"}
     (tmp_path / "agreement.yaml").write_text(json.dumps({"data": "x", **task}))
     protocol = {**PROTOCOL, "epochs": 2, "learning_rates": [1e-3], "seeds": [1]}
-    # Of a module of the user's, PyTorch's dropouts and norms are known, and not those of this library.
+    # In a user's module, fine-tuning only knows PyTorch's dropout and norm layers, so dropout and weight decay are off.
     protocol |= {"dropout": 0.0, "weight_decay": 0.0}
     ours.network.encoder.set_dropout(0.0)
     options = {"layer_norm_eps": 1e-5}
     module = WithStates(ours.network).train()
     before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     asked: list[dict[str, Any]] = [{"tokenizer": folder}]
-    # The library's tokenizer frames texts as ours; its model is causal, but texts end in the separator.
+    # The library's tokenizer frames texts like ours only for masked models, because it adds the separator at the end.
     asked += [{"tokenizer": library_of(folder, ours.tokenizer), "architecture": "masked"}] * (not causal)
     told = {"protocol": protocol, "head_options": options}
     expected = hatchery.evaluate(folder, tmp_path / "agreement.yaml", source.root, **told)
@@ -276,7 +277,7 @@ def test_fine_tuning_and_probing_of_a_wrapped_model_have_the_numbers_of_the_mode
         table = found.tables["predictions.parquet"]
         assert len(set(map(tuple, scores["scores"]))) > 9 and table["prediction"].equals(scores["prediction"])
         assert np.array(table["scores"].to_list()) == pytest.approx(np.array(scores["scores"].to_list()), abs=1e-3)
-        # The module of the caller stays as it was.
+        # The caller's module does not change.
         assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
         assert module.training
     if not causal:
@@ -286,7 +287,7 @@ def test_fine_tuning_and_probing_of_a_wrapped_model_have_the_numbers_of_the_mode
 
 
 def library_of(folder: Path, tokenizer: Tokenizer) -> Any:
-    """The tokenizer of a folder as one of the library, with its special tokens."""
+    """Return the folder's tokenizer as a tokenizer of the library transformers, with its special tokens."""
     special = tokenizer.special
     roles = {"cls": special.cls, "sep": special.sep, "mask": special.mask, "pad": special.pad, "unk": special.unknown}
     named = {f"{role}_token": token for role, token in roles.items()}

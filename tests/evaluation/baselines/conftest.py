@@ -1,4 +1,4 @@
-"""Tiny models of others, imported or loaded once for all tests."""
+"""Tiny models of the library transformers, each imported or loaded once for all tests."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from hatchery.evaluation.settings import BaselineSettings
 
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a model of a family, as the library stores it."""
+    """Return the folder of a family's model in the format of the library transformers."""
     made: dict[str, Path] = {}
 
     def get(name: str) -> Path:
@@ -29,7 +29,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def manifest_of(stored: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The manifest of an imported model of a family."""
+    """Return the manifest of a family's imported model."""
     made: dict[str, Path] = {}
 
     def get(name: str) -> Path:
@@ -42,7 +42,7 @@ def manifest_of(stored: Callable[[str], Path], tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def model(golden_directory: Path) -> Callable[[str], BaselineModel]:
-    """The models of tests/golden/babylm_2026, by folder and way of scoring."""
+    """Return a model of tests/golden/babylm_2026 by folder and scoring backend."""
     loaded: dict[str, BaselineModel] = {}
 
     def get(backend: str) -> BaselineModel:

@@ -1,4 +1,4 @@
-"""Answers as BabyLM's server and its collator count them, against what these gave (tests/golden/babylm_2026)."""
+"""Credits by the rules of BabyLM's server and collator, compared with their outputs (tests/golden/babylm_2026)."""
 
 import json
 from dataclasses import replace
@@ -52,7 +52,7 @@ def test_predictions_are_compared_with_the_texts_of_the_server(golden_directory,
     for paradigm, text in right_texts(
         items_of(golden_directory, settings), source_of(golden_directory, settings), settings
     ):
-        # The server's own rule for entity tracking is applied to rows that hold all.
+        # The server compares all rows of entity tracking whose right option does not contain "nothing".
         found.setdefault(paradigm, []).append(text)
     folder = golden_directory / "babylm_2026/results/collated/gold" / block
     theirs = {
@@ -88,12 +88,12 @@ def test_of_checkpoints_the_collator_counts_what_it_did_if_asked_for(golden_dire
             for item, row in zip(items, values, strict=True)
         ]
         counted = counted_by_text(items, decided, right_texts(items, source, settings), settings)
-        # Their draws among ties had another seed; without ties, the shares are equal.
+        # The collator drew other texts among ties, so its share lies between all ties wrong and all ties right.
         least, most = (
             shares(items, [replace(one, credit=tie) if one.outcome == "tie" else one for one in counted])
             for tie in (0.0, 1.0)
         )
-        # The paradigm of GlobalPIQA is its folder, which is the source here.
+        # The paradigm of GlobalPIQA is the name of its folder. Here, the folder is the source.
         if settings.format == "global_piqa":
             ((name, share),), (source_name,) = expected.items(), least
             expected = {source_name: share}

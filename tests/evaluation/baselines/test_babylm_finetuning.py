@@ -32,7 +32,7 @@ CASES = [
 
 
 def settings_of(task: str, edition: int, parts: int) -> FinetuneSettings:
-    """The task and the protocol as they stand in config/, with what the traces were made with."""
+    """Return the task and the protocol of config/ with the changes that the traces were made with."""
     name = f"babylm_2026_{task}"
     block = OFFICIAL.task(name).settings(name)
     pooling = "last_token" if edition == 2026 else "first_token"

@@ -1,4 +1,4 @@
-"""Rows of BabyLM's zero-shot tasks, and the rules for ties and means, on items of our own."""
+"""Rows of BabyLM's zero-shot tasks, and the rules for ties and means, on invented items."""
 
 import json
 
@@ -49,7 +49,7 @@ def test_the_correlation_with_people_is_that_of_their_share_for_the_first_text()
     asked = {"a": [(0.1, -2.0), (0.6, 0.0), (0.9, 2.0), (0.4, -0.5)], "b": [(0.1, 0.0), (0.6, -1.0), (0.9, 2.0)]}
     items = [Item(name, name, "1", TWO, preference=share) for name, rows in asked.items() for share, _ in rows]
     scores = [[ahead - 3.0, -3.0] for rows in asked.values() for _, ahead in rows]
-    # Of the ranks 1, 2, 3 and 2, 1, 3 it is 1 - 6 x 2 / (3 x 8).
+    # For the ranks 1, 2, 3 and 2, 1, 3, the correlation is 1 - 6 x 2 / (3 x 8) = 0.5.
     assert correlation_frame(items, scores).rows() == [("a", 4, pytest.approx(1.0)), ("b", 3, pytest.approx(0.5))]
 
 

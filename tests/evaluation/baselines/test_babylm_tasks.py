@@ -1,4 +1,4 @@
-"""BabyLM's zero-shot tasks against what its code gave of tiny models on invented rows (tests/golden/babylm_2026)."""
+"""BabyLM's zero-shot tasks against outputs of its code for tiny models and invented rows (golden/babylm_2026)."""
 
 import copy
 import json
@@ -24,7 +24,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import given_tokens
 from hatchery.evaluation.minimal_pairs.temperatures import GRID
 from hatchery.evaluation.settings import BaselineSettings, ScoringSettings
 
-# Where the official code ends in an error, so does ours.
+# For these cases, both the official code and Hatchery raise an error.
 ENDS = {
     ("causal_nobos/causal", "blimp/one_token"),
     ("masked_wp/mlm", "entity_tracking/empty_option"),
@@ -39,7 +39,7 @@ CASES = [
 
 
 def golden_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a task by UID: their order within it is that of the files, the order of UIDs that of a disk."""
+    """Return the rows of a task by UID. Each UID's rows are in the order of the task's files."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for line in (folder / "scores.jsonl").read_text().splitlines():
         rows.setdefault(json.loads(line)["UID"], []).append(json.loads(line))
@@ -121,7 +121,7 @@ def test_a_search_for_the_best_temperature_is_the_official_one(golden_directory,
         values = scored.at_temperatures[..., GRID.index(temperature)].tolist()
         outcomes = [decision(item, row, settings).outcome for item, row in zip(items, values, strict=True)]
         suite = accuracy_table(items, outcomes, "suite")[-2]
-        # Their draws among ties had no seed.
+        # The official code drew among ties without a seed, so its share lies between all ties wrong and all ties right.
         assert 0 < suite.ties < 5 and suite.accuracy - 1e-4 < share / 100 < suite.accuracy_ties_correct + 1e-4
 
 
@@ -139,9 +139,9 @@ def test_ties_and_what_is_no_number_are_decided_as_officially(golden_directory):
 @pytest.mark.parametrize("frame", ["$A", "[CLS] $A", "[CLS] $A [SEP]"])
 @pytest.mark.parametrize("template", [True, False])
 def test_a_masked_model_sees_what_its_template_puts_around_a_text(golden_directory, way, frame, template):
-    """Backend mntp asks the position before, which the first token does not have where nothing is in front of it.
+    """Backend mntp reads the logits of the position before, so the first token has no score without a token before it.
 
-    Without a `sep_token` an import, which does not ask for the template, sees the same.
+    An import without `sep_token`, which does not request the template, has the same scores.
     """
     folder = golden_directory / "babylm_2026" / "models" / "masked_wp"
     network, tokenizer = load_folder(folder, "masked")
@@ -188,7 +188,7 @@ def test_the_default_scores_what_the_official_code_loses_of_a_completion(golden_
 
 @pytest.fixture
 def threads():
-    """Sets the threads of PyTorch."""
+    """Yield the function that sets PyTorch's number of threads, then restore this number."""
     before = torch.get_num_threads()
     yield torch.set_num_threads
     torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""Minimal pairs and perplexity of models of others: as with the library alone, one call per token."""
+"""Minimal pairs and perplexity of models of the library transformers, against one call of the library per token."""
 
 from math import exp
 from typing import Any
@@ -38,7 +38,7 @@ def model_of(manifest_of):
 
 @torch.no_grad()
 def naive(name: str, texts: list[str]) -> list[list[float]]:
-    """Token scores by the definition: one call of the library's class per token, all logits, its own encoding."""
+    """Return token scores by definition: one library call per token, full logits, and the library's encoding."""
     tokenizer, network = build(name)
     scores = []
     for text in texts:
@@ -55,7 +55,7 @@ def naive(name: str, texts: list[str]) -> list[list[float]]:
                 ids = torch.tensor([tokenizer.eos_token_id, *ids])
                 values += [(network(ids[None, :at]).logits[0, -1], ids[at]) for at in range(1, len(ids))]
             case "encoder_decoder":
-                # The encoder reads EOS; the decoder writes the sentence and its end.
+                # The encoder reads EOS. The decoder predicts the sentence and EOS.
                 ids = tokenizer(text, add_special_tokens=False)["input_ids"]
                 ids = torch.tensor([network.config.decoder_start_token_id, *ids, tokenizer.eos_token_id])
                 read = torch.tensor([[tokenizer.eos_token_id]])
@@ -112,7 +112,7 @@ def test_a_leading_blank_changes_byte_level_ids_without_a_prefix_space_and_no_wo
 
 def test_the_limit_of_an_input_is_known_before_it_is_scored(model_of):
     longest = {name: model_of(name).longest_input for name in NAMES}
-    # RoBERTa counts positions from the padding id + 1; the others have as many tokens as positions. T5 has no limit.
+    # RoBERTa's positions start at the padding id + 1. The other models accept one token per position; T5 has no limit.
     assert longest == {"bert": 32, "roberta": 64, "distilbert": 32, "gpt2": 64, "opt": 64, "t5": None, "bart": 64}
     pairs = [minimal_pair("p", "f", "0", "a" * 62, "a")]
     assert candidate_scores(pairs, model_of("roberta")).tokens.tolist() == [[62, 1]]
@@ -176,7 +176,7 @@ def measured(model, corpus, folder, **changes: Any):
 
 @torch.no_grad()
 def losses_from_left_to_right(name):
-    """Of every token of every document and of its end: documents as running text, cut after LENGTH - 2 tokens."""
+    """Return the losses of all tokens and of each document's EOS. Documents are split after LENGTH - 2 tokens."""
     tokenizer, network = build(name)
     end, found = tokenizer.eos_token_id, []
     for text in HELD_OUT_TEXTS:

@@ -1,4 +1,4 @@
-"""Fine-tuning and probing of models of others: a training written with the library alone gives the same scores."""
+"""Fine-tuning and probing of models of the library transformers, against a training loop with this library alone."""
 
 import csv
 import json
@@ -42,7 +42,7 @@ PLAIN = {
 
 
 def pairs(n, seed):
-    """Two sentences in a row, which are both good or not."""
+    """Return pairs of sentences; a pair's label is "good" if both sentences are good."""
     rows = sentences(2 * n, seed)
     found = []
     for first, second in zip(rows[:n], rows[n:], strict=True):
@@ -63,7 +63,7 @@ def tuned(manifest_of, make_source, json_lines, tmp_path):
 
 
 def encoded(tokenizer, name, rows):
-    """Inputs as the library makes them of pairs; GPT-2's tokenizer frames nothing."""
+    """Return pairs encoded by the library's tokenizer, for GPT-2 with added BOS and EOS."""
     firsts, seconds = ([row[key] for row in rows] for key in ("first", "second"))
     if name != "gpt2":
         return tokenizer(firsts, seconds, padding=True, return_tensors="pt", return_token_type_ids=name == "bert")
@@ -74,7 +74,7 @@ def encoded(tokenizer, name, rows):
 
 
 def vector(network, name, inputs):
-    """What the head reads: the first state of a masked model, the last of a causal one, the decoder's at the end."""
+    """Return the head's input: the first state of a masked model, the last state of a causal model or a decoder."""
     last = inputs["attention_mask"].sum(dim=1) - 1
     rows = torch.arange(len(last))
     match ARCHITECTURES[name]:
@@ -88,7 +88,7 @@ def vector(network, name, inputs):
 
 
 def trained_with_the_library(folder, name, head, train, validation):
-    """Scores of the validation rows after EPOCHS of AdamW; `head` is fresh, dropout is off."""
+    """Return scores of the validation rows after EPOCHS epochs of AdamW, with a fresh `head` and without dropout."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     network = transformers.AutoModel.from_pretrained(folder).eval()
     epsilon = head.layer_norm_eps
@@ -234,10 +234,10 @@ def test_no_pad_token_and_padding_on_the_left_change_no_fine_tuning_and_long_pai
         scores.append([row["scores"] for row in pq.read_table(out / "predictions.parquet").to_pylist()])
         measures = json.loads((out / "manifest.json").read_text())["measures"]
         assert (measures["truncated_train_rows"], measures["truncated_validation_rows"]) == (1, 1)
-        # Every row of the table says why the run failed.
+        # Every row of the table has the reason of the failure.
         rows = list(csv.DictReader((out / "results.csv").read_text(encoding="utf-8").splitlines()))
         assert (measures["failed_runs"], {row["failed"] for row in rows}) == (1, {"majority_class"})
     assert np.isfinite(scores).all() and len(scores[0]) == len(validation)
     np.testing.assert_allclose(*scores, atol=1e-6)
-    # Of so few rows one class is learnt, but the scores are of the texts.
+    # With few training rows, the model always predicts one class, but the scores still depend on the texts.
     assert np.ptp(np.array(scores[0]), axis=0).min() > 1e-4

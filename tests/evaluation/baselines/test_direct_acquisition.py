@@ -1,4 +1,4 @@
-"""Age of acquisition in memory: the bytes of the stage, the numbers of BabyLM's pipeline, and sums by hand."""
+"""Age of acquisition in memory, against the stage's bytes, the numbers of BabyLM's pipeline, and sums by hand."""
 
 import json
 import math
@@ -29,7 +29,7 @@ WORDS = {"chck_1M": 10**6, "chck_5M": 5 * 10**6, "chck_100M": 10**8}
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Words in contexts, and children who say them, as BabyLM's files."""
+    """Write words in contexts and children's productions in the format of BabyLM's files."""
     folder = tmp_path / "aoa"
     folder.mkdir()
     contexts = {"dogs": [{"context": "The old"}, {"context": ""}], "cat": [{"context": "She likes a"}]}
@@ -51,7 +51,7 @@ def test_checkpoints_by_their_words_have_the_bytes_of_the_stage_and_the_numbers_
     given = {"model": checkpoints["chck_100M"], "checkpoints": checkpoints, "source": tmp_path / "data.json"}
     run_stage(measure_acquisition, settings, tmp_path / "out" / MANIFEST, runtime={"device": "cpu"}, **given)
     stage = read_manifest(tmp_path / "out" / MANIFEST)
-    # In any order; results of ours and folders of the library.
+    # Checkpoints in any order: results of Hatchery, and folders of the library transformers.
     models: dict[int, Any] = {WORDS["chck_100M"]: checkpoints["chck_100M"], 5 * 10**6: folders["chck_5M"]}
     models[10**6] = checkpoints["chck_1M"].parent
     for place in (GOLDEN / "data", GOLDEN / "data/full/aoa"):
@@ -90,7 +90,7 @@ def test_modules_of_a_user_have_the_surprisal_of_the_word_alone(tokenizer: Token
         logits = models[row["word_count"]].logits
         expected = sum((logits.exp().sum().log() - logits[index]).item() for index in ids)
         assert row["surprisal"] == pytest.approx(expected, abs=1e-4)
-    # Two words: fewer than a correlation takes.
+    # Two words are too few for a correlation.
     assert found.summary["value"].to_list() == [0.0] and found.facts["asked_words"] == 2
 
 

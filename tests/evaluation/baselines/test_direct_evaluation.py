@@ -1,4 +1,4 @@
-"""`hatchery.evaluate` and `hatchery.surprisals`: the numbers of the stages to the last bit, whatever holds a model."""
+"""`hatchery.evaluate` and `hatchery.surprisals` give the stages' numbers exactly, for every kind of model."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ MODELS = ("masked", "causal", "hybrid", "bert", "gpt2", "t5")
 
 @pytest.fixture(scope="module")
 def made(make_model_manifest, manifest_of):
-    """The manifest of a model by its kind."""
+    """Return a manifest by kind of model."""
     ours = {"masked": {}, "causal": {"causal": True, "objective": {"task": "causal"}}}
     ours["hybrid"] = {"objective": {"task": "hybrid"}}
     found: dict[str, Path] = {}
@@ -57,14 +57,14 @@ def made(make_model_manifest, manifest_of):
 
 
 def staged(stage: Any, output: Path, model: Path, settings: dict[str, Any], **inputs: Any) -> Manifest:
-    """The manifest of a job of a stage."""
+    """Run a stage and return its manifest."""
     told = {"stage": stage.__name__, "stage_version": 1, **settings}
     run_stage(stage, told, output / "manifest.json", runtime={"device": "cpu"}, model=model, **inputs)
     return read_manifest(output / "manifest.json")
 
 
 def require_same(found: Any, kind: str, manifest: Manifest, model: Path) -> None:
-    """Facts, rows, tables and texts are those of the job."""
+    """Check that facts, rows, tables and texts equal those of the job."""
     assert json.loads(json.dumps(found.facts)) == manifest.measures
     rows = evaluations()[kind].rows(Evaluated(manifest, read_manifest(model), found.name))
     columns = ["task", "level", "metric", "value", "items"]
@@ -215,7 +215,7 @@ def test_perplexity_of_texts_is_that_of_the_stage_on_their_tokens(task, text, sm
     ("size", "tokenizer"), [(300, {}), (150, {"pre_tokenizer": "ltg_bnc", "continuing_subword_prefix": "@@"})]
 )
 def test_words_and_frequencies_of_whole_documents_are_those_of_the_stage(size, tokenizer, small_model, tmp_path):
-    """120 documents are in three shards. No document is cut, so each token is asked for once, and there are words."""
+    """The 120 documents fill three shards. No document is split: each token is predicted once, and words are known."""
     texts = {"train": documents(20)[::-1], "dev": documents(120)}
     text = Text(tmp_path / "text", size, texts, **tokenizer)
     model = perplexity_model(tmp_path / "model", text, small_model, "causal")

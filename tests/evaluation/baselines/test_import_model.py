@@ -1,4 +1,5 @@
-"""Importing a model of others: whole, checked, without foreign code, and with the same bytes wherever it lay."""
+"""Importing models of the library transformers: complete, checked, without foreign code, with path-independent
+bytes."""
 
 import json
 import shutil
@@ -18,7 +19,7 @@ from hatchery.runner import run_stage
 
 
 def contents(manifest):
-    """What was made and measured; the inputs are called as they were registered."""
+    """Return the digests of the outputs by name, and the measures."""
     found = read_manifest(manifest)
     return {output.path.name: output.sha256 for output in found.outputs}, found.measures
 

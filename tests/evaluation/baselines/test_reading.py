@@ -1,4 +1,4 @@
-"""Reading times and age of acquisition, against numbers of BabyLM's pipeline on models and data invented for it."""
+"""Reading times and age of acquisition, against BabyLM's pipeline on invented models and data."""
 
 import csv
 import json
@@ -40,8 +40,8 @@ GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "babylm_2026"
 
 
 class OfTheirs(BaselineModel):
-    """A model that is given what the pipeline gives it: token types where its tokenizer names them (`types`), and the
-    position before a mask where it is asked for the next token (`shift`)."""
+    """A model with the pipeline's inputs: token types if its tokenizer returns token types (`types`), and the position
+    before the mask if the backend predicts next tokens (`shift`)."""
 
     shift, types = 0, False
 
@@ -88,7 +88,7 @@ def test_surprisals_of_words_that_were_read_are_those_of_the_pipeline(name, back
     surprisal, before = reading_surprisals(words, lambda pairs: surprisals_of(model, pairs, 64))
     np.testing.assert_allclose(surprisal, [one["pred"] for one in predictions], atol=1e-5, rtol=1e-6)
     theirs = np.array([one["prev_pred"] for one in predictions])
-    # A context that is the word None is missing to them.
+    # The pipeline reads the context "None" as a missing value.
     (lost,) = np.flatnonzero(np.isnan(theirs) & ~np.isnan(before))
     assert words[lost].before == ("None", "of")
     np.testing.assert_allclose(np.delete(before, lost), np.delete(theirs, lost), atol=1e-5, rtol=1e-6)
@@ -169,10 +169,10 @@ def test_surprisals_of_words_that_children_learn_are_those_of_the_pipeline():
         here = [row for row in rows if row["step"] == step]
         found = surprisals_behind(model, [(row["context"], row["target_word"]) for row in here])
         np.testing.assert_allclose(found, [row["surprisal"] for row in here], atol=1e-5, rtol=1e-6)
-    # What fails in the pipeline is NaN, and leaves out the checkpoint for the word.
+    # A failure in the pipeline gives NaN, which excludes the checkpoint for this word.
     alone, failed = surprisals_behind(model, [("the", "dog"), ("the " * 2000, "dog")])
     assert math.isfinite(alone) and math.isnan(failed)
-    # One token before the text: a text that fills the longest input has a surprisal.
+    # With one token before the text, a text of `longest_input` - 1 tokens still has a surprisal.
     (text,) = model.encode(["the dog"])
     for longest, fails in ((len(text.ids) + 1, False), (len(text.ids), True)):
         model.longest_input = longest
@@ -180,7 +180,8 @@ def test_surprisals_of_words_that_children_learn_are_those_of_the_pipeline():
     trace = json.loads((folder / "aoa_trace.json").read_text())
     learnt = learnt_of(rows, pieces_of({row["target_word"] for row in rows}))
     found = acquisition(children_of(GOLDEN / "data/full/aoa/cdi_human.csv"), learnt, 400)
-    # Four parameters through three points: which curve of a model is found depends on the optimiser. Children have 15.
+    # The curve has four parameters but only three points per model, so the fit depends on the optimiser. Children's
+    # curves have 15 points.
     told = {word["word"]: word for word in trace["words"]}
     known = {word for word, one in told.items() if one["child_aoa"] is not None and "n_pieces" in one}
     assert set(found.ages) <= known and len(found.ages) > 2
@@ -194,7 +195,7 @@ ARCHITECTURES = {"causal_bos": "causal", "causal_nobos": "causal", "masked_wp": 
 
 
 def imported_model(name: str, architecture: str, folder: Path) -> Path:
-    """The manifest of a golden model; its copy lies in `folder`, since importing writes beside it."""
+    """Copy a golden model to `folder`, because importing writes next to the model, and return the import's manifest."""
     copied = shutil.copytree(GOLDEN / "models" / name, folder / name / "model")
     return imported(copied, architecture, folder / name / "imported")
 
@@ -229,7 +230,7 @@ def test_the_stage_writes_what_the_server_takes(name, tmp_path):
 
 
 def test_ages_beyond_what_was_measured_are_unknown():
-    """Both curves are sigmoids that reach their middle before or after the measured months and checkpoints."""
+    """Both curves are sigmoids whose midpoints are before, within or after the measured months and checkpoints."""
 
     def shares(middle: float) -> dict[float, float]:
         return {float(month): 1 / (1 + math.exp(-(month - middle) / 2)) for month in range(16, 31)}
@@ -245,16 +246,18 @@ def test_ages_beyond_what_was_measured_are_unknown():
         curve = {round(10**x) - 1: [20 - 14 / (1 + math.exp(-3 * (x - 6.5)))] for x in points}
         return Learning(curve, pieces)
 
-    # A blind guess among 400 tokens costs ln 400 = 5.99 nats for each piece. Between it and the lowest surprisal, 6.15,
-    # lies 15.1 for four pieces: the curve is there at x = 6.5 - ln(14 / 4.94 - 1) / 3 = 6.3.
+    # A uniform guess among 400 tokens costs ln 400 = 5.99 nats per piece. For four pieces, the threshold is midway
+    # between this guess and the lowest surprisal, 6.15: 15.1. The curve reaches 15.1 at x = 6.5 - ln(14 / 4.94 - 1) / 3
+    # = 6.3.
     threshold = (4 * math.log(400) + 20 - 14 / (1 + math.exp(-3 * 1.5))) / 2
     x = 6.5 - math.log(14 / (20 - threshold) - 1) / 3
     assert x == pytest.approx(6.298, abs=1e-3)
     assert model_age(learning(5, 8, 4), 400) == pytest.approx(x, abs=0.01)
-    # It was there before the first checkpoint, and with one piece it comes after the last.
+    # The age is None if surprisal is below the threshold from the first checkpoint on, or, with one piece, above the
+    # threshold at the last checkpoint.
     assert model_age(learning(6.4, 8, 4), 400) is None
     assert model_age(learning(5, 6.3, 1), 400) is None
-    # One more word is counted, so that a model that has seen none has a place, and few words are not shifted.
+    # The x axis is log10(words + 1), so 0 words have a value and small word counts are not shifted.
     early = {seen: [20 - 14 / (1 + math.exp(-3 * (math.log10(seen + 1) - 1.5)))] for seen in (0, 1, 3, 9, 31, 99, 999)}
     assert model_age(Learning(early, 4), 400) == pytest.approx(x - 5, abs=0.01)
     few = learning(5, 8, 4).surprisals
@@ -265,7 +268,7 @@ def test_three_words_have_a_correlation_and_one_with_a_p_value_above_a_tenth_cou
     counts = [10**5 * 2**step for step in range(12)]
 
     def score(ages: list[float]) -> tuple[float, float | None]:
-        """The score of words that a model learns at equal distances, and children at these ages."""
+        """Return the score of words that a model learns at equal distances and children learn at these ages."""
         children, learnt = {}, {}
         for number, age in enumerate(ages):
             middle = 5.6 + 0.4 * number
@@ -277,7 +280,7 @@ def test_three_words_have_a_correlation_and_one_with_a_p_value_above_a_tenth_cou
 
     assert score([16, 18]) == (0.0, None)
     assert score([16, 18, 20])[0] == pytest.approx(1, abs=1e-3)
-    # Of four pairs, p is 1 - |r|.
+    # For four pairs, p is 1 - |r|.
     assert score([16, 20, 19.5, 26]) == pytest.approx((0.9176, 0.0824), abs=1e-3)
     assert score([16, 20, 19, 26]) == (0.0, pytest.approx(0.1072, abs=1e-3))
 
@@ -309,7 +312,7 @@ def test_the_stage_of_acquisition_asks_every_checkpoint(tmp_path, monkeypatch):
             [[float(one["child_months"]), float(one["model_log10_words"])] for one in csv.DictReader(lines)]
         )
     r = np.corrcoef(ages.T)[0, 1]
-    # t of a correlation; 10 % of Student's distribution with n - 2 degrees of freedom are beyond these.
+    # t of a correlation. Beyond these limits are 10 % of Student's distribution with n - 2 degrees of freedom.
     t, limit = r * math.sqrt((len(ages) - 2) / (1 - r**2)), {3: 6.31, 4: 2.92, 5: 2.35, 6: 2.13, 7: 2.02}[len(ages)]
     assert row["value"] == pytest.approx(100 * r if abs(t) > limit else 0) and row["items"] == len(ages)
     for name, content, told in (
@@ -332,7 +335,7 @@ def test_the_stage_of_acquisition_asks_every_checkpoint(tmp_path, monkeypatch):
 
 
 def test_rules_of_2025_fit_every_context_without_bounds():
-    """No numbers of that code are known; what is told of it is."""
+    """No outputs of the 2025 code are known, so the test checks its described rules."""
     counts, middles = [10**5 * 2**step for step in range(12)], {"dog": 5.6, "cat": 6.0, "swim": 6.4, "moon": 6.8}
 
     def surprisals(middle: float) -> dict[int, list[float]]:
@@ -347,7 +350,7 @@ def test_rules_of_2025_fit_every_context_without_bounds():
     }
     found = acquisition(children, learnt, 400, "2025")
     assert set(found.ages) == set(middles) and found.score == pytest.approx(1, abs=1e-3)
-    # Midway between the blind guess and the lowest surprisal of a context.
+    # The threshold is midway between the uniform guess and the lowest surprisal of a context.
     threshold = (math.log2(300_000) + min(map(min, learnt["cat"].surprisals.values()))) / 2
     x = found.ages["cat"][1]
     assert 20 - 14 / (1 + math.exp(-3 * (x - middles["cat"]))) == pytest.approx(threshold, abs=0.01)

@@ -1,4 +1,4 @@
-"""Words of running texts under models: surprisal, entropy and boundaries by the logits; the stage, and Python."""
+"""Words of running texts: surprisal, entropy and word boundaries against the logits, in the stage and in Python."""
 
 import copy
 import json
@@ -37,7 +37,7 @@ READ = {
 
 @pytest.fixture(scope="module")
 def causal():
-    """A causal model with a token for each byte, and BOS `<s>` (0)."""
+    """Return a causal model with one token per byte and BOS `<s>` (id 0)."""
     return build_model("gpt2", positions=64)
 
 
@@ -59,12 +59,12 @@ def words_of(model, texts=READ, **keys) -> pl.DataFrame:
 
 @torch.no_grad()
 def log_probabilities(network, ids: list[int]) -> np.ndarray:
-    """Float64 [T, V]: the distribution after each of the ids."""
+    """Return the distribution after each id, as float64 [T, V]."""
     return network(torch.tensor([ids])).logits[0].double().log_softmax(-1).numpy()
 
 
 def pieces(tokenizer, words: list[str], joined_by: str = " ") -> list[list[int]]:
-    """The ids of each word, with the blank before it; a token is a byte, so that no token is across two words."""
+    """Return each word's ids, with the space before the word. A token is one byte, so no token spans two words."""
     texts = [words[0], *(f"{joined_by}{word}" for word in words[1:])]
     return [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
 
@@ -93,7 +93,7 @@ def test_a_word_of_a_long_text_is_read_after_as_many_tokens_as_the_window_holds(
     found = words_of(asked(tokenizer, network), {"1": words}, window_margin=margin)
     its = pieces(tokenizer, words)
     ids = [token for piece in its for token in piece]
-    # 64 positions, of which BOS takes one.
+    # BOS takes one of the 64 positions.
     window = 64 - max(margin, 1)
     ends = np.cumsum([0, *map(len, its)]).tolist()
     for place, value in enumerate(found["surprisal"]):
@@ -150,7 +150,7 @@ def test_corrected_boundaries_move_the_end_of_a_word_into_the_word(causal) -> No
     for number, (value, piece) in enumerate(zip(found["surprisal"], its, strict=True)):
         end = start + len(piece)
         nats = -sum(logs[place, ids[place]] for place in range(start, end))
-        # The first word has no blank before it.
+        # No space precedes the first word.
         expected = nats - after[end] + (after[start] if number else 0.0)
         assert value == pytest.approx(expected, rel=1e-5)
         start = end
@@ -216,7 +216,8 @@ def test_a_table_and_a_file_of_reading_tables_name_their_columns(stored, tmp_pat
         .rename(named)
         .with_columns(lang=pl.lit("du"), sentnum=pl.col("wordnum") > 6, freq=pl.col("word").str.len_chars() * 0.3)
     )
-    # Sentences of six words lose their ends; two words before are kept by the last two of four.
+    # Sentences have six words. Without first and last word, four words remain; only the last two have two previous
+    # words.
     table = table.with_columns(pl.col("sentnum").cast(pl.Int64))
     path = tmp_path / "meco.csv"
     table.write_csv(path)

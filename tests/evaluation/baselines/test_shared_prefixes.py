@@ -1,4 +1,4 @@
-"""Texts from left to right that begin alike have the scores that each has by itself."""
+"""Texts with shared prefixes, scored from left to right, have the same scores as texts that are scored one by one."""
 
 import numpy as np
 import pytest

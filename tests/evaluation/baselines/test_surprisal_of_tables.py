@@ -1,4 +1,4 @@
-"""Tables of a user: one word in each row, the user's own columns, missing cells, and characters without a token."""
+"""Users' tables with one word per row: further columns, missing cells, and characters without a token."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ READ = {
 
 @torch.no_grad()
 def bits_by_hand(text):
-    """-log2 p of a text under the model "gpt2", whose tokenizer has a token for each byte."""
+    """Return -log2 p of a text under the model "gpt2", whose tokenizer has one token per byte."""
     tokenizer, network = build_model("gpt2")
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     assert len(ids) == len(text.encode())
@@ -48,7 +48,7 @@ def test_rows_of_words_are_joined_to_texts_and_each_row_gets_the_surprisal_of_it
         for item, its in READ.items()
         for place, word in enumerate(its, start=9)
     ]
-    # "9" < "10" < "11" as numbers alone; the rows of all texts are mixed.
+    # Positions sort as numbers: "9" < "10" < "11". The rows of all texts are shuffled.
     random.Random(1).shuffle(rows)
     if ending == ".csv":
         content = "item;pos;word;rt\n" + "".join(";".join(map(str, row.values())) + "\n" for row in rows)
@@ -155,7 +155,7 @@ def test_characters_without_a_token_are_noted_and_cleaning_makes_them_plain(make
         found = pl.read_parquet(made.file("surprisal.parquet"))
         model = load_sentence_model(manifest_of("gpt2"), CPU)
         assert found["surprisal"].to_list() == word_surprisals(model, texts)["surprisal"].to_list()
-    # A character that WordPiece cannot write is unknown, and nothing is written in bytes.
+    # A character that is not in WordPiece's vocabulary is unknown; WordPiece has no byte tokens.
     unknown = word_surprisals(load_sentence_model(manifest_of("bert"), CPU), ["the 黒"])
     assert unknown.select("unknown", "in_bytes").rows() == [(False, False), (True, False)]
 

@@ -1,4 +1,4 @@
-"""Texts of a user, in the forms that people have them, become a table of words; what is wrong with them is one line."""
+"""Users' texts in common formats become a table of words; mistakes are reported in one line."""
 
 import csv
 

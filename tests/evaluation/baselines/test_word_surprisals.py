@@ -1,4 +1,4 @@
-"""Surprisal of words: which token belongs to which word, sums, long texts, and what has no surprisal."""
+"""Surprisal of words: the tokens of each word, their sums, long texts, and words without surprisal."""
 
 import math
 
@@ -46,7 +46,7 @@ def test_the_sum_over_the_words_of_a_text_is_its_score(model_of, name, blank):
 
 
 def test_blanks_belong_to_the_word_behind_them_and_all_bytes_of_a_letter_to_its_word(model_of):
-    # A token for each byte.
+    # One token per byte.
     found = word_surprisals(model_of("gpt2"), [" no  Tür isn't\t", "no"], leading_blank=False)
     assert found["tokens"].to_list() == [3, 2 + 4, 1 + 5 + 1, 2]
     with_blank = word_surprisals(model_of("gpt2"), ["no"], leading_blank=True)
@@ -62,7 +62,7 @@ def test_a_separator_says_what_a_word_is_where_blanks_do_not(model_of):
 
 
 def test_a_token_across_words_is_that_of_the_word_that_it_begins_in(model_of):
-    # un ##happ ##ily
+    # The tokens are un ##happ ##ily.
     found = word_surprisals(model_of("bert"), ["unha|pp|ily| xyz"], separator="|")
     assert found.select("word", "tokens", "unknown").rows() == [
         ("unha", 2, False),
@@ -71,7 +71,7 @@ def test_a_token_across_words_is_that_of_the_word_that_it_begins_in(model_of):
         ("xyz", 1, True),
     ]
     assert found["surprisal"].is_null().to_list() == [False, True, False, False]
-    # What is unknown is not written in bytes.
+    # An unknown word has no byte tokens.
     assert found["in_bytes"].to_list() == [False] * 4
 
 
@@ -90,7 +90,7 @@ def test_a_text_that_is_longer_than_an_input_of_a_causal_model_is_scored_piece_b
     text = "the dogs sleep " * 8
     found = word_surprisals(model_of("gpt2"), [text])
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    # 64 positions, one of them for EOS.
+    # EOS takes one of the 64 positions.
     assert len(ids) == 120 and found["tokens"].sum() == 120
     bits = 0.0
     for at in range(120):

@@ -1,4 +1,4 @@
-"""The text that perplexity is measured on, and models as pretraining leaves them."""
+"""Held-out text for perplexity, and models as pretraining writes them."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
 
 @pytest.fixture
 def make_model(text: Text, small_model: Callable[..., LanguageModel], tmp_path: Path) -> ModelMaker:
-    """A model as pretraining leaves it."""
+    """Write a model as pretraining writes it, and return its manifest."""
 
     def make(
         name: str = "model",

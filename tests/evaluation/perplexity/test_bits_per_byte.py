@@ -24,8 +24,8 @@ from hatchery.training.development import development_tokens_per_byte
 from hatchery.training.objectives import objective_of, objective_settings
 
 SENTENCES = ("[TAB] ab é", "ж ab", "a 中中 [UNK]")
-# Tokens: [TAB] a @@b é | [UNK] a @@b [PAR] | a [UNK] [UNK] [PAR]. Blanks belong to the token after them, [PAR] is the
-# blank line, and the line end after the first sentence is in no token.
+# Tokens: [TAB] a @@b é | [UNK] a @@b [PAR] | a [UNK] [UNK] [PAR]. A space belongs to the token after it, [PAR] is the
+# blank line, and no token contains the line end after the first sentence.
 TEXT = f"{SENTENCES[0]}\n{SENTENCES[1]}\n\n{SENTENCES[2]}"
 BYTES = {"ordinary": 6 + 3 + 1, "[TAB]": 5, "[UNK]": 2 + 7 + 6, "[PAR]": 2}
 MASKED, EVERY, WITHOUT_END = (7, 10 + 5), (12 + 1, 32), (12, 32)
@@ -34,7 +34,7 @@ MASKED, EVERY, WITHOUT_END = (7, 10 + 5), (12 + 1, 32), (12, 32)
 
 @pytest.fixture
 def held_out(tmp_path: Path) -> HeldOutText:
-    """The text in a hand-made WordPiece, whose training split has other sizes."""
+    """Return the text encoded by a hand-made WordPiece tokenizer. The training split has other sizes."""
     tokens = [*SPECIAL_SETS["babylm"].order, "a", "@@b", "é"]
     definition = {
         "added_tokens": [
@@ -71,7 +71,7 @@ def made_of(held_out: HeldOutText, **settings: Any) -> Manifest:
 def test_the_encoding_counts_the_bytes_that_tokens_represent_and_no_line_end(held_out: HeldOutText) -> None:
     assert held_out._tokens is not None
     assert held_out._tokens.measures["token_bytes"]["dev"] == BYTES
-    # The one line end within a paragraph is missing, and the empty document.
+    # No token contains the one line end within a paragraph or the empty document.
     assert sum(BYTES.values()) == len(TEXT.encode()) - 1 == held_out._tokens.measures["text_bytes"]["dev"] - 1 - 2
 
 
@@ -99,7 +99,7 @@ def test_every_objective_has_the_bytes_of_the_tokens_that_it_predicts(
 ) -> None:
     settings = objective_settings(objective, "objective")
     made = made_of(held_out, **({} if masking is None else {"masking": masking}))
-    # Cached counts of other objectives and splits are not used for this one.
+    # Cached counts of other objectives and splits are not used for this objective.
     for other in ({}, {"task": "causal"}, {"task": "causal", "segments": "blocks"}, {"task": "hybrid"}):
         for split in ("train", "dev"):
             held_out.tokens_per_byte(made, objective_settings(other, "objective"), split)
@@ -130,7 +130,7 @@ def test_bits_per_byte_of_ours_and_of_models_of_others(held_out: HeldOutText, tm
         return row["value"]
 
     assert bits(tokens_per_byte={"dev": 7 / 15, "test": 1.0}.get) == pytest.approx(2 * 7 / 15 / math.log(2))
-    # A model of others reads the three sentences with a blank between two of them; ten of its tokens represent these.
+    # An imported model reads the three sentences joined by spaces, of which ten tokens represent the text.
     its: Any = SimpleNamespace(inputs={"corpus": held_out._corpus.digest}, settings={})
     size = len(" ".join(SENTENCES).encode())
     assert held_out.n_bytes(its, "dev") == size == 11 + 1 + 5 + 1 + 14
@@ -141,7 +141,7 @@ def test_bits_per_byte_of_ours_and_of_models_of_others(held_out: HeldOutText, tm
 def test_tables_have_the_bits_per_byte_of_each_run_split_and_model_of_others(
     held_out: HeldOutText, tmp_path: Path
 ) -> None:
-    """Losses of 2, 4 and 3 nats; the training split would give other numbers of tokens and bytes."""
+    """Losses are 2, 4 and 3 nats. The training split has other numbers of tokens and bytes."""
     assert held_out._tokens is not None and held_out._corpus is not None
     measured = Experiment(tmp_path / "measured")
     measured.tokens, measured.corpus = held_out._tokens.path, held_out._corpus.path
@@ -151,7 +151,7 @@ def test_tables_have_the_bits_per_byte_of_each_run_split_and_model_of_others(
         ("causal", {"task": "causal"}, 4.0),
         ("padded", {"kind": "subword", "padding_in_loss": True, "segments": "documents"}, 2.0),
     ):
-        # The last development loss is half a nat above the loss that the curve ends with.
+        # `curve` adds half a nat to the last development loss.
         run = measured.add_model(model, 7, curve(loss - 0.5), objective=objective)
         measured.add_perplexity(run, {"dev": (3.0, 20.0, 0.5), "train": (3.0, 20.0, 0.5)}, settings=common)
     measured.add_baseline("theirs")
@@ -187,13 +187,14 @@ def test_tables_have_the_bits_per_byte_of_each_run_split_and_model_of_others(
             assert (row["run"], row["seed"]) == (("theirs", None) if model == "theirs" else (f"{model}-s7", 7))
             (loss,) = rows(model=model, kind="perplexity", task=split, metric="loss_nats")
             assert loss["value"] == 3
-    # Of the training text: a 3, @@b 2, é 2 of 7, and one more for each of ten types.
+    # Counts in the training text: a 3, @@b 2, é 2, 7 in total. Each of the ten types has one more count.
     blind = -(math.log(1 / 17) + 3 * math.log(4 / 17) + 2 * math.log(3 / 17) + math.log(3 / 17)) / 7
     (row,) = rows(model="masked", kind="perplexity", task="dev", metric="loss_nats")
     assert row["blind_guess"] == pytest.approx(blind)
     (row,) = rows(model="masked", kind="perplexity", task="train", metric="loss_nats")
     assert row["blind_guess"] == pytest.approx(-(3 * math.log(4 / 17) + 4 * math.log(3 / 17)) / 7)
-    # Every token: [UNK] once, [PAR] and [SEP] twice more, of 12. Of 13 in development, [TAB] is new.
+    # A causal model predicts every token. The training text also has [UNK] once, and [PAR] and [SEP] twice each: 12
+    # tokens. Development text has 13 tokens, of which [TAB] is new.
     counts = {4: 3, 3: 2 + 1 + 2 + 1, 2: 3, 1: 1}
     every = -sum(number * math.log(count / 22) for count, number in counts.items()) / 13
     (row,) = rows(model="causal", kind="perplexity", task="dev", metric="loss_nats")

@@ -38,7 +38,7 @@ from hatchery.tokenization.token_shards import TokenShards
 
 
 def one_at_a_time(model: Path, examples: Any, typed: PerplexitySettings) -> tuple[float, int, int]:
-    """Loss per labelled token, labelled tokens and right guesses, one sequence per forward, with full logits."""
+    """Return the mean loss and the numbers of labelled tokens and right predictions, one sequence per forward pass."""
     network = load_pretrained(model)[0].eval()
     losses, right = [], 0
     for index in chosen_sequences(examples, typed):
@@ -110,7 +110,7 @@ def test_every_chosen_sequence_comes_once_and_batches_stay_within_the_budget(
 def test_a_sample_is_drawn_from_the_whole_text_by_the_seed() -> None:
     drawn = [chosen_sequences(range(40), typed_settings(sequences=10, seed=seed)).tolist() for seed in range(400)]
     assert all(one == sorted(set(one)) and len(one) == 10 for one in drawn)
-    # Each sequence is in a quarter of 400 samples: 100, and five binomial deviations of 8.66.
+    # Each sequence is expected in a quarter of 400 samples. 43 is about five binomial standard deviations of 8.66.
     counts = np.bincount(np.concatenate(drawn), minlength=40)
     assert len(counts) == 40 and (abs(counts - 100) <= 43).all()
     again, more = (chosen_sequences(range(40), typed_settings(sequences=n, seed=7)).tolist() for n in (10, 20))

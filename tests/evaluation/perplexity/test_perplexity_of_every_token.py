@@ -1,4 +1,4 @@
-"""Perplexity of causal and hybrid models, and what single tokens give: bins of frequency with their slopes."""
+"""Perplexity of causal and hybrid models, and measures of single tokens: frequency bins and their slopes."""
 
 import csv
 import math
@@ -28,7 +28,7 @@ from hatchery.tokenization.token_shards import TokenShards
 
 
 def next_token_losses(network: LanguageModel, ids: list[int]) -> list[float]:
-    """The loss of every id of `[CLS] ...` but the first, from one forward pass for each."""
+    """Return the loss of each id after [CLS], from one forward pass per id."""
     losses = []
     for end in range(1, len(ids)):
         with torch.no_grad():
@@ -41,7 +41,7 @@ def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
     text: Text, make_model: ModelMaker, tmp_path: Path
 ) -> None:
     model = make_model(objective={"task": "causal", "segments": "documents"})
-    # So long that no document is cut.
+    # Because the sequence length is large, no document is split.
     rows = measure(model, text, tmp_path, sequence_length=512, pseudo_perplexity_sentences=3)
     row = rows["dev"]
     network, tokenizer = load_pretrained(model)
@@ -65,7 +65,7 @@ def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
     losses = [loss for index in chosen for loss in next_token_losses(network, framed[int(index)])]
     assert float(part["loss_nats"]) == pytest.approx(math.fsum(losses) / len(losses), rel=1e-5)
     assert (tmp_path / "part/words.csv").read_text().count("\n") == 1
-    # Blocks have no ends.
+    # Blocks do not predict document ends.
     blocks = make_model("blocks", objective={"task": "causal", "segments": "blocks"})
     without_ends = measure(blocks, text, tmp_path / "ends", sequence_length=512)["dev"]
     assert int(without_ends["labelled_tokens"]) == shards.n_tokens
@@ -87,7 +87,7 @@ def test_a_causal_model_reads_a_sentence_from_left_to_right(make_model: ModelMak
 
 
 def tokens_of(model: Path, examples: Any, typed: PerplexitySettings) -> list[tuple[int, float, float]]:
-    """Every labelled token with its log-probability, and that without the bias: one sequence at a time."""
+    """Return each labelled token with its log-probability and its log-probability without the output bias."""
     network = load_pretrained(model)[0].eval()
     bias = network.output_layer[1]
     own, found = bias.detach().clone(), []
@@ -195,7 +195,7 @@ def test_common_masks_hide_the_same_tokens_as_of_masked_models(text: Text, make_
         for name, objective in (("masked", {"kind": "span"}), ("hybrid", {"task": "hybrid"}))
     ]
     assert rows[0]["labelled_tokens"] == rows[1]["labelled_tokens"]
-    # The same weights, asked at other positions.
+    # The weights are equal, but the hybrid model's logits are read at other positions.
     assert rows[0]["loss_nats"] != rows[1]["loss_nats"]
 
 
@@ -207,7 +207,7 @@ def test_a_hybrid_model_that_was_only_causal_is_asked_for_next_tokens(
         measure(make_model(name, objective=objective), text, tmp_path / f"{name}_measured")["dev"]
         for name, objective in objectives.items()
     ]
-    # The same weights, once told by each batch to read from left to right and once always.
+    # The weights are equal. Each batch sets the hybrid model's direction; the other model is always causal.
     losses = [float(row["loss_nats"]) for row in rows]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert rows[0]["labelled_tokens"] == rows[1]["labelled_tokens"]
@@ -225,7 +225,7 @@ def blind_guesses(text: Text, model: Path, folder: Path, of: Path | None = None)
 
 
 def mean_loss_of_unigrams(text: Text, model: Path, rounds: int, causal: bool) -> float:
-    """Over the labels that the model is asked for, drawn so often, from ids that are counted here."""
+    """Return the mean loss of the training split's unigrams over the labels of `rounds` draws."""
     size = int(read_manifest(text.tokens).measures["vocabulary_size"])
     counts = np.ones(size)
     shards = TokenShards.open(text.tokens, "train")
@@ -240,7 +240,7 @@ def mean_loss_of_unigrams(text: Text, model: Path, rounds: int, causal: bool) ->
     return float(-np.log(counts / counts.sum())[labels].mean())
 
 
-# In texts as short as these, masks choose some tokens more often than others: at least one of each sequence.
+# In short texts, masks select some tokens more often than others, because each sequence has at least one mask.
 @pytest.mark.parametrize(("objective", "rounds", "tolerance"), [(CAUSAL, 1, 1e-9), (OBJECTIVE, 50, 0.1)])
 def test_a_blind_guess_of_held_out_text_is_the_unigram_distribution_of_the_training_text(
     *, objective: dict[str, Any], rounds: int, tolerance: float, text: Text, make_model: ModelMaker, tmp_path: Path
