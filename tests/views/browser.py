@@ -1,4 +1,4 @@
-"""What a real browser says of a page."""
+"""Pages in a real browser: measures, results of scripts, and violations of accessibility rules."""
 
 import html
 import json
@@ -68,7 +68,7 @@ def violations(folder: Path, page: Path, width: int, dark: bool = False) -> list
 
 
 def measured(folder: Path, address: str, width: int) -> dict[str, Any]:
-    """What the browser says of a page in a window of that width (CSS pixels)."""
+    """Return the measures of a page in a browser window of this width (CSS pixels)."""
     frame = folder / "frame.html"
     frame.write_text(FRAME.format(address=html.escape(address), width=width), encoding="utf-8")
     return dict(json.loads(_printed(folder, frame.as_uri(), width)))

@@ -1,4 +1,4 @@
-"""An experiment with measurements, as stages write them, and the pages of another one."""
+"""The shared site of one experiment, and the shipped project with generated results."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from hatchery.experiment.project import Project
 
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Two runs with all pages, only to be read."""
+    """The shared site of two runs with all pages; tests must not change its files."""
     site = two_runs(tmp_path_factory.mktemp("page"))
     site.write(ROWS)
     return site
@@ -27,6 +27,6 @@ def workflow_once(tmp_path_factory: pytest.TempPathFactory, repository: Path) ->
 
 @pytest.fixture
 def workflow(workflow_once: tuple[Path, Workflow], monkeypatch: pytest.MonkeyPatch) -> Workflow:
-    """The shipped project in a folder with generated results, which is the current directory."""
+    """The shipped project with generated results; its folder is the current directory."""
     monkeypatch.chdir(workflow_once[0])
     return workflow_once[1]

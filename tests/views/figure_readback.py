@@ -1,4 +1,4 @@
-"""Settings of a figure, and what it shows, read back from its axes."""
+"""Settings of a figure, and the contents of a figure read back from its axes."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +25,7 @@ def typed(experiment: Any, published: dict[str, Any] | None = None, **style: Any
 
 
 def dots(axes: Axes, marker: str, failed: bool) -> list[tuple[float, float]]:
-    """Places of all dots of a shape, hollow or filled."""
+    """Return the positions of all dots with this marker: hollow if `failed`, else filled."""
     return [place for line in _lines(axes, marker) if (_face(line) == WHITE) == failed for place in _places(line)]
 
 
@@ -43,7 +43,7 @@ def row_names(axes: Axes) -> list[str]:
 
 
 def _tick_labels(axes: Axes) -> Iterable[Any]:
-    """The labels of ticks that are drawn; Matplotlib has some beyond the ends of an axis, too."""
+    """Yield the labels of visible ticks; Matplotlib also has ticks beyond the axis limits."""
     for place, (low, high), labels in (
         (0, sorted(axes.get_xlim()), axes.get_xticklabels()),
         (1, sorted(axes.get_ylim()), axes.get_yticklabels()),
@@ -52,7 +52,7 @@ def _tick_labels(axes: Axes) -> Iterable[Any]:
 
 
 def assert_nothing_overlaps(figure: Figure) -> None:
-    """No two texts of a figure cover each other, and all of them lie inside it."""
+    """Check that no two texts of a figure overlap and that all texts are inside the figure."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()

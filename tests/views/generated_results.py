@@ -32,7 +32,7 @@ def drawn(*names: object) -> float:
 
 
 def items_of(kind: str, paradigms: Iterable[str] = ()) -> list[Item]:
-    """Return an item of each paradigm, each its own phenomenon; by default eight items of two phenomena."""
+    """Return one item per paradigm, which is its own phenomenon; by default eight items of two phenomena."""
     counts = CANDIDATES.get(kind, (2,))
     names = [(name, name) for name in paradigms] or [(f"p{index % 4}", f"f{index % 2}") for index in range(8)]
     return [
@@ -43,9 +43,9 @@ def items_of(kind: str, paradigms: Iterable[str] = ()) -> list[Item]:
 
 @dataclass
 class Asked:
-    """An evaluation that is generated: its settings, the format of its suite, and its paradigms if they are named.
+    """An evaluation to generate: its settings, the format of its suite, and its paradigms if they are not the default.
 
-    `rows` are the numbers of rows of its block of a submission by paradigm or task, if its file is submitted.
+    `rows` are the numbers of rows by paradigm or task in the evaluation's block of a submission, if it is submitted.
     """
 
     result: Result
@@ -57,7 +57,7 @@ class Asked:
 
 
 def block_of(result: Result) -> str:
-    """Return the block of a submission with an evaluation, and its task after a slash; empty if it is not submitted."""
+    """Return the evaluation's block of a submission, for GLUE with the task after a slash; empty if not submitted."""
     if result.kind == "finetuning":
         return next((f"glue/{task}" for task in TASKS if result.name.endswith(f"_{task}")), "")
     if result.kind == "minimal_pairs":
@@ -66,13 +66,13 @@ def block_of(result: Result) -> str:
 
 
 def predictions(rows: dict[str, int], prediction: str | int) -> str:
-    """Rows of predictions by paradigm or task, each with its number."""
+    """Return predictions by paradigm or task; each row has its number."""
     numbered = {uid: [{"id": f"{uid}_{row}", "pred": prediction} for row in range(n)] for uid, n in rows.items()}
     return json.dumps({uid: {"predictions": rows} for uid, rows in numbered.items()})
 
 
 def minimal_pairs(asked: Asked) -> Generated:
-    """An accuracy by paradigm and phenomenon, or a correlation with people."""
+    """Return accuracies by paradigm and phenomenon, or correlations with people."""
     result = asked.result
     if asked.format == "wug":
         rows = [(name, 50, drawn(result, name)) for name in ("past", "adjectives")]
@@ -83,13 +83,13 @@ def minimal_pairs(asked: Asked) -> Generated:
     files: Files = {"accuracy.csv": csv_of(accuracy_frame(accuracies))}
     if asked.settings.get("temperatures"):
         files[BEST_TEMPERATURE_FILE] = csv_of(accuracy_frame(accuracies))
-    # The file has one prediction of each example, but not the example's number.
+    # The file has one prediction per example, but does not number the examples.
     of_examples = {f"example{row}": 1 for row in range(asked.rows.get("", 0))}
     return files | ({PREDICTIONS: predictions(of_examples or asked.rows, "A text.")} if asked.rows else {}), {}
 
 
 def finetuning(asked: Asked) -> Generated:
-    """Scores of each set, seed and rate, and the weights of a probe's layers."""
+    """Return scores for each set, seed and learning rate, and a probe's layer weights."""
     settings, rows = asked.settings, list[Any]()
     task, protocol = settings["task"], settings["protocol"]
     runs = [(seed, rate) for seed in protocol["seeds"] for rate in protocol["learning_rates"]]
@@ -113,7 +113,7 @@ def finetuning(asked: Asked) -> Generated:
 
 
 def perplexity(asked: Asked) -> Generated:
-    """Losses of each split, and log-probabilities by frequency if bins are asked for."""
+    """Return the losses of each split, and log-probabilities by frequency if frequency bins are configured."""
     columns = ("split", "sequences", "labelled_tokens", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
     losses = {split: 2 + drawn(asked.result, split) for split in asked.settings["splits"]}
     rows = [(split, 10, 150, loss, 2.718281828**loss, 0.5, "") for split, loss in losses.items()]
@@ -136,7 +136,7 @@ def perplexity(asked: Asked) -> Generated:
 
 
 def surprisal(asked: Asked) -> Generated:
-    """The surprisals of three words, in the sentence that is drawn."""
+    """Return the surprisals of three words in the sentence that the figure shows."""
     words = ["The", "dog", "barks."]
     columns = {"sentence": [asked.settings["drawn"]] * 3, "position": [1, 2, 3], "word": words}
     columns |= {"surprisal": [10 * drawn(asked.result, word) for word in words]}
@@ -146,7 +146,7 @@ def surprisal(asked: Asked) -> Generated:
 
 
 def translation(asked: Asked) -> Generated:
-    """BLEU and chrF of each test."""
+    """Return BLEU and chrF for each test set."""
     columns = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
     rows = [
         (name, test["corpus"], test["split"], 100, metric, 100 * drawn(asked.result, name, metric), "s")
@@ -157,7 +157,7 @@ def translation(asked: Asked) -> Generated:
 
 
 def reading(asked: Asked) -> Generated:
-    """The gains of both measures and of their mean, and the surprisals that are submitted."""
+    """Return the gains of both measures and their mean, and the submitted surprisals."""
     gains = {"spr": drawn(asked.result, "spr") / 10, "rt": drawn(asked.result, "rt") / 10}
     gains["reading"] = sum(gains.values()) / 2
     files: Files = {"scores.csv": table(("outcome", "gain"), list(gains.items()))}
@@ -167,7 +167,7 @@ def reading(asked: Asked) -> Generated:
 
 
 def reading_times(asked: Asked) -> Generated:
-    """The gain of each response, and the perplexity of the words that were read."""
+    """Return the gain for each response, and the perplexity of the read words."""
     response = asked.settings["response"]
     columns = ("response", "rows", "gain_nats", "gain_deviation_nats")
     names = [response] if isinstance(response, str) else response
@@ -181,7 +181,7 @@ def reading_times(asked: Asked) -> Generated:
 
 
 def acquisition(asked: Asked) -> Generated:
-    """The correlation, and the surprisals of all checkpoints."""
+    """Return the correlation, and the surprisals of all checkpoints."""
     word = {"word_count": 10**6, "target_word": "dog", "context_id": 0, "context": "the", "surprisal": 3.5}
     rows = [{"step": name, **word} for name in asked.checkpoints for _ in range(asked.rows.get("", 1))]
     surprisals = json.dumps({"metadata": {}, "results": rows})
@@ -202,7 +202,7 @@ GENERATED: dict[str, Callable[[Asked], Generated]] = {
 
 
 def counted(counts: Iterable[RowCount]) -> dict[str, dict[str, int]]:
-    """Numbers of rows by block and paradigm, those of GLUE by task."""
+    """Return numbers of rows by block and paradigm; each GLUE task is a block."""
     found: dict[str, dict[str, int]] = {}
     for count in counts:
         block = {"glue": f"glue/{count.uid}", "aoa_surprisals": "acquisition"}.get(count.block, count.block)

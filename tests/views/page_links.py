@@ -1,4 +1,4 @@
-"""Follows the links of written pages: every address must be a file that is there, every fragment an id in it."""
+"""Check the links of written pages: each address must be an existing file, each fragment an id in this file."""
 
 from collections import Counter
 from html.parser import HTMLParser
@@ -29,7 +29,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.tags and self.tags[-1][0] == "wbr" and self.words:
-            # A place where a line may break is no space.
+            # A line-break opportunity (`wbr`) is not a space.
             self.words[-1] += data
         elif self.tags and self.tags[-1][0] not in ("style", "script"):
             self.words.append(data)
@@ -50,7 +50,7 @@ def read_page(path: Path) -> Page:
 
 
 def link_problems(start: Path) -> tuple[list[str], set[Path]]:
-    """What is wrong with the links and ids of `start` and of all pages that it leads to, and those pages."""
+    """Return the problems of links and ids of `start` and all pages reachable from it, and these pages."""
     read: dict[Path, Page] = {}
 
     def page_at(path: Path) -> Page:

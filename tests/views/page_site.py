@@ -1,4 +1,4 @@
-"""A small experiment with everything that its page is composed of, written as the stages write it."""
+"""A small experiment with all inputs of its page, written as the stages write them."""
 
 import json
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def two_panels(style: Style) -> Figure:
-    """A figure of two panels, side by side where there is room."""
+    """Draw a figure of two panels, side by side if wide enough."""
     figure = Figure(figsize=(style.width_inches, 3), layout="constrained")
     for axes in figure.subplots(*((2, 1) if is_narrow(style) else (1, 2))).flat:
         axes.plot([0, 1], [0, 1])
@@ -70,7 +70,7 @@ def two_panels(style: Style) -> Figure:
 
 
 class Site:
-    """Writes below `folder`/results; `rows` are lines of the summary without experiment and manifests."""
+    """Writes below `folder`/results; `rows` are lines of the summary without `experiment` and `manifests`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,7 +90,7 @@ class Site:
         settings: dict[str, Any] | None = None,
         measures: dict[str, Any] | None = None,
     ) -> Path:
-        """A pretrained model of seed 1."""
+        """Write a pretrained model with seed 1."""
         name = f"{model}-s1"
         output = self.results / "pretraining" / name / "manifest.json"
         with stage_run(output, {**SETTINGS, **(settings or {})}) as run:
@@ -111,12 +111,12 @@ class Site:
         return output
 
     def add_baseline(self, name: str) -> None:
-        """A model that others pretrained."""
+        """Add an imported model."""
         place = {"experiment": "demo", "model": name, "run": name, "seed": None, "label": name, "parameters": 99}
         self._rows.append({**place, "initial": "", "manifest": "0" * 64})
 
     def write_runs(self) -> Path:
-        """The runs as `collect_measurements` tells of them; `day` is that of all of them that were trained."""
+        """Write the table of runs as `collect_measurements` does; `day` is the training day of all trained runs."""
         path = self.results / "runs.parquet"
         rows = [
             {**row, "day": self.day if row["seed"] else None, "seconds": self.seconds.get(row["run"])}
@@ -126,13 +126,13 @@ class Site:
         return path
 
     def write_curves(self) -> Path:
-        """Their losses."""
+        """Write the losses of the runs."""
         path = self.results / "curves.parquet"
         write_rows(path, CURVES, self._curves)
         return path
 
     def write_filled(self, name: str) -> Path:
-        """A sentence that the model of a run filled in."""
+        """Write a sentence whose gap a run's model filled."""
         output = self.results / "filled_sentences" / name / "manifest.json"
         guesses = [Answer("sleep", 40.0), Answer("…ing", 0.4)]
         with stage_run(output, {}) as run:
@@ -144,9 +144,9 @@ class Site:
         return output
 
     def write_summary(self, rows: Sequence[str]) -> Path:
-        """Rows `model,suite,...,verdict`, perhaps with `|sampling_deviation,blind_guess` behind them.
+        """Write the summary from lines `model,suite,...,verdict`, with an optional `|sampling_deviation,blind_guess`.
 
-        Each rests on the pretraining of its model, if it has one.
+        Each line names the pretraining manifest of its model, if there is one.
         """
         lines = []
         for row, _, noise in (row.partition("|") for row in rows):
@@ -155,12 +155,12 @@ class Site:
         return write_summary(self.results, lines)
 
     def page_inputs(self, **more: Any) -> PageInputs:
-        """Of what a page is composed at least, once everything is written."""
+        """Return the required inputs of a page and `more`, after all files are written."""
         names = ("summary.parquet", "summary.md", "summary_notes.json", "provenance.html")
         return PageInputs(*(self.results / name for name in names), **more)
 
     def write(self, rows: Sequence[str], notes: SummaryNotes = NOTES, description: str = "A <small> test.") -> str:
-        """Everything, with two figures, a corpus card and tables of a paper; returns the text of the page."""
+        """Write the page and its inputs, with figures, a corpus card and paper tables; return the page's text."""
         summary = self.write_summary(rows)
         write_text(self.results / "summary.md", "# Summary of demo\n")
         write_text(self.results / "summary.tex", "% The tables of demo\n")
@@ -216,7 +216,7 @@ METRICS = [
     for step in (1, 2, 3)
 ]
 METRICS[2] |= {"development_loss": 6.5, "development_perplexity": 665.1, "development_bits_per_byte": 2.345}
-# Lines of the summary of `two_runs`, and of a model that others pretrained.
+# Lines of the summary of `two_runs` and of an imported model.
 ROWS = (
     "elc,blimp,agreement,accuracy_percent,61.0000,,1,0,,0,,,,,",
     "elc,blimp,phenomenon_average,accuracy_percent,61.0000,,1,0,,0,70.0,0.5,Paper Table 2,-9.0,below",
@@ -233,9 +233,9 @@ ROWS = (
 
 
 def two_runs(folder: Path) -> Site:
-    """Two models that were pretrained once each."""
+    """Return a site with two models, one pretraining run each."""
     site = Site(folder)
-    # The order of the configuration, which is not that of the summary.
+    # The configuration's order, which differs from the summary's.
     site.add_run("ltg", METRICS)
     site.add_run("elc", METRICS)
     return site

@@ -1,6 +1,6 @@
-"""Results of shipped experiments, generated where the workflow would write them, and the views that are made of them.
+"""Generated results of shipped experiments at the workflow's paths, and the views made from these results.
 
-Settings, inputs and places are those that the workflow plans; only the numbers are drawn.
+Settings, inputs and paths are the workflow's; only the numbers are generated.
 """
 
 import json
@@ -34,10 +34,10 @@ FORMS = {"parquet": "parquet", "markdown": "md", "text": "txt", "latex": "tex"}
 
 
 class Workflow:
-    """The jobs of the shipped project in a folder of its own, in which results are generated and views are made."""
+    """The shipped project's jobs in a separate folder, which receives generated results and views."""
 
     def __init__(self, project: Project) -> None:
-        """The current directory is the folder, in which `config` is that of the project."""
+        """The current directory must be this folder and contain the project's `config`."""
         self.jobs, self.project = Jobs(project), project
         counts = project.folder / "published/babylm/row_counts.csv"
         self.rows = counted(read_records(counts, RowCount, ("set", "block", "uid")))
@@ -54,7 +54,7 @@ class Workflow:
             return
         self._made.add(("results", experiment, only))
         with pytest.MonkeyPatch.context() as patch:
-            # Thousands of small files, which need not survive a power failure.
+            # Without fsync, because thousands of small files need not survive a power failure.
             patch.setattr(os, "fsync", lambda descriptor: None)
             self._generate(experiment, only)
 
@@ -111,7 +111,7 @@ class Workflow:
             files["layer_weights.json"] = json.dumps({"rows": weights})
         path = Path(self.jobs.results.models(experiment)[run.name])
         with stage_run(path, settings, {"tokenizer": GENERATED_TEXT, **initial}) as job:
-            # Sizes that differ, so that losses have a size to be fitted to.
+            # Sizes differ, so that losses can be fitted to sizes.
             size = layers * model["hidden_size"] ** 2 * 12
             words = max(marks.values(), default=1000 * planned)
             job.measures.update(parameters=size, steps=planned, tokens=1000 * planned, words=words, marks=places)
@@ -157,7 +157,7 @@ class Workflow:
     # Views -----------------------------------------------------------------------------------------------------------
 
     def make(self, stage: str, output: str, **more: Any) -> Path:
-        """Run the job of a view, as the workflow plans it, once; `more` are wildcards, and places under `places`."""
+        """Run the job of a view once, as the workflow plans it; `more` are wildcards, and `places` further paths."""
         places = more.pop("places", {})
         if (stage, output) not in self._made:
             self._made.add((stage, output))
@@ -168,7 +168,7 @@ class Workflow:
         return Path(output)
 
     def collect(self, experiment: str, only: str = "") -> Path:
-        """Write the tidy tables of an experiment, or of a study and its experiments, with all models or with one."""
+        """Write the tidy tables of an experiment, or of a study and its members, with all models or one model."""
         output = f"results/{experiment}/measurements.parquet"
         if self.project.is_study(experiment):
             for part in self.project.members(experiment):
@@ -189,7 +189,7 @@ class Workflow:
         return Path(output)
 
     def summarise(self, experiment: str) -> Path:
-        """Write the summary in all its forms; returns that of programs."""
+        """Write the summary in all its forms; return the path of the Parquet file."""
         self.collect(experiment)
         folder = Path("results", experiment)
         places = {name: str(folder / f"summary.{ending}") for name, ending in FORMS.items()}

@@ -1,4 +1,4 @@
-"""The sentences and the chart of a page's first section, against rows whose verdicts are plain."""
+"""Sentences and chart of a page's first section, for rows with obvious verdicts."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ BITS = Measure("dev bits", "perplexity", "dev", "bits_per_byte")
 
 
 def row(model: str, measure: Measure, mean: float | None, std: float | None = 0.5, **more: Any) -> SummaryRow:
-    """A row of three runs with three seeds."""
+    """Return a row of three runs with three seeds."""
     place = ("demo", model, measure.suite, measure.task, measure.metric)
     values: dict[str, Any] = {"seeds": 3, "n": 3, "n_failed": 0, "mean_without_failed": None, "n_without_number": 0}
     values |= {"published_mean": None, "published_std": None, "published_source": "", "difference": None}
@@ -24,7 +24,7 @@ def row(model: str, measure: Measure, mean: float | None, std: float | None = 0.
 
 
 def scores(*rows: SummaryRow) -> Scores:
-    """The scores of the models in the order of the rows, whose labels are capitals."""
+    """Return scores with the models in the order of the rows; labels are capital letters."""
     models = list(dict.fromkeys(each.model for each in rows))
     return Scores(rows, models, {model: model.upper() for model in models})
 
@@ -39,7 +39,7 @@ def test_a_model_ahead_of_the_noise_leads_and_the_next_ones_are_named() -> None:
 @pytest.mark.parametrize(
     ("second", "sentence"),
     [
-        # The root of 0.5² + 0.5² is 0.707.
+        # Noise is sqrt(0.5² + 0.5²) = 0.707.
         (
             79.3,
             "A and B lead, without a difference beyond noise between these models, on pairs (80.0 and 79.3; C 60.0).",
@@ -72,7 +72,7 @@ def test_where_noise_explains_everything_nobody_leads() -> None:
 
 def test_failed_runs_and_the_highest_blind_guess_keep_a_lead_open() -> None:
     open_lead = "No model leads beyond noise on pairs (A 80.0, B 75.0)."
-    # Without its failed runs, A has 70, below B.
+    # Without its failed run, A has 70, which is below B.
     failed = row("a", PAIRS, 80.0, n_failed=1, mean_without_failed=70.0)
     assert answer(scores(failed, row("b", PAIRS, 75.0)), [PAIRS]) == [open_lead]
     guesses = row("a", PAIRS, 80.0, blind_guess=50.0), row("b", PAIRS, 75.0, blind_guess=85.0)
@@ -86,7 +86,7 @@ def test_one_seed_is_no_lead() -> None:
         "The scores differ on pairs (A 80.0, B 60.0), but with one pretraining seed, a lead may be due to the seed."
     )
     assert answer(scores(*rows), [PAIRS]) == [sentence]
-    # One model of several seeds does not change that.
+    # Several seeds of only one of the two models do not change the sentence.
     assert answer(scores(rows[0], row("b", PAIRS, 60.0)), [PAIRS]) == [sentence]
 
 
@@ -101,7 +101,7 @@ def test_a_model_within_its_noise_of_a_blind_guess_everywhere_is_named(other: fl
     rows += [row("b", measure, 80.0, blind_guess=50.0) for measure in (PAIRS, GLUE)]
     sentence = "A does no better than a blind guess on any average for which the score of a blind guess is known."
     assert (sentence in answer(scores(*rows), [PAIRS, GLUE])) == guesses
-    # A perplexity below that of the guess is better.
+    # A perplexity below a blind guess's is better.
     rows += [row("a", PERPLEXITY, 80.0, blind_guess=90.0), row("b", PERPLEXITY, 8.0, blind_guess=90.0)]
     assert sentence not in answer(scores(*rows), [PAIRS, GLUE, PERPLEXITY])
 
@@ -131,12 +131,12 @@ def test_an_axis_holds_all_values_between_round_ticks(
 
 def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
     first = row("a", PAIRS, 80.0, 2.0, blind_guess=50.0, published_mean=85.0, verdict="below")
-    # A published value without a verdict is not comparable.
+    # A published value without a verdict is not comparable, so the chart does not show it.
     second = row("b", GLUE, 60.0, None, n=1, seeds=1, blind_guess=50.0, published_mean=70.0)
     found = score_chart(scores(first, second), [PAIRS, GLUE], {"A": "#111111"})
     assert found is not None and found.has_guess and found.has_published and not found.legend
     (panel,) = found.panels
-    # From 50 to 85 in tens: the axis ends at 90.
+    # The values reach from 50 to 85. With ticks at tens, the axis ends at 90.
     assert [tick for _, tick in panel.ticks] == ["50", "60", "70", "80", "90"]
     (dot,), (other,) = (each.dots for each in panel.rows)
     assert (dot.model, dot.colour, dot.text) == ("A", "#111111", "80.0")
@@ -149,7 +149,7 @@ def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
         "currentColor",
     )
     assert [each.guess for each in panel.rows] == [0.0, 0.0]
-    # 82 is the end of a range: an axis from 70 to 80 would hold the means alone.
+    # A's range ends at 82, so the axis must extend beyond the means of 70 and 80.
     found = score_chart(scores(row("a", PAIRS, 80.0, 2.0), row("b", PAIRS, 70.0, 0.5)), [PAIRS], {})
     assert found is not None and [tick for _, tick in found.panels[0].ticks] == ["65", "70", "75", "80", "85"]
     apart = [row(model, PAIRS, 80.0, blind_guess=guess) for model, guess in (("a", 50.0), ("b", 25.0))]

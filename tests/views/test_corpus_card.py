@@ -1,4 +1,4 @@
-"""The card of a corpus: of corpora small enough to be counted by hand, and of damaged ones."""
+"""The card of a corpus: corpora counted by hand, and damaged corpora."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def write_corpus(
     samples: Iterable[Sequence[Any]] = (),
     tables: dict[str, str] | None = None,
 ) -> Path:
-    """Write documents (doc_id, source, split, text); `tables` are further ones, or others than the true ones."""
+    """Write documents (doc_id, source, split, text); `tables` adds or replaces tables."""
     counts: dict[tuple[str, str], list[int]] = {}
     with stage_run(folder / "manifest.json", {"stage": "convert_corpus", "stage_version": 1}) as run:
         writers = {split: ShardWriter(folder, split, SCHEMA, 2) for split in SPLITS}
@@ -78,7 +78,7 @@ TWO_SOURCES = [
 
 @pytest.fixture
 def two_sources(tmp_path: Path) -> Path:
-    """Sources alpha and beta with two documents each, one rejected text."""
+    """A corpus with sources alpha and beta, two documents each, and one rejected text."""
     return write_corpus(
         tmp_path / "corpus",
         TWO_SOURCES,
@@ -154,7 +154,7 @@ def test_the_card_is_the_hub_s_card_of_a_data_set(card: Path) -> None:
     data = DatasetCard.load(card / "card.md").data
     assert data.to_dict() == {
         "language": ["de", "fr"],
-        # One of the two sources has no known licence.
+        # The license is unknown if one source has no known licence.
         "license": "unknown",
         "pretty_name": "tiny",
         "size_categories": ["n<1K"],
@@ -276,7 +276,7 @@ def refused(corpus: Path, folder: Path, **inputs: Path) -> str:
     with pytest.raises(HatcheryError) as caught:
         described(corpus, folder, **inputs)
     assert "\n" not in str(caught.value)
-    # Nothing half-written stays.
+    # No partial file remains.
     assert not folder.exists() or list(folder.iterdir()) == []
     return str(caught.value)
 
@@ -357,7 +357,7 @@ def test_the_card_counts_words_by_the_rule_of_the_corpus(two_sources: Path, tmp_
     adjusted = card_settings(counting={"word_count": "adjusted", "byte_premiums": premiums})
     made = described(two_sources, tmp_path / "adjusted", adjusted)
     card = (made / "card.md").read_text(encoding="utf-8")
-    # 27 and 21 bytes over 5.43 are 4.97 and 3.87; 20 + 12 bytes over 5.0823 are 6.30.
+    # Bytes over 5.43 bytes per word: 27 and 21 are 4.97 and 3.87 words. With 5.0823, 20 + 12 bytes are 6.30 words.
     table = card.partition("## Words of budgets and tracks")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines() if row.startswith("|")]
     assert rows[2:] == [
@@ -368,7 +368,7 @@ def test_the_card_counts_words_by_the_rule_of_the_corpus(two_sources: Path, tmp_
     measures = read_manifest(made / "manifest.json").measures
     assert (measures["word_count"], measures["words_by_rule"]) == ("adjusted", {"train": 12, "dev": 4})
     made = described(two_sources, tmp_path / "jieba", card_settings(counting={"word_count": "jieba"}))
-    # The cat sat . The dog ran !, and It ' s a cat , [ UNK ] . with # So 5 cats.
+    # Words by jieba: The cat sat . The dog ran !, and It ' s a cat , [ UNK ] . with # So 5 cats.
     assert read_manifest(made / "manifest.json").measures["words_by_rule"] == {"train": 8 + 10 + 4, "dev": 7}
 
 

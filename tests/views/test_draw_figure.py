@@ -1,6 +1,6 @@
-"""The stage `draw_figure`, for every figure of the folder: what it declares, which experiments have it, its bytes.
+"""The stage `draw_figure` for all declared figures: their declarations, their experiments, and their bytes.
 
-A new figure is in these tests by itself.
+New figures are tested automatically.
 """
 
 import json
@@ -73,7 +73,7 @@ def test_a_declaration_of_anything_but_literals_is_refused(tmp_path: Path) -> No
 
 
 def figure_files(folder: Path, monkeypatch: pytest.MonkeyPatch, **needs: str) -> None:
-    """Declare figures with these names and needs instead of those of the repository."""
+    """Declare figures with these names and needs instead of the repository's figures."""
     for name, need in needs.items():
         text = f'\nFIGURE = Declaration(\n    title="T",\n    needs=("{need}",),\n    caption="c",\n)\n'
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
@@ -124,7 +124,7 @@ PROBE = "seed,learning_rate,span,layer,weight\n12,0.006,0,1,{0}\n12,0.006,0,2,{1
 
 @pytest.fixture(scope="module")
 def drawn_once(two_models_once: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[str, Path]]:
-    """An experiment that has what any figure needs, and its tables."""
+    """An experiment with the data of all figures, and its tables."""
     experiment = two_models_once.copied(tmp_path_factory.mktemp("figures") / "results" / "demo")
     for place, cell in enumerate(experiment.pretraining):
         for task in MSGS_AMBIGUOUS_TASKS:
@@ -138,7 +138,7 @@ def drawn_once(two_models_once: Any, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def tables(drawn_once: tuple[Any, dict[str, Path]], repository: Path, tmp_path: Path) -> dict[str, Path]:
-    """Copies of the tables, free to be damaged, with a paper's numbers."""
+    """Copies of the tables, with a paper's numbers; tests may change the copies."""
     copied = {}
     for name, path in drawn_once[1].items():
         copied[name] = tmp_path / path.name
@@ -153,7 +153,7 @@ def settings_of(drawn_once: tuple[Any, dict[str, Path]], figure: str, **style: A
 
 
 def given(figure: str, tables: dict[str, Path]) -> dict[str, Path]:
-    """Those of the tables that the rule gives the figure."""
+    """Return the tables that the rule passes to the figure."""
     names = [*tables_of(FIGURES[figure]), *(["published"] if FIGURES[figure].published else [])]
     return {name: tables[name] for name in names}
 
@@ -163,7 +163,7 @@ def test_the_same_tables_give_the_same_vector_file(
     figure: str, drawn_once: Any, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     settings = settings_of(drawn_once, figure, width_inches=6, font_size=8)
-    # All figures are written by one function, so that every fourth is drawn twice.
+    # One function writes all figures, so drawing every fourth figure twice is enough.
     names = ("a", "b") if [*FIGURES].index(figure) % 4 == 0 else ("a",)
     for name in names:
         run_stage(draw_figure, settings, tmp_path / f"{name}.svg", tables=given(figure, tables))
@@ -222,7 +222,7 @@ METRICS = [{"step": 1, "tokens": 10, "loss": 3.0}, {"step": 2, "tokens": 20, "lo
 
 
 def evaluated(experiment: Any, what: str) -> None:
-    """One model, with one kind of numbers alone."""
+    """Add one model with one kind of evaluation."""
     alphas = {(1, 0): 1.0, (2, 0): 0.25, (2, 1): 0.75} if what == "layer_weights" else None
     run = experiment.add_model("same", 1, METRICS, alphas=alphas)
     if what == "minimal_pairs":
@@ -245,7 +245,7 @@ def evaluated(experiment: Any, what: str) -> None:
 
 @pytest.fixture(scope="module")
 def study_tables(tmp_path_factory: pytest.TempPathFactory, two_models_once: Any) -> dict[str, Path]:
-    """The tables of a study of an experiment for each kind of evaluation."""
+    """The tables of a study with one experiment per kind of evaluation."""
     folder, made = tmp_path_factory.mktemp("parts"), {}
     for what in EVALUATIONS:
         experiment = type(two_models_once)(folder / what)
@@ -297,10 +297,10 @@ def test_models_of_experiments_that_were_not_evaluated_so_are_not_among_those_th
     (tmp_path / "config/studies/both.yaml").write_text(study, encoding="utf-8")
     project = Project(tmp_path / "config")
     pairs = json.loads(Jobs(project).settings("draw_figure", experiment="both", figure="phenomena"))
-    # Otherwise its 138 models would be the first, and there would be nothing to draw.
+    # If the models of this experiment counted, its 138 models would come first, without any data to draw.
     assert {run["model"].partition("/")[0] for run in pairs["runs"]} == {"demo"}
     assert pairs["without"] == ["reduced_vocabulary_constrained"] and pairs["left_out"] == 0
-    # They have the colours that they would have among all.
+    # The colours are those that the models have among all models.
     models = list(dict.fromkeys(run["model"] for run in pairs["runs"]))
     assert len(pairs["all_models"]) == 138 + 3 and pairs["all_models"][-3:] == models
     settings = FigureSettings("both", (), all_models=("a", "b", "c"))

@@ -1,4 +1,4 @@
-"""One walk: what every shipped suite, task and kind of evaluation gives, through tables, figures, page and LaTeX."""
+"""Numbers of every shipped suite, task and kind of evaluation, from tables to figures, page and LaTeX."""
 
 from importlib import import_module
 from pathlib import Path
@@ -43,10 +43,10 @@ def project(repository: Path) -> Project:
 
 @pytest.fixture
 def walked(experiment: Any, project: Project) -> Any:
-    """Two models with two seeds each on everything that is shipped, and one imported model on half of it."""
+    """Two models with two seeds each on all shipped suites and tasks, and one imported model on half of them."""
     suites = {name: project.suite(name) for name in project.names("suite")}
     tasks = {name: project.task(name) for name in project.names("task")}
-    # More than the files, which have variants.
+    # There are more suites and tasks than files, because files have variants.
     assert len(suites) > 50 and len(tasks) > 140
     for place, model in enumerate(MODELS):
         for seed in SEEDS:
@@ -100,10 +100,10 @@ def test_everything_shipped_goes_through_tables_figures_and_page(walked: Any) ->
     measures = {
         (measure.suite, measure.task, measure.metric): section for section in shown for measure in section.measures
     }
-    # Chance and units, of what the items and files are.
+    # Chance levels and units follow from the items and files.
     for name, suite in suites.items():
         counts = CANDIDATES.get(suite.format, (2,))
-        # One phenomenon has the items of even numbers, the other one those of odd ones.
+        # One phenomenon has the items with even numbers, the other the items with odd numbers.
         chances = sorted({100 / count for count in counts})
         if suite.format == "wug":
             row = row_of(summary, "ltg", name, "past", "spearman_percent")
@@ -118,7 +118,7 @@ def test_everything_shipped_goes_through_tables_figures_and_page(walked: Any) ->
     for name, task in tasks.items():
         for metric in task.metrics:
             row = row_of(summary, "elc", task.suite, name, f"{metric}_percent")
-            # Two seeds of fine-tuning for each of two pretrainings.
+            # Two fine-tuning seeds for each of two pretraining seeds.
             assert (row.mean, row.n, row.seeds) == (pytest.approx(61.5), 4, 2)
             assert row.blind_guess == {"accuracy": 40.0, "mcc": 0.0}.get(metric), (name, metric)
             assert (task.suite, name, row.metric) in measures, "each number has its place in a table"
@@ -129,7 +129,7 @@ def test_everything_shipped_goes_through_tables_figures_and_page(walked: Any) ->
         ("perplexity", "test", "perplexity"): 8.2,
     }.items():
         assert row_of(summary, "ltg", *key).mean == pytest.approx(mean) and key in measures, key
-    # Every number is one, and every table can be LaTeX and text.
+    # No number is NaN, and every table has a LaTeX and a text form.
     for section in shown:
         assert "nan" not in "".join(_section_tables(summary, section))
         latex = table_of(summary, section.measures, summary.models).shown().latex("walk", "walk")
@@ -160,7 +160,7 @@ def test_everything_shipped_goes_through_tables_figures_and_page(walked: Any) ->
 
 
 def figures_of(walked: Any) -> list[Path]:
-    """Every figure that needs no more than the walk has; none is empty."""
+    """Draw every figure whose needs this experiment meets; check that no figure is empty."""
     tables, drawn = walked.tables(), []
     names = [name for name in figures_drawn_from(HAS) if not set(declared_figures()[name].needs) - HAS]
     assert {"phenomena", "task_scores", "learning_curves", "word_surprisals", "translation_scores"} <= set(names)

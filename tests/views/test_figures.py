@@ -1,4 +1,4 @@
-"""What the figures draw, and that their files do not change from run to run."""
+"""The contents of figures. Files do not change from run to run."""
 
 import re
 from pathlib import Path
@@ -127,7 +127,7 @@ def test_weights_between_blocks_are_no_shares_of_layers_and_have_no_figure(tmp_p
 
 def test_training_losses_are_averaged_in_equal_intervals_of_steps() -> None:
     rows = [(step, 10 * step, float(step)) for step in range(1, 8)]
-    # Steps 0-3 and 4-7: two intervals of four.
+    # Steps 0-3 and 4-7 are two intervals of four steps.
     assert list(interval_means(rows, interval_width(rows, 2)).values()) == [(20.0, 2.0), (55.0, 5.5)]
     every = [(10.0 * step, float(step)) for step in range(1, 8)]
     assert list(interval_means(rows, interval_width(rows, 200)).values()) == every
@@ -158,7 +158,7 @@ def test_seeds_are_one_line_with_a_band_and_models_that_were_not_trained_are_tol
     ]
     figure = draw_learning_curves(FigureSettings("demo", cells), curves, 10.0)
     training, development = figure.axes[:2]
-    # Of the third step, one seed alone.
+    # Only one seed has the third step.
     assert [list(line.get_xdata()) for line in training.lines] == [[10, 20, 30], [10, 20], []]
     assert [list(line.get_ydata()) for line in training.lines] == [[3.0, 3.0, 2.0], [3.0, 2.0], []]
     assert [list(line.get_ydata()) for line in development.lines] == [[3.5], [2.5], []]
@@ -174,7 +174,8 @@ def test_bars_are_means_over_seeds_with_whiskers_and_a_line_of_chance(two_models
     assert row_names(axes) == ["agreement", "ellipsis", "phenomenon average"]
     widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
     assert widths == pytest.approx([72.5, 77.5, 55.0, 75.0, 63.75, 76.25])
-    # With two seeds their deviation; with one, 1.96 times that of 75 right of 100 pairs, and two more right and wrong.
+    # With two seeds, the standard deviation. With one seed, 1.96 binomial deviations of 75 right of 100 pairs, with two
+    # right and two wrong pairs added.
     whiskers = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
     spans = [np.ptp(whisker.lines[2][0].get_segments()[0][:, 0]) / 2 for whisker in whiskers]
     assert spans[::2] == pytest.approx([2.5 * 2**0.5, 5 * 2**0.5, 1.25 * 2**0.5])
@@ -193,7 +194,7 @@ def test_a_whisker_near_a_hundred_percent_ends_there_and_is_whole_on_the_other_s
 def test_chance_is_that_of_the_items_and_a_suite_without_right_answers_has_a_panel(experiment: Any) -> None:
     cell = experiment.add_model("ltg", 1, [])
     right = {"states": {"one": (30, 100)}, "goals": {"two": (40, 100)}}
-    # Of five candidates, and of four and two.
+    # `tracking` has five candidates, `piqa` four and two.
     experiment.add_minimal_pairs(cell, "tracking", right, chance=dict.fromkeys(right, 0.2))
     experiment.add_minimal_pairs(cell, "piqa", right, chance={"states": 0.25, "goals": 0.5})
     experiment.add_correlations(cell, "wug", {"past": -0.24, "adjectives": 0.6})
@@ -218,7 +219,7 @@ def test_averages_of_phenomena_stand_apart_from_them() -> None:
 
 
 def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
-    # The numbers of these bars stand where the line is.
+    # These bars end at the chance line, so that their numbers would cross it.
     cell = experiment.add_model("elc", 1, [])
     experiment.add_minimal_pairs(cell, "blimp", {"agreement": {"a": (48, 100)}, "ellipsis": {"b": (49, 100)}})
     (axes,) = phenomena.draw(typed(experiment), experiment.tables()).axes
@@ -229,7 +230,7 @@ def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:
         box = number.get_bbox_patch()
         assert box is not None and box.get_facecolor() == (1, 1, 1, 1)
         assert number.get_zorder() > line.get_zorder()
-        # Numbers begin after the line of chance.
+        # Numbers start to the right of the chance line.
         assert number.get_window_extent().x0 > axes.transData.transform((50, 0))[0]
 
 

@@ -1,4 +1,4 @@
-"""Figures show a number as summaries round it, and draw imported models in the evaluations that they have."""
+"""Figures round numbers like summaries, and show imported models in their evaluations."""
 
 from pathlib import Path
 from typing import Any

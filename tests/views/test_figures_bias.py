@@ -1,4 +1,4 @@
-"""The two figures of the Linguistic Bias Score: what they draw is what the runs scored, failures included."""
+"""The two figures of the Linguistic Bias Score show the scores of all runs, including failed runs."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def add_runs(experiment: Any, cell: str, task: str, values: list[float | None], 
 
 @pytest.fixture
 def bimodal(experiment: Any) -> Any:
-    """Two models, six tasks, nine runs; one run of `elc` collapsed (MCC 0), another one has no value."""
+    """Two models, six tasks, nine runs. One run of `elc` collapsed (MCC 0), another has no value."""
     for model in ROWS:
         cell = experiment.add_model(model, 42, [])
         for place, task in enumerate(MSGS_AMBIGUOUS_TASKS):
@@ -80,7 +80,7 @@ def test_a_violin_has_its_median_and_its_mean_over_tasks(bimodal: Any) -> None:
     values = [value for place in range(6) for value in scores(-0.9 + 0.05 * place, 0.5 + 0.02 * place)]
     means = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "|"]  # type: ignore[index]
     assert means[0] == pytest.approx(np.mean(values))
-    # The task with a run without a value has eight others, the collapsed one among them, and counts as much.
+    # The task with a missing value has eight runs, including the collapsed run, and the same weight as other tasks.
     last = [0.0, *scores(-0.9 + 0.05 * 5, 0.5 + 0.02 * 5)[2:]]
     tasks = [np.mean(values[9 * place : 9 * place + 9]) for place in range(5)] + [np.mean(last)]
     assert means[1] == pytest.approx(np.mean(tasks))
@@ -140,7 +140,7 @@ def test_pairs_of_features_that_were_not_run_say_so(bimodal: Any) -> None:
     figure = feature_dots.draw(typed(bimodal), bimodal.tables())
     shown = [[text.get_text() for text in axes.texts] == ["not run"] for axes in figure.axes]
     assert shown == [False, True, True, False]
-    # The names stand beside the first panel of each row.
+    # Model names are next to the first panel of each row.
     assert row_names(figure.axes[3]) == ["ltg (1 seed)", "elc (1 seed)"]
     assert_nothing_overlaps(figure)
 
@@ -165,7 +165,7 @@ def test_models_of_which_every_run_failed_are_still_drawn(experiment: Any) -> No
     settings, tables = typed(experiment), experiment.tables()
     for figure in (module.draw(settings, tables) for module in (bias_violins, feature_dots)):
         hollow = [x for x, _ in dots(figure.axes[0], "o", failed=True)]
-        # Of a violin, the white median stands among them.
+        # The hollow dots of a violin plot include the white median.
         medians = sum(label == "median" for label in legend(figure))
         assert sorted(hollow) == [BIAS_LANE] * 4 + [0.0] * (5 + medians)
         assert dots(figure.axes[0], "o", failed=False) == []

@@ -1,4 +1,4 @@
-"""Figures of the start of training: lines over steps, probability by frequency, trainings kept away from unigrams."""
+"""Figures of the start of training: lines over steps, probability by frequency, and unigram regularisation."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_a_point_is_the_mean_of_the_seeds_with_its_standard_error() -> None:
     assert list(points) == ["a"]
     assert points["a"][0] == (0, 3.0, 0.0)
     step, mean, error = points["a"][1]
-    # Deviation of 1, 2, 6: sqrt(7).
+    # The standard deviation of 1, 2 and 6 is sqrt(7).
     assert (step, mean, error) == (4, 3.0, pytest.approx((7 / 3) ** 0.5))
 
 
@@ -80,7 +80,7 @@ def test_a_point_is_the_mean_over_seeds_and_a_bin_of_few_tokens_has_none() -> No
         *of_bin("unigram", "test_from_-3", -2.5, (-1.0, -5.0)),
     ]
     found = points(rows)
-    # The standard error over seeds where there are several, else that over tokens.
+    # The standard error is over seeds; with one seed, over tokens.
     assert found["dev", "log_probability_nats", "zero"] == [
         (-11.5, -8.0, pytest.approx(1.0)),
         (-2.5, -1.0, 0.5),
@@ -101,7 +101,7 @@ BLEU = {"zero": 30.0, "weak_short": 28.0, "weak_long": 25.0, "strong_long": 11.0
 
 @pytest.fixture
 def tables(tmp_path: Path) -> dict[str, Path]:
-    """Two seeds, one above and one below the number of `BLEU`; chrF, and a run without a value, are no part of it."""
+    """Two seeds, one point below and above the score in `BLEU`; chrF and the run without a value do not count."""
     rows: list[dict[str, Any]] = []
     for model, score in BLEU.items():
         for seed, value in ((0, score - 1), (1, score + 1), (2, None)):
@@ -119,7 +119,7 @@ def settings_with(**style: Any) -> RegularisedFigure:
 
 
 def lines_of(axes: Axes) -> list[list[tuple[float, float]]]:
-    """The joined dots of every line, with places between ticks at the nearest tick."""
+    """Return the dots of every line; positions between ticks are rounded to the nearest tick."""
     found = [container.lines[0].get_xydata() for container in axes.containers]
     return [[(round(float(x)), float(y)) for x, y in line] for line in found]
 
@@ -133,7 +133,7 @@ def test_lines_join_what_has_the_same_length_or_the_same_strength(tables: dict[s
         assert lines_of(by_steps) == [[(0, 28.0), (1, 25.0)], [(1, 11.0)]]
         for axes in figure.axes:
             assert [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == "--"] == [30.0]
-            # A standard error of 1 over two seeds that are 2 apart.
+            # Two seeds that differ by 2 have a standard error of 1.
             (bars,) = axes.containers[0].lines[2]
             assert bars.get_segments()[0][:, 1].tolist() == [27.0, 29.0]
         assert [label.get_text() for label in by_penalty.get_xticklabels()] == ["0.01", "0.5"]

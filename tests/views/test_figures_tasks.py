@@ -27,7 +27,7 @@ SEEDS = (12, 13, 14)
 
 @pytest.fixture
 def glue(experiment: Any) -> Any:
-    """Two models on eleven tasks; on WSC one run of `ltg` answers with one class, no run of `elc` gives a number."""
+    """Two models on eleven tasks. On WSC, one run of `ltg` predicts one class; no run of `elc` has a value."""
     for index, model in enumerate(ROWS):
         cell = experiment.add_model(model, 42, [])
         for place, task in enumerate(BABYLM_GLUE_TASKS):
@@ -44,7 +44,7 @@ def glue(experiment: Any) -> Any:
 
 
 def means(axes: Axes, marker: str) -> dict[str, float]:
-    """Mean marks of a model by the task in whose group they stand (single runs are smaller)."""
+    """Return a model's mean marks by the task of their group; marks of single runs are smaller."""
     names = [name.split(" (")[0] for name in row_names(axes)]
     marks = [line for line in axes.lines if line.get_marker() == marker and line.get_markersize() > 4]
     return {names[round(float(line.get_ydata()[0]))]: float(line.get_xdata()[0]) for line in marks}  # type: ignore[index]
@@ -72,7 +72,7 @@ def test_a_model_of_others_is_drawn_like_ours_under_its_name_alone(glue: Any) ->
     told["runs"] = [*told["runs"], {"name": "gpt", "model": "gpt", "seed": 0, "is_baseline": True}]
     settings = build(FigureSettings, stage_body(told | {"published": None}))
     figure = task_scores.draw(settings, glue.tables())
-    # It is as good as the first of ours.
+    # `add_baseline` copies the scores of our first model.
     assert means(figure.axes[0], MARKERS[2]) == means(figure.axes[0], MARKERS[0])
     assert {"gpt", "ltg (1 seed)"} <= set(legend(figure))
 
@@ -87,7 +87,7 @@ def test_every_task_has_its_mean_its_deviation_and_its_runs(glue: Any) -> None:
     drawn = means(axes, MARKERS[0])
     for task in tasks[:-1]:
         assert drawn[task] == pytest.approx(values[task])
-    # The collapsed run is in the mean, as in the summary, and hollow.
+    # The mean includes the collapsed run, as in the summary; its dot is hollow.
     wsc = [61.4, values["babylm wsc"], values["babylm wsc"] + 1]
     assert drawn["babylm wsc"] == pytest.approx(statistics.mean(wsc))
     assert [x for x, _ in dots(axes, MARKERS[0], failed=True)] == [pytest.approx(61.4)]
@@ -127,7 +127,7 @@ def test_published_scores_stand_in_the_row_of_their_model_and_task(glue: Any, re
     axes = task_scores.draw(typed(glue, STRICT), glue.tables(repository / PRINTED)).axes[0]
     names = [name.split(" (")[0] for name in row_names(axes)]
     marks = {(names[round(y)], y > round(y)): x for x, y in published(axes)}
-    # ELC-BERT Table 9 and its averages; the second model stands below the middle of the group.
+    # ELC-BERT Table 9 and its averages. The second model is below the middle of the group.
     assert marks["babylm rte", False] == pytest.approx(54.7)
     assert marks["babylm rte", True] == pytest.approx(60.0)
     assert marks["average", False] == pytest.approx(77.9)
@@ -148,7 +148,7 @@ def test_suites_are_panels_with_their_own_range(experiment: Any) -> None:
     ranges = [axes.get_xlim() for axes in figure.axes]
     for (low, high), value in zip(ranges, (80.5, 51.0, -40.0), strict=True):
         assert low < value < high
-        # Two tens and a margin for the marks at the ends.
+        # Two tens, and a margin for marks at the ends.
         assert high - low <= 21
 
 
@@ -157,7 +157,7 @@ def test_no_axis_of_scores_goes_beyond_what_a_score_can_be(experiment: Any) -> N
     experiment.add_finetuning(cell, "glue_rte", ("accuracy",), {12: ((1.0,), ""), 13: ((0.98,), "")}, "glue")
     (axes,) = task_scores.draw(typed(experiment), experiment.tables()).axes
     assert max(axes.get_xticks()) == 100
-    # Room for half a mark, and no more.
+    # The margin is half a mark.
     assert 100 < axes.get_xlim()[1] < 101
 
 
@@ -187,7 +187,7 @@ def blimp(experiment: Any) -> Any:
 @pytest.mark.parametrize(
     ("paper", "track", "row", "suite", "printed", "averages"),
     [
-        # ELC-BERT Tables 7 and 2; LTG-BERT Tables 8 and 2, which average over paradigms.
+        # Averages are from ELC-BERT Tables 7 and 2, and from LTG-BERT Tables 8 and 2, which average over paradigms.
         (
             *("elc_bert", "strict", "ltg_bert_base", "blimp_filtered"),
             *({"quantifiers": 72.2, "phenomenon_average": 85.8}, ["phenomenon_average"]),

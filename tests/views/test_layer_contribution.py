@@ -36,7 +36,7 @@ def probe_weights(task: str, path: Path) -> list[TidyRow]:
 
 
 def weights(*probes: tuple[int, list[list[float]]]) -> str:
-    """Rows of some seeds, each with the weights of its spans."""
+    """Return table rows for seeds, each with the layer weights of its spans."""
     return HEADER + "".join(
         f"{seed},0.006,{span},{layer},{weight}\n"
         for seed, spans in probes

@@ -1,4 +1,4 @@
-"""The page holds tables and figures themselves, every number leads to its origin, and nothing is loaded."""
+"""The page embeds tables and figures, every number links to its origin, and the page loads no files."""
 
 import base64
 import hashlib
@@ -36,7 +36,7 @@ from hatchery.views.summary_notes import SummaryNotes
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """Two runs, free to be damaged."""
+    """A site of two runs; tests may change its files."""
     return two_runs(tmp_path)
 
 
@@ -80,7 +80,7 @@ def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_
     text = written.page.read_text(encoding="utf-8")
     headline = text.partition("Main results</h2>")[2].partition("</section>")[0]
     heads = re.findall(r'<th scope="(?:col|row)"[^>]*>(?:<span class="swatch"[^>]*></span>)?([^<]*)</th>', headline)
-    # The paradigm average says the same as that of the phenomena, and is left to the full table.
+    # Both averages are equal here, so only the full table shows the paradigm average.
     assert heads == [
         *("measure", "ltg", "elc", "roberta"),
         *("development perplexity while training", "blimp: phenomenon average", "glue: average"),
@@ -135,7 +135,7 @@ def test_a_time_is_the_mean_of_the_seeds_that_have_one() -> None:
 
 def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site) -> None:
     text = written.page.read_text(encoding="utf-8")
-    # Two drawings as they are, one for wide screens and for phones, and the losses of two runs.
+    # Two figures with one drawing, one with a wide and a narrow drawing, and the loss curves of two runs.
     assert text.count("<svg") == 6
     assert text.count('class="wide"') == text.count('class="narrow"') == 1
     assert "<symbol" not in text
@@ -161,12 +161,12 @@ def test_the_page_can_be_read_without_seeing_it(written: Site) -> None:
         levels = page.levels()
         assert levels.count(1) == 1
         assert levels[0] == 1
-        # No level is left out on the way down.
+        # Headings do not skip a level.
         assert all(below <= above + 1 for above, below in pairwise(levels))
         tags = [tag for tag, _ in page.tags]
         assert "main" in tags
         assert "nav" in tags
-        # The one script of the page is ours, and its policy allows no other.
+        # The page has only our script, and its policy allows no other script.
         script = (TEMPLATES / "tables.js").read_bytes()
         assert tags.count("script") == 1 and f"<script>{script.decode()}</script>" in path.read_text(encoding="utf-8")
         digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
@@ -212,7 +212,7 @@ def test_the_page_leads_to_the_cost_and_the_figures_and_says_how_to_cite_and_how
     assert how_to_cite() in text
     assert '<a href="cost.html">cost.html</a>' in text
     assert "<code>snakemake --cores 1 results/demo/export/README.md</code>" in text
-    # It is not there when the page is written, so it is no link.
+    # The export does not exist when the page is written, so the page has no link to it.
     assert 'href="export' not in text
 
 
@@ -354,7 +354,7 @@ def test_the_colour_that_a_model_has_in_figures_stands_beside_its_name(written: 
     styles = model_styles(["ltg", "elc"], Style())
     for model, style in styles.items():
         swatch = f'<span class="swatch" style="background: {style.colour}" aria-hidden="true"></span>'
-        # Contents, tables of numbers, examples, and runs.
+        # Contents, tables of numbers, examples and runs.
         assert f"<li>{swatch}{model}</li>" in text
         assert f'<th scope="col" class="number">{swatch}{model}</th>' in text
         assert f'<th scope="row">{swatch}{model}</th>' in text

@@ -1,4 +1,4 @@
-"""The pages in a real browser: nothing sticks out or is cut off, and a link to a number ends at its row."""
+"""Pages in a real browser: no overflow, no cropped content, and links to numbers that end at their rows."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_no_page_is_wider_than_its_window(written: Site, tmp_path: Path, name: s
 def test_no_table_and_no_figure_is_cut_off(written: Site, tmp_path: Path, name: str, width: int) -> None:
     seen = measured(tmp_path, (written.results / name).as_uri(), width)
     assert seen["cut"] == []
-    # One drawing in each frame, which it fills, and nothing of it beyond the window.
+    # Each frame has one drawing that fills the frame and stays inside the window.
     assert len(seen["drawings"]) == len(seen["frames"])
     assert all(left >= 0 and right <= width for left, right, _ in seen["drawings"])
     assert all(drawn > 0.95 * frame - 20 for limit, frame, drawn in seen["frames"] if limit)
@@ -109,7 +109,7 @@ def test_a_click_on_a_heading_sorts_the_rows_by_number_and_a_second_one_backward
     )
     assert seen == [
         ["b", "a", "c", "d", "z", "y", "x"],
-        # A cell without a number is the last one; groups stay apart.
+        # A cell without a number sorts last; groups stay separate.
         ["d", "b", "a", "c", "z", "x", "y", "ascending"],
         ["c", "a", "b", "d", "y", "x", "z", "descending"],
         ["a", "b", "c", "d", "x", "y", "z", "ascending"],
@@ -134,7 +134,7 @@ def test_a_long_table_can_be_filtered(tmp_path: Path, count: int, filtered: bool
 
 
 def page_of(groups: list[Group]) -> str:
-    """A page with one table."""
+    """Return a page with one table."""
     return card_html(
         "t", "t", [Section("s", tables=[Table([Column("name", words=True), Column("n")], groups, "caption")])]
     )

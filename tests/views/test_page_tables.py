@@ -1,4 +1,4 @@
-"""Tables of the page: what is bold, intervals, and what folds out below a run."""
+"""Tables of the page: bold numbers, intervals, and the details below a run."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_the_best_number_of_a_row_is_bold_and_ties_and_single_models_are_not(sit
         "roberta,blimp,agreement,accuracy_percent,60.0000,0.0,2,0,,0,,,,,",
         "roberta,blimp,only,accuracy_percent,60.0000,0.0,2,0,,0,,,,,",
     ]
-    # What looks the same is as good; less perplexity is better; a number without rivals is not the best of any.
+    # Numbers that are equal after rounding tie, lower perplexity is better, and a number without rivals is not bold.
     assert best_of(site.write(rows)) == {
         "elc-blimp-agreement-accuracy_percent",
         "ltg-blimp-agreement-accuracy_percent",
@@ -43,20 +43,21 @@ def best_of(page: str) -> set[str]:
 @pytest.mark.parametrize(
     ("numbers", "bold"),
     [
-        # Over seeds, the deviations of both: all that these may have kept from the best, but not all there are.
+        # With several seeds, noise combines both deviations. Numbers within noise of the best are bold, unless all are.
         ((("80.0", "1.0", "|,"), ("79.0", "0.1", "|,"), ("78.9", "0.2", "|,")), "ab"),
         ((("80.0", "1.0", "|,"), ("79.5", "0.1", "|,")), ""),
         ((("80.0", "1.0", "|,"), ("75.0", "4.0", "|,")), "a"),
         ((("80.0", "1.0", "|,"), ("75.0", "5.0", "|,"), ("70.0", "0.1", "|,")), "ab"),
-        # Models with one pretraining seed are never the best, and there is none where noise may have kept one from it:
-        # noise that is not known counts as that of the best, and that of sampling 1.96 times, 1.41 and 2.2 here.
+        # Models with one pretraining seed are never bold, and no number is bold if such a model is within noise of the
+        # best: an unknown deviation counts as the best model's (noise 1.41), a sampling deviation 1.96 times (noise
+        # 2.2).
         ((("80.0", "1.0", "|,"), ("78.7", "", "|,"), ("60.0", "", "|,")), ""),
         ((("80.0", "1.0", "|,"), ("78.5", "", "|,"), ("60.0", "", "|,")), "a"),
         ((("80.0", "1.0", "|,"), ("77.9", "", "|1.0,"), ("60.0", "1.0", "|,")), ""),
         ((("80.0", "1.0", "|,"), ("77.7", "", "|1.0,"), ("60.0", "1.0", "|,")), "a"),
         ((("80.0", "", "|1.0,"), ("60.0", "", "|1.0,")), ""),
         ((("80.0", "", "|,"), ("60.0", "1.0", "|,")), ""),
-        # No best of several that are no better than a blind guess.
+        # No number is bold unless the best number beats a blind guess beyond noise.
         ((("49.0", "0.5", "|,50.0"), ("45.0", "0.5", "|,50.0")), ""),
         ((("50.4", "0.5", "|,50.0"), ("45.0", "0.5", "|,50.0")), ""),
         ((("50.6", "0.5", "|,50.0"), ("45.0", "0.5", "|,50.0")), "a"),
@@ -73,11 +74,11 @@ def test_a_number_is_bold_only_beyond_noise_and_a_blind_guess(site: Site, number
 @pytest.mark.parametrize(
     ("numbers", "bold"),
     [
-        # Two of three runs of b collapsed: without them it is as good.
+        # Two of b's three runs failed. In the first row, b is as good as a without these runs.
         ((("96.0", "2.5", 0, ""), ("66.0", "26.9", 2, "97.0"), ("56.0", "3.0", 0, "")), "ab"),
         ((("96.0", "2.5", 0, ""), ("66.0", "26.9", 2, "80.0"), ("56.0", "3.0", 0, "")), "ab"),
         ((("96.0", "2.5", 0, ""), ("66.0", "12.0", 2, "80.0"), ("56.0", "3.0", 0, "")), "a"),
-        # Constant answers, as the 61.4 on WSC, may be what makes the best.
+        # A best number may be due to failed runs with constant predictions, such as 61.4 on WSC.
         ((("61.4", "0.1", 2, "55.0"), ("58.0", "0.5", 0, ""), ("50.0", "0.5", 0, "")), "ab"),
     ],
 )
@@ -122,7 +123,7 @@ def empty_site(tmp_path: Path) -> Site:
 
 
 def details_of(site: Site, run: str) -> str:
-    """The fold-out of a run as HTML."""
+    """Return the HTML of a run's details."""
     return site.write(ROWS).partition(f'<div id="run-{run}">')[2].partition("</details>")[0]
 
 
@@ -165,7 +166,7 @@ def test_losses_are_drawn_from_the_first_step_to_the_last_within_the_frame(empty
     empty_site.add_run("elc", METRICS)
     html = details_of(empty_site, "elc-s1")
     lines = dict(re.findall(r'<polyline class="(\w+)" points="([^"]+)"', html))
-    # Training losses 8, 7 and 6 at steps 1 to 3, on 130 units; one development loss of 6.5.
+    # Training losses 8, 7 and 6 at steps 1 to 3 are drawn over a height of 130 units; the one development loss is 6.5.
     assert lines == {"training": "133.3,0.0 266.7,65.0 400.0,130.0", "development": "400.0,97.5"}
     assert "8 nats" in html and "6 nats" in html
 

@@ -1,4 +1,4 @@
-"""The section of a suite of minimal pairs in a summary: which averages it shows."""
+"""The averages in a summary's section of a suite of minimal pairs."""
 
 from types import SimpleNamespace
 from typing import Any

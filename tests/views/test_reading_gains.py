@@ -54,7 +54,7 @@ def test_a_row_has_the_gain_over_perplexity_and_over_words_seen(tables: dict[str
     assert [axes.get_xlabel() for axes in panels] == ["perplexity per word", "words seen"] * 2
     for axes, factor in zip(panels[::2], (1, -1), strict=True):
         plain, others, _ = axes.lines
-        # Means over two seeds: 1e10 / words + 15, the largest number of words first.
+        # Means over two seeds: 1e10 / words + 15, in the order of the largest number of words first.
         assert list(plain.get_xdata()) == pytest.approx([115.0, 1015.0, 10015.0])
         assert list(plain.get_ydata()) == pytest.approx([factor * value for value in (11.5, 2.5, 1.6)])
         assert list(others.get_xdata()) == pytest.approx([10.0]) and list(others.get_ydata()) == [factor * 100.0]

@@ -1,4 +1,4 @@
-"""The figure of the scores of models of inside a training against the words that they had seen."""
+"""The figure of scores of models from within a training run, against the number of words seen."""
 
 from pathlib import Path
 
@@ -17,9 +17,9 @@ from hatchery.views.figures.scores_by_words import draw, panels_of
 
 TRAININGS = tuple(SeededRun.from_seed("plain", seed) for seed in (1, 2))
 MARKS = tuple(run.after_words(words) for run in TRAININGS for words in (1_000_000, 10_000_000))
-# The score after so many words, and twice that with the second seed.
+# Words seen by run; scores of minimal pairs are 50 + seed * words / 1e7.
 WORDS = {"plain-s1": 100e6, "plain-s2": 100e6} | {run.name: float(run.words) for run in MARKS}
-# A run passes a mark inside a step, so seeds have seen other numbers of words.
+# A run passes a mark within a step, so seeds have seen different numbers of words.
 WORDS[MARKS[2].name] = 1_200_000.0
 
 
@@ -80,7 +80,7 @@ def test_a_model_that_has_seen_no_word_has_a_point_and_one_of_unknown_words_has_
 
 
 def test_scores_that_do_not_compare_have_panels_of_their_own_unless_they_are_not_drawn(tables: dict[str, Path]) -> None:
-    """The seeds answered other items of COMPS; of `other`, with items of its own, nobody counted the words."""
+    """The seeds have different items of COMPS. `other`, which has other items, has no count of words."""
     rows = read_frame(tables["measurements"], MEASUREMENTS).with_columns(
         basis=pl.when(suite="comps").then(pl.format("items: {}", "seed")).otherwise(pl.lit("items: 7"))
     )
@@ -119,7 +119,7 @@ def test_a_suite_has_its_mean_over_pairs_if_there_is_one_and_a_task_its_own_firs
 
 @pytest.mark.parametrize(
     ("seeds", "low", "high"),
-    # 1.96 deviations of 2.0 on either side of 60; the sample deviation of 60 and 70 on either side of 65.
+    # For one seed, 60 +- 1.96 x 2.0; for two seeds, 65 +- the sample standard deviation of 60 and 70.
     [(1, 56.08, 63.92), (2, 65 - 50**0.5, 65 + 50**0.5)],
 )
 def test_the_band_is_over_items_with_one_seed_and_over_seeds_with_several(

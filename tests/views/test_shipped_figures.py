@@ -52,7 +52,7 @@ SLOW = "real_scaling_laws"
 
 
 def owner(workflow: Workflow, figure: str) -> str:
-    """The smallest experiment or study that has a figure."""
+    """Return the smallest experiment or study with this figure."""
     results, project = workflow.jobs.results, workflow.project
     sizes = {
         name: sum(len(results.evaluations(part)) for part in project.members(name))
@@ -64,7 +64,7 @@ def owner(workflow: Workflow, figure: str) -> str:
 
 
 def drawn(workflow: Workflow, name: str, figure: str) -> tuple[Figure, dict[str, Path]]:
-    """A figure of an experiment or study, and the tables that it is drawn from."""
+    """Return a figure of an experiment or study, and its input tables."""
     workflow.summarise(name)
     call = workflow.jobs.call("draw_figure", experiment=name, figure=figure)
     given: Any = call.arguments["tables"]
@@ -78,7 +78,7 @@ def drawn(workflow: Workflow, name: str, figure: str) -> tuple[Figure, dict[str,
 
 
 def places(figure: Figure) -> Iterator[float]:
-    """The coordinates of lines, dots, bars and cells, and the numbers that are written in panels."""
+    """Yield the coordinates of lines, dots, bars and cells, and the numbers written in panels."""
     for axes in figure.axes:
         for line in axes.lines:
             yield from np.asarray([*line.get_xdata(), *line.get_ydata()], dtype=float)
@@ -91,7 +91,7 @@ def places(figure: Figure) -> Iterator[float]:
 
 
 def numbers(tables: dict[str, Path]) -> Iterator[float]:
-    """The numbers of the tables that a figure is drawn from, also as fractions, in percent and as a cell shows them."""
+    """Yield the numbers of a figure's input tables, also as fractions, in percent, and rounded as in cells."""
     for path in tables.values():
         if path.suffix == ".parquet":
             rows = pl.read_parquet(path).select(pl.selectors.float())
@@ -151,7 +151,7 @@ def test_a_page_embeds_the_figures_that_were_drawn(workflow: Workflow) -> None:
     workflow.make("write_provenance", str(folder / "provenance.html"), experiment="demo", places=provenance)
     workflow.measure_corpora("demo")
     (folder / "cost.html").write_text("", encoding="utf-8")
-    # These figures read texts of corpora and suites.
+    # These figures need texts of corpora and suites.
     without = {"analyses": {}, "filled": {}}
     made = workflow.make("write_page", str(folder / "index.html"), experiment="demo", places=without)
     page = made.read_text(encoding="utf-8")
@@ -160,5 +160,5 @@ def test_a_page_embeds_the_figures_that_were_drawn(workflow: Workflow) -> None:
     assert len(figures) == 4 and "600,000" in page
     for path in figures.values():
         curves = re.findall(r' d="([^"]{200,})"', Path(path).read_text(encoding="utf-8"))
-        # A path of this length is a glyph or a line of this drawing.
+        # Paths of this length are glyphs or lines of the drawing.
         assert len(curves) > 5 and max(curves, key=len) in page, path

@@ -23,14 +23,14 @@ TABLES = {
     "strict_small_mini": ELC_BERT,
     "bnc": f"1 2 {LTG_BERT}",
     "bnc_mini": f"1 2 {LTG_BERT}",
-    # This experiment has another text and other probes.
+    # This experiment has other training text and other probes.
     "bnc_as_published": "2 3 4 6 8",
     "bnc_wikipedia_bookcorpus": LTG_BERT,
     "bnc_wikipedia_bookcorpus_mini": LTG_BERT,
     "gpt_bert_strict": GPT_BERT,
     "gpt_bert_strict_small": GPT_BERT,
     "gpt_bert_mini": "1 3 4 5 6 7",
-    # GPT-BERT, Table 2 is a table of studies.
+    # Table 2 of GPT-BERT is a table of studies.
     "gpt_bert_ablations": "",
     "gpt_bert_ablations_mini": "",
     "gpt_bert_babylm_only": "",
@@ -53,7 +53,7 @@ def test_every_shipped_experiment_that_repeats_a_paper_is_walked(repository: Pat
 
 
 def written(workflow: Workflow, experiment: str) -> tuple[PaperTablesSettings, Path]:
-    """The settings of the tables of an experiment, and their folder."""
+    """Write the tables of an experiment; return their settings and their folder."""
     settings = json.loads(workflow.jobs.settings("write_tables", experiment=experiment))
     typed = build(PaperTablesSettings, stage_body(settings))
     printed = read_numbers(Path(f"config/published/values/{typed.published.paper}.csv"))
@@ -66,7 +66,7 @@ def written(workflow: Workflow, experiment: str) -> tuple[PaperTablesSettings, P
     return typed, workflow.make("write_tables", manifest, experiment=experiment).parent
 
 
-# A miniature has the tables of its original.
+# A miniature has the same tables as its original.
 CASES = [
     pytest.param(name, tables, marks=[pytest.mark.slow] if name.endswith("_mini") else [])
     for name, tables in TABLES.items()
@@ -99,7 +99,7 @@ def test_all_tables_of_a_paper_are_written_in_all_forms(workflow: Workflow, expe
     assert "not written" not in (folder / "summary.tex").read_text(encoding="utf-8")
     summary = read_summary(folder / "summary.parquet")
     assert any(row.published_mean is not None for row in summary) or settings.caveat
-    # Chance of minimal pairs is a half, that of classes is the share of the most frequent label.
+    # Chance is one half for minimal pairs and the majority class's share for classification.
     suites = set(workflow.project.experiment(experiment).minimal_pairs)
     tasks = {row.task for row in summary if row.blind_guess == 25.0 and row.metric == "accuracy_percent"}
     assert tasks and not tasks & suites

@@ -1,4 +1,4 @@
-"""Every shipped experiment that names a track of BabyLM or hands in a submission, from results to the checked file."""
+"""Every shipped experiment with a BabyLM track or a submission, from results to the checked file."""
 
 import json
 from pathlib import Path
@@ -25,14 +25,14 @@ def test_every_shipped_track_and_submission_is_walked(repository: Path) -> None:
     assert {name for name, block in blocks.items() if block.submission} == set(SUBMITTED)
     held = {name: block.track for name, block in blocks.items() if block.track}
     assert set(held.values()) == set(TRACKS) - {"chinese"}
-    # The files of the multilingual track are made from results in tests/export/test_multilingual_submission.py.
+    # tests/export/test_multilingual_submission.py tests the files of the multilingual track.
     of_languages = {name for name, track in held.items() if track == "multilingual"}
     assert of_languages == {name for name, block in blocks.items() if block.multilingual_submission and block.track}
     assert set(held) - of_languages <= set(SUBMITTED)
 
 
 def points_of(workflow: Workflow, experiment: str, run: str) -> dict[str, float]:
-    """Points of the parts of a submission, from the numbers that were generated."""
+    """Return the points of a submission's parts, computed from the generated numbers."""
     wanted: Any = workflow.project.experiment(experiment).submission
 
     def pairs(name: str) -> float:

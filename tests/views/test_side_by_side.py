@@ -1,4 +1,4 @@
-"""Two experiments beside each other: settings that differ, and numbers with the intervals of their differences."""
+"""Two experiments side by side: settings that differ, and differences of numbers with intervals."""
 
 import math
 import re
@@ -35,12 +35,12 @@ def test_the_interval_is_that_of_welch() -> None:
 
 def test_runs_of_one_pretraining_are_no_further_models() -> None:
     one, other = row("a", 60.0, 1.0, 6), row("a", 70.0, 2.0, 6)
-    # Six runs of two pretrainings each: standard errors over two, with two degrees of freedom by Welch's formula.
+    # Six runs of two pretraining seeds each: standard errors over two seeds, and Welch's degrees of freedom.
     found = difference_of(*(replace(each, seeds=2) for each in (one, other)))
     variances = (1 / 2, 4 / 2)
     reach = stats.t.ppf(0.975, sum(variances) ** 2 / sum(each**2 for each in variances)) * math.sqrt(sum(variances))
     assert (found.low, found.high) == pytest.approx((10 - reach, 10 + reach))
-    # Runs of a single pretraining say nothing of another, however far apart they are.
+    # Runs of one pretraining seed do not show the variation between seeds, so no difference is clear.
     for seeds in ((1, 1), (1, 3), (3, 1)):
         single = difference_of(*(replace(each, seeds=n) for each, n in zip((one, other), seeds, strict=True)))
         assert single.leaves_out_zero and not single.is_clear
@@ -60,7 +60,7 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     assert "The experiments have equal settings." in shown(side_by_side(project, ("demo", "demo"), results))
     assert "There are no results of demo and other yet: make run EXPERIMENT=demo" in without
     rows = [row("clear", 60.0, 1.0, 3), row("noise", 60.0, 9.0, 3), row("same", 60.0, 1.0, 3)]
-    # Equal numbers are left out, and not counted.
+    # Equal numbers are neither shown nor counted.
     others = [*(replace(one, mean=(one.mean or 0) + 5) for one in rows[:2]), rows[2]]
     for name, numbers in (("demo", rows), ("other", others)):
         path = results / name / "summary.parquet"
@@ -72,7 +72,7 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     assert f"**+5.0** ({5 - reach:+.1f} to {5 + reach:+.1f})" in some
     assert "demo: noise" not in some and "Differences within noise that are not shown: 1;" in some
     assert "+5.0 (-15.4 to +25.4)" in everything
-    # Numbers that are not comparable have a dash, and a note that says why.
+    # Numbers that are not comparable have a dash and a note with the reason.
     apart = [replace(rows[0], basis=f"precision: {name}") for name in ("fp32", "tf32")]
     for name, numbers in zip(names, ([apart[0]], [replace(apart[1], mean=65.0)]), strict=True):
         write_parquet(results / name / "summary.parquet", numbers)

@@ -1,4 +1,4 @@
-"""The forms of the summary."""
+"""The files of the summary."""
 
 import csv
 import hashlib
@@ -32,7 +32,7 @@ def published(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def written(two_models: Any, tmp_path: Path, published: Path) -> list[Path]:
-    """The four forms of the summary of two models beside published values."""
+    """The four files of the summary of two models with published values."""
     return write(two_models, tmp_path, published)
 
 
@@ -54,14 +54,14 @@ def test_every_column_of_the_csv_has_the_value_that_was_worked_out_by_hand(
         hashlib.sha256(two_models.finetuning[f"plain-s{seed}:cola"].read_bytes()).hexdigest()[:12] for seed in (1, 2)
     )
     pairs = hashlib.sha256(two_models.minimal_pairs["elc-s1:blimp"].read_bytes()).hexdigest()[:12]
-    # 70, 72, 74 and, failed, 69: the squares of their distances from 71.25 sum to 14.75, by 3 runs 4.9167.
+    # The runs are 70, 72, 74 and 69 (failed). Squared deviations from the mean 71.25 sum to 14.75; 14.75 / 3 = 4.9167.
     assert list(rows["plain", "finetuning", "cola", "accuracy_percent"].values()) == [
         *("demo", "plain", "finetuning", "cola", "accuracy_percent"),
         *("71.2500", "2.2174", "4", "1", "72.0000", "0"),
         *("60.0000", "1.5000", "ELC-BERT Table 1", "11.2500", "above", ";".join(tuned)),
         *("", "", "2", ""),
     ]
-    # 155 of 200 pairs: the root of (157 / 204) (47 / 204) / 204.
+    # 155 of 200 pairs are right: the deviation is sqrt((157 / 204) (47 / 204) / 204).
     assert list(rows["elc", "blimp", "agreement", "accuracy_percent"].values()) == [
         *("demo", "elc", "blimp", "agreement", "accuracy_percent"),
         *("77.5000", "", "1", "0", "77.5000", "0"),
@@ -108,7 +108,7 @@ def test_markdown_has_models_as_rows_and_says_what_a_reader_must_know(written: l
 
 @pytest.fixture
 def two_objectives(experiment: Any) -> Any:
-    """A masked and a causal model, measured on held-out text and on minimal pairs."""
+    """Add a masked and a causal model, measured on held-out text and on minimal pairs."""
     for model, loss in (("hidden", 2.0), ("next", 1.0)):
         run = experiment.add_model(model, 1, [])
         experiment.add_perplexity(run, {"dev": (loss, 2.718**loss, 0.5)})
@@ -148,7 +148,7 @@ def test_models_of_one_objective_share_a_column_that_is_named_plainly(
 
 
 def test_the_bound_of_masked_diffusion_has_its_own_unit(experiment: Any, tmp_path: Path) -> None:
-    """Its loss is divided by the number of tokens that can be hidden, not by the number of hidden ones."""
+    """The bound's loss is per maskable token, not per masked token."""
     objective = {"task": "masked", "kind": "subword", "random_probability": 0.0, "keep_probability": 0.0}
     for model, rates in (("bound", {"weights": "diffusion"}), ("drawn", {"weights": "equal"})):
         run = experiment.add_model(model, 1, [], objective={**objective, "rates": rates})
@@ -195,7 +195,7 @@ def test_latex_has_the_numbers_of_markdown_and_a_table_that_it_cannot_write_cost
     titles = re.findall(r"^## (.*)$", markdown, re.MULTILINE)
     assert re.findall(r"\\caption\{(.*) \(demo\)\.\}", text) == titles and len(set(titles)) == len(titles) > 2
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == text.count(r"plain\_50\%") == len(titles)
-    # 70 and 75 of two seeds; 80 and 82 of two fine-tuning seeds.
+    # The scores are 70 and 75 of two pretraining seeds, and 80 and 82 of two fine-tuning seeds.
     assert r"72.5 {\tiny $\pm$ 3.5}" in text and r"81.0 {\tiny $\pm$ 1.4}" in text.replace(r"\textbf{81.0}", "81.0")
     summary = replace(summary, labels={"plain": "\N{SNOWMAN}"})
     assert latex_summary(summary).count("not written: LaTeX: ") == len(titles)
@@ -222,7 +222,7 @@ def test_an_experiment_without_evaluations_still_has_a_header(tmp_path: Path) ->
 
 
 def many_suites(experiment: Any) -> Any:
-    """Two models and a baseline on held-out text, pairs and two suites of tasks."""
+    """Add two models and a baseline on held-out text, minimal pairs and two suites of tasks."""
     for model in ("plain", "elc"):
         run = experiment.add_model(model, 1, [])
         experiment.add_perplexity(run, {"dev": (2.0, 7.389, 0.5), "test": (2.1, 8.166, 0.45)})
@@ -264,9 +264,9 @@ def test_every_suite_has_a_section_with_the_models_that_have_numbers_in_it(exper
     assert "| mnli | mnli mismatched | hans | mrpc |" in sections["Fine-tuning: glue"]
     assert "| mrpc f1 |" in sections["Fine-tuning: glue, further metrics"]
     guesses = re.findall(r"^\| blind guess .*", markdown, re.MULTILINE)
-    # Matthews correlation, and glue: two averages of tasks, mnli, mnli mismatched, hans, mrpc; of F1 it is not known.
+    # MSGS (Matthews correlation), then glue: two averages, mnli, mnli mismatched, hans, mrpc. F1 has no blind guess.
     assert guesses[-2:] == ["| blind guess | 0.0 |", "| blind guess | 52.0 | 52.0 | 35.7 | 35.4 | 50.0 | 68.4 |"]
-    # Tables of many columns continue below.
+    # Wide tables continue below.
     header = [line for line in markdown.splitlines() if "| phenomenon " in line and line.startswith("| model")]
     assert [line.count("phenomenon ") for line in header] == [5, 4, 5]
     assert max(line.count("|") for line in markdown.splitlines()) <= 8

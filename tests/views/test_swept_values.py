@@ -1,4 +1,4 @@
-"""The figure of sweeps and grids: swept values on the axis, means over seeds with a band, other keys as lines."""
+"""The figure of sweeps and grids: swept values on the axis, means over seeds with a band, one line per other key."""
 
 import shutil
 from dataclasses import replace
@@ -79,7 +79,7 @@ def test_the_rate_is_the_axis_the_other_key_a_line_and_seeds_are_a_band(experime
     (axes,) = figure.axes
     assert axes.get_xlabel() == "learning_rate" and axes.get_xscale() == "log"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.001", "0.003", "0.01"]
-    # Seeds 1 and 2 add that to a perplexity.
+    # Each perplexity has its seed added, 1 or 2, so means are 1.5 higher.
     assert [list(line.get_ydata()) for line in axes.lines] == [
         pytest.approx([factor * value + 1.5 for value in RATES.values()]) for factor in (1.0, 1.1)
     ]
@@ -97,11 +97,11 @@ def test_a_suite_has_its_average_over_phenomena_and_a_task_the_mean_of_its_first
         phenomena = {"agreement": {"a": (90 - number, 100)}, "islands": {"b": (40, 100), "c": (50, 100)}}
         experiment.add_minimal_pairs(run.name, "blimp", phenomena)
         results = {1: ((0.4, 0.9), ""), 2: ((0.5 + number / 100, 0.8), "")}
-        # A transferred set is not the task.
+        # The transferred set must not count as the task.
         transfer = {"hans": ("finetuning", ("accuracy",), {1: ((0.1,), ""), 2: ((0.1,), "")})}
         experiment.add_finetuning(run.name, "cola", ("mcc", "accuracy"), results, transfer=transfer)
     found = main_values(read_measurements(experiment.tables()["measurements"], settings.runs), settings.objectives)
-    # Of the phenomena, 90 and 45; the average over paradigms would be 60.
+    # The phenomena have 90 and 45; the average over paradigms would be 60.
     for title, mean in (
         ("blimp: accuracy (%)", lambda run: 67.5 - run / 2),
         ("finetuning: cola (%)", lambda run: 45 + run / 2),
@@ -128,7 +128,7 @@ def test_no_band_and_no_bar_reaches_above_a_hundred_percent(settings: SweptFigur
 
 @pytest.mark.parametrize(("title", "factor"), [("glue: average (%)", 4), ("dev perplexity", 20)])
 def test_an_axis_is_logarithmic_from_its_factor_on(settings: SweptFigure, title: str, factor: float) -> None:
-    """Values for the axis of the sweep, perplexities for the other."""
+    """Factor 4 is for the axis of swept values, factor 20 for the axis of perplexities."""
     scales = []
     for last in (factor, 0.99 * factor):
         points = [(1.0, 1.0, 0.0), (last, last, 0.0)]
@@ -138,7 +138,7 @@ def test_an_axis_is_logarithmic_from_its_factor_on(settings: SweptFigure, title:
 
 
 def bars_of(axes: Axes) -> Bbox:
-    """From the lowest to the highest end of the error bars."""
+    """Return the box around the ends of all error bars."""
     ends = np.vstack([path.vertices for path in axes.collections[0].get_paths()])
     return Bbox([ends.min(axis=0), ends.max(axis=0)])
 
@@ -192,7 +192,7 @@ def test_values_that_are_words_stand_side_by_side() -> None:
     ).swept
     (panel,) = swept_panels(runs, swept, {"accuracy": {"lamb-s1": 1.0, "adamw-s1": 2.0}}, {})
     assert panel.ticks == ["lamb", "adamw"] and panel.lines["base"] == [(0.0, 1.0, 0.0), (1.0, 2.0, 0.0)]
-    # No line joins them, and those of two models are next to each other.
+    # No line joins the dots; the dots of two models are side by side.
     both = replace(panel, lines={"base": panel.lines["base"], "large": [(0.0, 1.0, 0.2), (1.0, 2.0, 0.1)]})
     figure = draw_swept(FigureSettings("words", ()), [both])
     dots = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
@@ -213,10 +213,10 @@ def test_models_behind_masks_of_their_own_share_no_panel(experiment: Any, settin
         row = {"step": 1, "tokens": 10, "loss": 3.0, "development_loss": 3.0, "development_perplexity": 20.0}
         experiment.add_model(run.model, run.seed, [row], objective=masks[float(values["learning_rate"])])
     panels = draw(settings, experiment.tables()).axes
-    # Two models for each masking, which differ in their dropout.
+    # Each masking has two models, which differ in their dropout.
     assert [len(axes.lines) for axes in panels] == [2, 2, 2]
     titles = [" ".join(axes.get_title(loc="left").split()) for axes in panels]
-    # In the order of the configuration.
+    # Panels have the order of the configuration.
     shares = [f"models of {share} % of subwords" for share in (20, 10, 40)]
     assert all(share in title for share, title in zip(shares, titles, strict=True))
     points = {run.model: run for run in settings.runs if settings.swept[run.model].values["hidden_dropout_prob"] == 0.0}

@@ -1,4 +1,4 @@
-"""The summary for a terminal: models and measures that do not fit continue below, or are counted."""
+"""The summary in a terminal: models and measures that do not fit continue below or are counted."""
 
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,10 @@ def test_from_five_models_on_these_are_the_rows_and_measures_continue_below(expe
     assert max(map(len, lines)) <= 100
     tasks = lines[next(place for place, line in enumerate(lines) if line.startswith("Fine-tuning")) :]
     of_last = [line.split()[1:] for line in tasks if line.startswith("  m4 ")]
-    # Two averages, and the nine tasks.
+    # Two averages and nine tasks.
     assert [cell for cells in of_last for cell in cells[::2]] == ["44.0"] * 2 + [f"{40 + task}.0" for task in range(9)]
     assert len(of_last) == 3
-    # A wide name has a second line; the numbers stand in the first.
+    # A wide name continues on a second line; the numbers are on the first line.
     wide = [place for place, line in enumerate(tasks) if line.startswith("  elc, hidden_dropout_prob 0.1,")]
     assert len(wide) == 3 and tasks[wide[2]].split()[-2:] == ["28.0", "+-0.0*"]
     assert {tasks[place + 1] for place in wide} == {"    learning_rate 0.3"}

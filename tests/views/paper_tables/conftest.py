@@ -1,4 +1,4 @@
-"""Experiments that have a model for every printed row, whose scores are those of the paper."""
+"""Experiments with one model per printed row; the models have the paper's scores."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ TRACKS = [
 
 
 class Toy:
-    """An experiment that has a model for every printed row of a track, with just the printed scores."""
+    """An experiment with one model per printed row of a track; the models have exactly the printed scores."""
 
     def __init__(self, repository: Path, folder: Path, paper: str, track: str) -> None:
         self.repository, self.folder, self.paper, self.track = repository, folder, paper, track
@@ -50,7 +50,7 @@ class Toy:
     ) -> SummaryRow:
         suite, task, metric = measure
         runs = (mean, std, n, n_failed, None, n_without_number)
-        # Five pretraining seeds, so that ours are bold where the paper's are.
+        # Five pretraining seeds, so that our best numbers are bold like the paper's.
         return SummaryRow("toy", model, suite, task, metric, *runs, None, None, "", None, "", "", seeds=5)
 
     @property
@@ -112,7 +112,7 @@ class Toy:
         )
 
     def tuned(self, task: str, printed: Mapping[str, float], max_length: int = 512) -> Path:
-        """A fine-tuning manifest with the printed numbers of rows, of which the printed share is cut, in both sets."""
+        """Return a fine-tuning manifest with the printed numbers of rows, of which the printed share is truncated."""
         rows = {name: int(printed[name]) for name in ("train_rows", "validation_rows")}
         cut = round(sum(rows.values()) * printed["at_least_512_subwords_percent"] / 100)
         with stage_run(self.folder / task / "manifest.json", {"protocol": {"max_length": max_length}}) as run:
@@ -123,7 +123,7 @@ class Toy:
 
     @staticmethod
     def probes(shares: Mapping[tuple[str, str, int], float]) -> list[dict[str, Any]]:
-        """Rows of the table of layers for shares in percent by model, task and layer."""
+        """Return rows of the layer table for shares in percent by model, task and layer."""
         same = {"experiment": "toy", "quantity": "probe_share", "finetuning_seed": 1, "learning_rate": 0.1, "span": "0"}
         return [
             same | {"model": model, "run": f"{model}-s42", "task": task, "layer": layer, "value": percent / 100}
@@ -131,7 +131,7 @@ class Toy:
         ]
 
     def orders(self) -> Iterator[PaperTable]:
-        """The orders, of scores that are clearly apart: the later row is the better one."""
+        """Yield the order tables for clearly separated scores; later rows are better."""
         settings = build(PaperTablesSettings, self.settings())
         for number, layout in read_layout(self.layout).tables.items():
             if isinstance(layout, OrderLayout):
@@ -144,7 +144,7 @@ class Toy:
                 yield order_table(number, layout, settings, printed, scores, {})
 
     def made(self, rows: Sequence[SummaryRow] | None = None, **settings: Any) -> dict[str, PaperTable]:
-        """The tables by number, of all printed rows or of these rows of a summary."""
+        """Return the tables by number, of all printed rows or of `rows`."""
         tables, _ = all_tables(build(PaperTablesSettings, self.settings(**settings)), self.inputs(rows))
         return {table.number: table for table in tables}
 
@@ -154,7 +154,7 @@ class Toy:
 
 @pytest.fixture(scope="module")
 def drawn(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, PaperTable]]:
-    """The tables of a toy experiment for every track, by number."""
+    """Tables of the toy experiments by track and number."""
     return {track: Toy(repository, tmp_path_factory.mktemp("toy"), *track).tables() for track in TRACKS}
 
 

@@ -1,4 +1,4 @@
-"""The tables of the papers: every printed number in its table, the bold face of the paper, and the same in LaTeX."""
+"""The papers' tables: all printed numbers, the paper's bold face, and equal numbers in LaTeX."""
 
 import csv
 import re
@@ -18,7 +18,7 @@ from hatchery.views.paper_tables.layout import ScoreLayout, read_layout
 from hatchery.views.paper_tables.write_all import latex_document, latex_table, markdown_table
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score
 
-# As transcribed, Table 7 leaves four best values of STRICT-SMALL plain, and 73.5 is bold though a baseline has 74.5.
+# As transcribed, four best values of STRICT-SMALL in Table 7 are not bold; 73.5 is, although a baseline has 74.5.
 NOT_BOLD_IN_PRINT = {
     "7": Counter(
         {("strict", Decimal("74.5")): 1}
@@ -29,9 +29,9 @@ BOLD_THOUGH_NOT_BEST = {"7": Counter({("strict", Decimal("73.5")): 1})}
 STRICT = ("elc_bert", "strict")
 WRITTEN = {
     ("elc_bert", "strict"): ["1", "2", "3", "7", "8", "9", "10", "11", "12"],
-    # Table 1 is of the submitted model there, of which the paper prints no cells that the toy could have.
+    # In this track, Table 1 has the submitted model, for which the paper prints no scores of tasks or files.
     ("elc_bert", "strict_small"): ["2", "7", "8", "9", "10"],
-    # Table 2 is of a study.
+    # Table 2 belongs to a study.
     **{("gpt_bert", track): ["1", "3", "4", "5", "6", "7", "8"] for track in ("strict", "strict_small")},
     ("ltg_bert", ""): ["1", "2", "3", "4", "5", "6", "7", "8"],
 }
@@ -43,7 +43,7 @@ def parsed(cell: str) -> tuple[Decimal, Decimal | None]:
 
 
 def printed_in(paper: str, repository: Path, table: str) -> Counter[tuple[Decimal, Decimal | None]]:
-    """The numbers of a printed table, in its units, from the text of the published values."""
+    """Return the numbers of a printed table in its units, read from the file of the published values."""
     if (paper, table) == ("ltg_bert", "1"):
         with (repository / "config/published/corpora/sizes.csv").open(encoding="utf-8", newline="") as file:
             sizes = [line for line in csv.DictReader(file) if (line["paper"], line["table"]) == ("LTG-BERT", "Table 1")]
@@ -109,9 +109,9 @@ def test_the_bold_face_of_the_printed_lines_is_that_of_the_paper(
     assert shown - NOT_BOLD_IN_PRINT.get(number, Counter()) == expected - BOLD_THOUGH_NOT_BEST.get(number, Counter())
 
 
-# LTG-BERT, captions of Tables 2 and 3: all within one standard deviation of the best. From the transcription of the
-# paper, which has lost most bold face, these are known to be bold: in Table 2, 95.3; in Table 3, MNLI 85.1 (span) and
-# both 85.2, SST-2 92.3, the average 89.2, and two of 95.3.
+# By the captions of LTG-BERT, Tables 2 and 3, all numbers within one standard deviation of the best are bold. The
+# transcription lost most bold face. Known to be bold are, in Table 2, 95.3; in Table 3, MNLI 85.1 (span) and both 85.2,
+# SST-2 92.3, the average 89.2, and two of 95.3.
 BOLD_OF_LTG_BERT = {
     "2": {
         "MNLI": ["85.1"],
@@ -125,7 +125,7 @@ BOLD_OF_LTG_BERT = {
         "QNLI": ["91.5"],
         "SST-2": ["92.7", "92.7", "92.7", "92.8", "92.3", "92.8"],
         "GLUE": ["89.2"],
-        # The best is from the literature and has no deviation.
+        # The best number is from the literature and has no deviation.
         "HANS": ["69.0"],
         "Edge probing": ["95.3", "95.3", "95.3", "95.2", "95.3", "95.3", "95.2"],
         "BLiMP": ["84.2", "84.2", "84.2"],
@@ -176,7 +176,7 @@ HOSTILE = r"50% of a_b & {c} #1 $x^2$ ~ \d `q` <p> [s] – “é”"
 
 
 def environments(text: str) -> list[str]:
-    """The environments of a text in their order; fails where one ends that is not the innermost."""
+    r"""Return the environments of a text in their order; fail if an \end does not match the innermost \begin."""
     found, open_ones = [], []
     for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
         if kind == "begin":
@@ -189,7 +189,7 @@ def environments(text: str) -> list[str]:
 
 
 def check_balanced(text: str) -> None:
-    """Fail where a brace closes that none opened, or one stays open."""
+    """Fail on unbalanced braces."""
     depth = 0
     for brace in re.findall(r"(?<!\\)[{}]", re.sub(r"(?m)(?<!\\)%.*$", "", text.replace(r"\\", "  "))):
         depth += 1 if brace == "{" else -1
@@ -199,7 +199,7 @@ def check_balanced(text: str) -> None:
 
 def cells(row: str) -> int:
     """The number of columns that a row fills."""
-    # Line breaks inside a heading end no row.
+    # A line break inside a heading does not end a row.
     row = re.sub(r"\\shortstack\[r\]\{[^{}]*\}", "X", row)
     wide = [int(width) for width in re.findall(r"\\multicolumn\{(\d+)\}", row)]
     return len(re.findall(r"(?<!\\)&", row)) + 1 + sum(wide) - len(wide)
@@ -214,7 +214,7 @@ def check_table(text: str) -> None:
     assert all(line.endswith(r" \\") for line in rows)
     assert {cells(row) for row in rows} == {len(columns)}
     assert body.count("$") % 2 == 0
-    # Nothing but the comment of the first line is a comment, and no character of TeX stands bare in the text.
+    # Only the first line is a comment, and no special TeX character is unescaped.
     lines = text.splitlines()
     assert lines[0].startswith("% ") and not any(re.search(r"(?<!\\)%(?!$)", line) for line in lines[1:])
     assert not re.search(r"(?<!\\)[#~^]|(?<!\\)_", re.sub(r"\$[^$]*\$", "", body))
@@ -265,7 +265,7 @@ def test_the_document_of_all_tables_compiles_with_one_table_on_a_page_and_nothin
 
 
 def compile_tables(tables: list[PaperTable], folder: Path) -> None:
-    # The file of a table is called after its number, which the hostile one shares with another.
+    # The hostile table has the number of another table, so file names need an index.
     names = [f"{index}_{table.name}" for index, table in enumerate(tables)]
     for name, table in zip(names, tables, strict=True):
         (folder / f"{name}.tex").write_text(latex_table(table), encoding="ascii")

@@ -1,4 +1,4 @@
-"""Orders from single runs: which runs and numbers are compared, and what the command makes of a small experiment."""
+"""Orders from single runs: the compared runs and numbers, and the tables of a small experiment."""
 
 import os
 import re
@@ -23,7 +23,7 @@ CONTROL = "msgs_main_verb_control"
 
 @pytest.fixture
 def msgs(experiment: Any) -> Any:
-    """Models `plain` and `elc` on the ambiguous tasks and a control, two seeds and two rates; `elc` is better."""
+    """Add models `plain` and `elc` on the ambiguous tasks and a control: two seeds, two rates; `elc` is better."""
     for model, base in (("plain", -0.5), ("elc", 0.1)):
         run = experiment.add_model(model, 42, [])
         for index, task in enumerate((*MSGS_AMBIGUOUS_TASKS, CONTROL)):
@@ -60,7 +60,7 @@ def lists(experiment: Any, **more: Any) -> tuple[dict[str, list[float]], dict[st
 
 def test_a_score_is_the_mean_of_a_run_over_the_ambiguous_tasks_collapsed_ones_included(msgs: Any) -> None:
     scores, left_out = lists(msgs)
-    # 100 x (base + 0.001 seed + 0.02 place of the rate + 0.01 x the mean of 0 to 5); one task of the first run is 0.
+    # Scores are 100 x (base + 0.001 seed + 0.02 rate index + 0.01 x mean of 0 to 5). One task of the first run is 0.
     first = 100 * (-0.5 + 0.012) + 2.5
     assert scores["plain"] == pytest.approx([first - 100 * (-0.5 + 0.012) / 6, first + 2, first + 0.1, first + 2.1])
     assert scores["elc"] == pytest.approx([13.7, 15.7, 13.8, 15.8])
@@ -124,7 +124,7 @@ def test_the_command_writes_the_order_of_ours_beside_the_printed_one_the_same_ag
     rows = {tuple(line[2:-2].split(" | ")) for line in text.splitlines() if line.startswith("| ")}
     assert ("LTG-BERT-base", "published", "", "-", "1.00", "1.00", "1.00", "1.00") in rows
     assert ("ELC-BERT-base", "published", "", "**0.20**", "-", "**0.28**", "1.00", "0.83") in rows
-    # All runs of elc are above all of plain, but they are fine-tunings of one pretraining.
+    # All runs of elc are above all runs of plain, but each model has only one pretraining seed.
     assert ("", "ours: elc", "4", "0.00", "-", "-", "-", "-") in rows
     assert "A claim about models needs several pretraining seeds" in text
     assert ("", "ours: plain", "4", "-", "1.00", "-", "-", "-") in rows

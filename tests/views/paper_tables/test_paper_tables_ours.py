@@ -1,4 +1,4 @@
-"""Our numbers in the tables of the papers: their rows, runs and names, and what is told about them."""
+"""Our numbers in the papers' tables: rows, runs, names and notes."""
 
 import json
 import re
@@ -45,14 +45,14 @@ def test_changes_are_taken_from_our_own_reference_model(bnc: Any) -> None:
     assert [line[3:] for line in cells_of(markdown_table(bnc.made(rows)["2"]), OURS)] == [
         ["80.0 ± 0.3", "-", "-", "-"],
         ["-0.5 ± 0.2", "-", "-", "-"],
-        # No reference has a number for BLiMP, so there is no change to tell.
+        # The reference row has no BLiMP score, so no change is shown.
         ["**+0.3** ± 0.1", "-", "-", "-"],
     ]
 
 
 def test_the_leaderboard_is_half_blimp_over_seventeen_files_and_the_rest_glue_and_msgs(drawn: Drawn) -> None:
     line = cells_of(markdown_table(drawn[STRICT]["1"]), OURS)
-    # 1406.8 / 17 = 82.75 over the printed files, GLUE 78.3 and the mean of the six biases, -26.
+    # BLiMP is 1406.8 / 17 = 82.75 over the printed files, GLUE is 78.3, and MSGS is -26, the mean of the six biases.
     assert [cell.partition(" ±")[0] for cell in line[0][3:]] == ["82.8", "78.3", "-26.0", "59.7"]
     assert len(line) == 1
 
@@ -260,12 +260,12 @@ def test_what_an_order_leaves_out_has_its_label(strict: Any) -> None:
     assert left_out == {model: f"label of {model} was not run on msgs_b"}
 
 
-# Where the papers print the rows of these models. Of BERT, LTG-BERT's Table 2 has none.
+# Tables in which the papers print rows of these baselines. LTG-BERT's Table 2 has no row for BERT.
 PRINTED = {"strict": ["2", "7", "8", "9", "10"], "strict_small": ["2", "7", "8", "9", "10"], "bnc": ["3"]}
 
 
 def tables_with_baselines_alone(repository: Path, folder: Path, experiment: str) -> dict[str, PaperTable]:
-    """The tables of an experiment where models of others have made-up scores, and ours have none."""
+    """Return the tables of an experiment in which only imported models have scores, which are invented."""
     settings = build(PaperTablesSettings, tables_settings(Project(repository / "config"), experiment))
     chosen = settings.published
     published = repository / f"config/published/values/{chosen.paper}.csv"

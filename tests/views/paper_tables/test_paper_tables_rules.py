@@ -1,4 +1,4 @@
-"""What is bold, how numbers are rounded and escaped, and which layouts and summaries are refused."""
+"""Bold numbers, rounding and escaping, and refused layouts and summaries."""
 
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def test_of_ours_that_tie_for_the_best_none_is_bold_where_one_has_a_single_seed(
     seeds: tuple[int, ...], marked: list[bool]
 ) -> None:
     lines = [line(OURS, mean, seeds=of) for mean, of in zip((70.0, 70.0, 60.0), seeds, strict=True)]
-    # Printed numbers know of no seeds.
+    # Numbers of seeds do not affect the bold face of printed numbers.
     assert [bool(texts) for texts in bold([*lines, line(PUBLISHED, 50.0), line(PUBLISHED, 40.0)])] == [
         *marked,
         *(True, False),
@@ -66,7 +66,7 @@ def test_a_best_number_of_zero_is_not_bold_where_its_model_has_a_single_seed() -
 def test_what_is_within_one_deviation_of_the_best_is_bold_where_the_caption_says_so() -> None:
     lines = [
         Line("model", OURS, (Score(mean, Digits(), deviation),))
-        # Two are best; the larger of their deviations counts. Deviations of the others do not.
+        # Two models tie for the best. The larger deviation of these two counts, and no other deviation.
         for mean, deviation in ((92.8, 0.4), (92.8, 0.5), (92.3, 0.1), (92.2, 0.9), (92.4, None))
     ]
     marked = [[value.mean_text for value in line.values if value and value.best] for line in lines_of(lines)]
@@ -137,7 +137,7 @@ def test_a_leaderboard_without_an_ingredient_has_no_total() -> None:
 
 @pytest.fixture
 def layout(repository: Path) -> dict[str, Any]:
-    """Table 3 of the ELC-BERT paper alone, free to be damaged."""
+    """The layout of the ELC-BERT paper's Table 3 alone; tests may change it."""
     document = yaml.safe_load((repository / "config/paper_tables/elc_bert.yaml").read_text(encoding="utf-8"))
     return {"paper": "elc_bert", "tables": {"3": document["tables"]["3"]}}
 

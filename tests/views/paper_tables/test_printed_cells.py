@@ -1,8 +1,8 @@
-"""The printed cells of ELC-BERT, fed through our averages, give its Tables 1, 2, 3 and 9, bold face included.
+"""From ELC-BERT's printed cells, our averages give its Tables 1, 2, 3 and 9 with bold face.
 
 Every row of a track is a model whose fine-tuning runs have the printed means and deviations, and whose minimal pairs
-have the printed accuracies. They take the whole way: files of evaluations, measurements, summary, tables of the paper.
-What comes out otherwise than it is printed is listed here with the reason.
+have the printed accuracies. The cells pass through all steps: evaluation files, measurements, summary, tables of the
+paper. Results that differ from print are listed here with the reason.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ ROUNDED = "the cells are printed rounded; of the unrounded ones, the mean may be
 DEVIATIONS = "the root mean square of the printed deviations is another"
 SUSPECT = "the eleven printed cells average 64.45, where 64.7 is printed"
 MISPRINT = "the five printed cells average 76.2, where 76.8 is printed"
-# (track, table, row, column): mean, deviation and bold face that come out, and why not those that are printed.
+# (track, table, row, column): our mean, deviation and bold face where these differ from print, and the reason.
 OTHERWISE = {
     ("strict", "1", "Bad babies", "Average"): ("63.3", "", False, ROUNDED),
     ("strict_small", "1", "Contextualizer", "Average"): ("60.6", "", False, ROUNDED),
@@ -61,10 +61,10 @@ OTHERWISE = {
 
 
 def runs_of(number: PublishedNumber) -> dict[int, tuple[tuple[float], str]]:
-    """As many runs as were made, with the printed mean and sample deviation, as fractions from -1 to 1.
+    """Return the printed number of runs with the printed mean and sample standard deviation, as fractions from -1 to 1.
 
-    Two scores are enough: one for the lower runs, one for the others, as evenly split as the range allows. Runs of WSC
-    without any spread are the constant answer.
+    The lower runs share one score and the other runs another, split as evenly as the range allows. Runs of WSC without
+    spread predict one class.
     """
     count, mean, spread = number.runs or 5, number.value / 100, (number.spread or 0.0) / 100
     failed = "majority_class" if number.task == "babylm_wsc" and spread == 0.0 else ""
@@ -77,7 +77,8 @@ def runs_of(number: PublishedNumber) -> dict[int, tuple[tuple[float], str]]:
         return round(sum(max(0.0, abs(score) - 1) for score in scores(low)), 9), abs(2 * low - count)
 
     low = min(range(1, count), key=unfit) if spread else 0
-    # No nine correlations have a mean of -0.87 and a deviation of 0.41 (Table 10, RoBERTa): the nearest ones are taken.
+    # No nine correlations have a mean of -0.87 and a deviation of 0.41 (Table 10, RoBERTa): scores are clipped to [-1,
+    # 1].
     lower, upper = (min(1.0, max(-1.0, score)) for score in scores(low)) if spread else (mean, mean)
     return {seed: ((lower if seed < low else upper,), failed) for seed in range(count)}
 
@@ -98,21 +99,21 @@ def fill(experiment: Any, model: str, cells: Iterable[PublishedNumber]) -> None:
 
 @dataclass(frozen=True)
 class Repeated:
-    """What an experiment of the printed cells has in its summary and in its tables by number."""
+    """Rows of the summary, and tables by number, of an experiment with the printed cells."""
 
     rows: list[SummaryRow]
     tables: dict[str, PaperTable]
 
 
 def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, str]) -> Repeated:
-    """`rows` are the published rows of the models."""
+    """Summarise the experiment and write its tables; `rows` maps models to published rows."""
     published = repository / "config/published/values/elc_bert.csv"
     layout = repository / "config/paper_tables/elc_bert.yaml"
     choice = {"paper": "elc_bert", "track": track, "rows": dict(rows)}
     measurements, summary = experiment.collected(), experiment.folder / "summary.parquet"
     csv, settings = summary.with_suffix(".csv"), experiment.summary_settings(choice)
     run_stage(summarise, settings, csv, measurements=measurements, published=[published], parquet=summary)
-    # Our numbers are marked as the numbers of the papers, which have one pretraining.
+    # Numbers with one pretraining seed are never bold in our rows, but are in the papers. So our rows get two seeds.
     summary = write_rows_of_summary(experiment.folder, [replace(row, seeds=2) for row in read_summary(summary)])
     settings = {"experiment": "demo", "runs": experiment.runs, "published": choice}
     sizes = repository / "config/published/corpora/sizes.csv"
@@ -122,7 +123,7 @@ def repeated(experiment: Any, repository: Path, track: str, rows: Mapping[str, s
 
 
 def pairs_of(table: PaperTable) -> Iterator[tuple[str, str, Score, Score]]:
-    """Row, column, the printed value and ours below it."""
+    """Yield row, column, the printed value and our value for this row."""
     for block in table.blocks:
         for printed, ours in zip(block.lines, block.lines[1:], strict=False):
             if printed.source == PUBLISHED and ours.source != PUBLISHED:
@@ -137,7 +138,7 @@ def shown(value: Score) -> tuple[str, str, bool]:
 
 
 def compare(track: str, table: PaperTable) -> int:
-    """Assert that ours are as printed, but for what is listed; returns how many were compared."""
+    """Check that our values equal the printed values, except in OTHERWISE; return the number of compared values."""
     found = list(pairs_of(table))
     for row, column, printed, ours in found:
         place = (track, table.number, row, column)
@@ -148,7 +149,7 @@ def compare(track: str, table: PaperTable) -> int:
         assert not reason or tuple(expected) != shown(printed), f"{place} is as printed"
         if reason in (ROUNDED, DEVIATIONS):
             assert ours.mean is not None and printed.mean is not None
-            # Half of the last digit of the cells, and half of that of their average.
+            # The limit is half of the cells' last digit plus half of the average's last digit.
             assert abs(ours.mean - printed.mean) * ours.digits.scale < 10**-ours.digits.decimals, place
     return len(found)
 
@@ -159,9 +160,9 @@ def numbers_of(repository: Path, track: str) -> list[PublishedNumber]:
 
 
 def cells_of(numbers: Sequence[PublishedNumber], row: str) -> list[PublishedNumber]:
-    """What Tables 7 to 10 print of a row, task by task; of LTG-BERT-small, Tables 7 and 8 print nothing.
+    """Return a row's cells in Tables 7 to 10 by task.
 
-    In their place every file has the average that Table 2 prints.
+    Tables 7 and 8 have no row for LTG-BERT-small, so each file gets the average of Table 2.
     """
     cells = [n for n in numbers if n.row == row and n.table in ("7", "8", "9", "10") and "average" not in n.task]
     if row == "ltg_bert_small":
@@ -175,7 +176,7 @@ def test_the_printed_cells_give_the_printed_averages_and_bold_face(
     experiment: Any, repository: Path, track: str, tables: list[str]
 ) -> None:
     numbers = numbers_of(repository, track)
-    # The models of the experiment, and the baselines of the organisers, which bold face is judged against.
+    # The experiment's models, and the organisers' baselines, because bold face compares with these baselines.
     own = Project(repository / "config").experiment(track).published
     assert own is not None
     rows = {model: row for model, row in own.rows.items() if cells_of(numbers, row)}
@@ -190,7 +191,7 @@ def test_the_printed_cells_give_the_printed_averages_and_bold_face(
 
 
 def check_ltg_bert_base(rows: Sequence[SummaryRow]) -> None:
-    """Table 9 prints 77.9 with five constant answers on WSC; that is what the printed cells give, to their rounding."""
+    """Table 9 prints 77.9 with five constant answers on WSC. The printed cells give this value up to rounding."""
     of_suite = {(row.task, row.metric): row for row in rows if (row.model, row.suite) == ("ltg_bert", "babylm_glue")}
     wsc, average = of_suite["babylm_wsc", "accuracy_percent"], of_suite["average", "score_percent"]
     assert (wsc.mean, wsc.n, wsc.n_failed, wsc.mean_without_failed) == (61.4, 5, 5, None)
@@ -205,9 +206,9 @@ def check_ltg_bert_base(rows: Sequence[SummaryRow]) -> None:
 def test_the_printed_columns_of_the_leaderboard_give_its_total_and_bold_face(
     experiment: Any, repository: Path, track: str
 ) -> None:
-    """Nothing below the columns of Table 1 is printed: every file or task of a column has its mean."""
+    """The paper prints only Table 1's columns, so each file or task of a column gets the column's mean."""
     numbers = [number for number in numbers_of(repository, track) if number.table == "1"]
-    # In the strict track the submission is the model of the other tables.
+    # In the strict track, the submission is `elc_bert_base` of the other tables.
     rows = {row: row for row in dict.fromkeys(number.row for number in numbers)}
     if track == "strict":
         rows["elc_bert_submitted"] = "elc_bert_base"
