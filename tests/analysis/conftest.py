@@ -1,4 +1,4 @@
-"""An experiment with measurements, as stages write them, and what the papers print."""
+"""An experiment with measurements, as stages write them, and the papers' numbers."""
 
 from pathlib import Path
 

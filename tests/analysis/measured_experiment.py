@@ -1,4 +1,4 @@
-"""An experiment whose outputs lie on disk as the stages write them, small enough to compute its summary by hand."""
+"""An experiment whose outputs are on disk as the stages write them, small enough to compute its summary by hand."""
 
 import csv
 import io
@@ -50,7 +50,7 @@ Results = Mapping[Run, tuple[Sequence[float | None], str]]
 
 
 class Experiment:
-    """Writes outputs below `folder` and remembers the manifests under the names that the commands take."""
+    """Writes outputs below `folder` and stores their manifests under the stages' input names."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,10 +90,10 @@ class Experiment:
         measures: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> str:
-        """`alphas` by (consuming layer, producing layer); None for a model without layer weighting.
+        """Write a model; `alphas` are weights by (consuming layer, producing layer), or None without layer weighting.
 
-        `initial` is the manifest of the model that it starts from, `seconds` its training took, `measures` are further
-        facts of its manifest, `more` further settings. A `budget` replaces the steps.
+        `initial` is the manifest of the initial model, `seconds` the training time; `measures` are further facts of the
+        manifest, `more` further settings. A `budget` replaces the steps.
         """
         run = f"{model}-s{seed}"
         self.runs.append({"name": run, "model": model, "seed": seed})
@@ -141,9 +141,9 @@ class Experiment:
         ties: int = 0,
         chance: Mapping[str, float] | None = None,
     ) -> Path:
-        """`phenomena` maps phenomenon and paradigm to (correct, pairs); every paradigm has `ties`.
+        """Write a suite; `phenomena` maps phenomenon and paradigm to (correct, pairs); every paradigm has `ties`.
 
-        `chance` is the accuracy of a blind guess by phenomenon. A `run` that is no model of the experiment is a
+        `chance` is the accuracy of a blind guess by phenomenon. A `run` that is not a model of the experiment is a
         baseline.
         """
         rows: list[list[Any]] = []
@@ -165,7 +165,7 @@ class Experiment:
         return self._scored_suite(run, suite, files)
 
     def add_correlations(self, run: str, suite: str, phenomena: Mapping[str, float]) -> Path:
-        """A suite without right answers: the correlation with people by phenomenon."""
+        """Write a suite without right answers; `phenomena` are correlations with people."""
         rows = [(name, 50, value) for name, value in phenomena.items()]
         return self._scored_suite(run, suite, {"correlation.csv": table(("name", "pairs", "spearman"), rows)})
 
@@ -178,7 +178,7 @@ class Experiment:
         return path
 
     def add_baseline(self, name: str) -> None:
-        """A model that others pretrained, so far as good as the first of ours in tasks and on held-out text."""
+        """Write an imported model with the first model's results in tasks and perplexity."""
         path = self.folder / "baselines" / name / "manifest.json"
         with stage_run(path, {"stage": "import_model", "architecture": "causal"}) as job:
             job.measures.update(parameters=5_000_000, layers=12, hidden_size=64, embedding_size=64, tied=True)
@@ -190,7 +190,7 @@ class Experiment:
             self.perplexity[name] = self._same("perplexity", self.perplexity[first], name, "")
 
     def _same(self, stage: str, other: Path, run: str, name: str) -> Path:
-        """The evaluation of another run as that of this one."""
+        """Copy another run's evaluation for this run."""
         manifest = read_manifest(other)
         files = {output.path.name: output.path.read_text(encoding="utf-8") for output in manifest.outputs}
         return self._evaluation(stage, run, name, manifest.settings, files, manifest.measures)
@@ -208,11 +208,11 @@ class Experiment:
         probe: str = "",
         scored: int | None = None,
     ) -> Path:
-        """`results` maps a run to its values in the order of `metrics`, and the reason of failure.
+        """Write a task; `results` maps a run to its values, in the order of `metrics`, and its reason of failure.
 
         A run is a fine-tuning seed, or a seed and a learning rate. `further` are more scored sets, `transfer` other
-        tasks by name (suite, metrics, results), `majority` accuracies of the most frequent label by scored set,
-        `probe` the text of `layer_weights.csv`, `scored` the number of validation rows.
+        tasks by name (suite, metrics, results), `majority` accuracies of the most frequent label by scored set, `probe`
+        the text of `layer_weights.csv`, `scored` the number of validation rows.
         """
         transfer = transfer or {}
         sets = {"validation": (metrics, results), **{name: (metrics, more) for name, more in (further or {}).items()}}
@@ -248,7 +248,7 @@ class Experiment:
         pseudo: Any = "",
         settings: Mapping[str, Any] | None = None,
     ) -> Path:
-        """`splits` maps a split to loss, perplexity and accuracy; `settings` are those of the stage."""
+        """Write a perplexity; `splits` maps a split to loss, perplexity and accuracy; `settings` are the stage's."""
         columns = ("split", "sequences", "labelled_tokens", "loss_nats", "perplexity", "accuracy", "pseudo_perplexity")
         rows = [[split, 10, 150, *values, pseudo] for split, values in splits.items()]
         told = {"splits": list(splits), "sequence_length": 32, **settings} if settings else {}
@@ -259,7 +259,7 @@ class Experiment:
     def add_surprisal(
         self, run: str, name: str, words: Mapping[str, float], own: Mapping[str, str] | None = None, **measures: Any
     ) -> Path:
-        """`words` maps the words of one text to bits; `own` are columns of the user's table, equal for all words."""
+        """Write surprisals; `words` maps a text's words to bits; `own` are user columns, equal for all words."""
         columns = {"sentence": [1] * len(words), "position": range(1, len(words) + 1), "word": list(words)}
         columns |= {
             "surprisal": list(words.values()),
@@ -274,7 +274,7 @@ class Experiment:
         return path
 
     def add_scores(self, kind: str, run: str, file: str, text: str, settings: Any = None, **measures: Any) -> None:
-        """A model's result of a kind without names: one file, settings and measures."""
+        """Write a result of a kind without names: one file, settings and measures."""
         self.further[f"{kind}:{run}:"] = self._evaluation(kind, run, "", settings or {}, {file: text}, measures)
 
     def _evaluation(
@@ -310,22 +310,22 @@ class Experiment:
         return {"model": self.pretraining | self.baseline, "evaluation": evaluated, **text}
 
     def collected(self) -> Path:
-        """The tidy table of measurements of what there is by now; the others lie beside it."""
+        """Write the tidy tables of the present outputs; return the path of the measurements."""
         run_stage(collect_measurements, self.collect_settings(), self.folder / "measurements.parquet", **self.inputs)
         return self.folder / "measurements.parquet"
 
     def tables(self, published: Path | None = None) -> dict[str, Path]:
-        """What a figure is given of what there is by now."""
+        """Return the tidy tables of the present outputs by name, as inputs of a figure."""
         collected = self.collected()
         found = {table.name: table.in_folder_of(collected) for table in TABLES}
         return found if published is None else found | {"published": published}
 
     def measurements(self) -> list[SimpleNamespace]:
-        """What a summary shows of what there is by now, its columns as attributes."""
+        """Rows of a summary of the present outputs, with columns as attributes."""
         return [SimpleNamespace(**row) for row in shown_pairs(self.measured()).to_dicts()]
 
     def measured(self) -> pl.DataFrame:
-        """The tidy table of measurements of what there is by now."""
+        """The tidy table of measurements of the present outputs."""
         return read_frame(self.collected(), MEASUREMENTS)
 
     def summary_settings(self, published: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -347,7 +347,7 @@ class Experiment:
 
 @pytest.fixture
 def experiment(tmp_path: Path) -> Experiment:
-    """An experiment without any output yet."""
+    """An experiment without outputs."""
     return Experiment(tmp_path / "results" / "demo")
 
 
@@ -364,7 +364,7 @@ def curve(final_loss: float) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def two_models(two_models_once: Experiment, tmp_path: Path) -> Experiment:
-    """A copy, free to be damaged, of the experiment of `two_models_once`."""
+    """A copy of `two_models_once`; tests may change its files."""
     return two_models_once.copied(tmp_path / "results" / "demo")
 
 

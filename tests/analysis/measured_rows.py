@@ -1,4 +1,4 @@
-"""Rows of the tidy table of measurements that a test writes down, as they are read, and outputs of a stage."""
+"""Rows of the tidy table of measurements that a test writes, as read from the file, and manifests of outputs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ SAME = {"model": "m", "run": "m-s42", "seed": 42, "failed": "", "primary": True,
 
 
 def frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """The rows, of one model where they do not say which; a column that a row lacks is null."""
+    """Return a table of rows; the default model is `m`, and missing columns are null."""
     return pl.DataFrame([SAME | row for row in rows], SCHEMA)
 
 
 def averages_of_cells(
     suite: str, cells: Mapping[tuple[str, str], float], deviations: Mapping[tuple[str, str], float] | None = None
 ) -> dict[str, Aggregate]:
-    """The averages of a suite by their names, where two runs have the printed means and deviations of its tasks."""
+    """Return a suite's averages by name, for two runs with the printed means and deviations of its tasks."""
     first = dict(reversed(cells))
     rows = [
         {
@@ -43,7 +43,7 @@ def averages_of_cells(
 def replaced(
     folder: Path, name: str, text: str, settings: dict[str, Any] | None = None, measures: dict[str, Any] | None = None
 ) -> Manifest:
-    """A manifest that vouches for `text` as its output `name`."""
+    """Write `text` as the output `name` of a stage, and return the manifest."""
     with stage_run(folder / "manifest.json", settings or {}) as run:
         write_text(folder / name, text)
         run.add_output(folder / name)

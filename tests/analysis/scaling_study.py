@@ -1,4 +1,4 @@
-"""What tests of the analyses of scaling read of findings, and the study with other runs."""
+"""Helpers of the scaling tests: values of findings, and the study with other runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ def cells(found: Findings, table: int = 0) -> list[list[str]]:
 
 
 def altered(study: Study, folder: Path, change: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Study:
-    """The study with other runs: those that `change` makes of each."""
+    """Return the study with other runs; `change` returns the replacements of a run."""
     runs = [new for run in read_frame(study.tables["runs"], RUNS).to_dicts() for new in change(run)]
     write_rows(folder / "runs.parquet", RUNS, runs)
     return replace(study, tables={**study.tables, "runs": folder / "runs.parquet"})

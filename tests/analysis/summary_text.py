@@ -1,4 +1,4 @@
-"""Tables as text: a summary that a test writes as the lines of its CSV file, and what a table in Markdown says."""
+"""Tables as text: a summary written from the lines of its CSV file, and the cells of a Markdown table."""
 
 import csv
 from pathlib import Path
@@ -11,11 +11,11 @@ KINDS = get_type_hints(SummaryRow)
 
 
 def write_summary(folder: Path, lines: list[str]) -> Path:
-    """Write `summary.csv` and `summary.parquet` of lines without a header; the path of the latter."""
+    """Write `summary.csv` and `summary.parquet` from lines without a header; return the path of `summary.parquet`."""
     rows = []
     for texts in csv.DictReader(lines, COLUMNS, restval=""):
         counts = {name: int(texts[name] or 0) for name in ("n", "n_failed", "n_without_number")}
-        # As if every run were a pretraining.
+        # By default, each run is a pretraining seed.
         counts["seeds"] = int(texts["seeds"] or counts["n"])
         numbers = {name: float(text) if text else None for name, text in texts.items() if KINDS[name] == float | None}
         rows.append(SummaryRow(**{**texts, **numbers, **counts}))
@@ -23,7 +23,7 @@ def write_summary(folder: Path, lines: list[str]) -> Path:
 
 
 def write_rows_of_summary(folder: Path, rows: list[SummaryRow]) -> Path:
-    """The same of rows."""
+    """Write `summary.csv` and `summary.parquet` from rows; return the path of `summary.parquet`."""
     write_csv(folder / "summary.csv", rows)
     write_parquet(folder / "summary.parquet", rows)
     write_checksums([folder / "summary.csv", folder / "summary.parquet"])
@@ -31,6 +31,6 @@ def write_rows_of_summary(folder: Path, rows: list[SummaryRow]) -> Path:
 
 
 def cells_of(markdown: str, source: str) -> list[list[str]]:
-    """The cells behind `source` in the lines of a table, with label and number of runs."""
+    """Return the rows of a table whose second cell starts with `source`."""
     lines = [line[2:-2].split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
     return [line for line in lines if len(line) > 2 and line[1].startswith(source)]

@@ -24,7 +24,8 @@ class Study:
 
 
 def test_means_and_parts_of_a_model_are_those_of_its_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One English task of two seeds has 42 and 28 points: 35 of 8 parts, 2.5 of all 14, and a third of that overall."""
+    """Two seeds have 42 and 28 points in an English task: 35 / 8 of its group, 35 / 14 of English, a third of that
+    overall."""
     columns = ("run", "kind", "suite", "task", "level", "metric", "value")
     rows = [
         (f"m-s{seed}", "finetuning", "t", "y_arc_en", "task", "accuracy_percent", points)
@@ -40,7 +41,7 @@ def test_means_and_parts_of_a_model_are_those_of_its_seeds(monkeypatch: pytest.M
     assert numbers["en/fine-tuning"] == pytest.approx(35 / 8, abs=1e-6)
     assert numbers["en/mean"] == 2.5 and numbers["overall"] == pytest.approx(2.5 / 3, abs=1e-6)
     assert numbers["hanzi_pinyin"] == 60.0
-    # A run that measured none of the parts has no column.
+    # A run without any part has no column.
     assert {row["model"] for row in found.rows} == {"Mine"}
     assert len(found.tables) == 4 and any("inferred" in note for note in found.notes)
 

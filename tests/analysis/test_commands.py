@@ -1,4 +1,4 @@
-"""The commands, run as Snakemake runs them."""
+"""The commands, called like Snakemake calls them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Numbers that are not comparable are not ranked: in tables, on differences and in figures, each kind of number."""
+"""Numbers that are not comparable are not ranked: in tables, differences and figures, for each kind of number."""
 
 import math
 from dataclasses import replace
@@ -33,7 +33,7 @@ SEEDS = (1, 2)
 
 
 def swept(experiment: Any, objectives: dict[str, dict[str, Any]], **settings: Any) -> Summary:
-    """Two seeds of a model for each objective, whose perplexities on `test` are 2, 4, ... and very sure."""
+    """Return two seeds of a model per objective; perplexities on `test` are 2, 4, ... with small deviations."""
     for place, (model, objective) in enumerate(objectives.items(), start=1):
         for seed in SEEDS:
             run = experiment.add_model(model, seed, curve(float(place)), objective=objective)
@@ -62,11 +62,11 @@ def test_perplexities_behind_common_masks_have_a_best_and_name_the_models_that_n
     assert best(summary) == {"low"}
     (section,) = [each for each in sections(summary) if each.title.startswith("Perplexity")]
     assert "with masks other than the evaluation's: high (trained on 40 % of spans)" in section.note
-    # Another kind of mask is enough.
+    # A different kind of mask is enough for this note.
     models = {"subwords": {**LOW, "mask_probability": 0.15}, "spans": {**HIGH, "mask_probability": 0.15}}
     (section,) = [each for each in sections(swept(experiment, models, **COMMON)) if each.title.startswith("Perplexity")]
     assert "spans (trained on 15 % of spans)" in section.note
-    # In training, each model was still measured with its own masks.
+    # In training, each model was still evaluated with its own masks.
     assert best(summary, "pretraining", "development") == set()
     assert "Not compared: test" not in section.note
 
@@ -84,7 +84,7 @@ def test_one_pretraining_seed_makes_no_best(experiment: Any) -> None:
     # A model with one seed and a much lower number does not prevent a best model among the other two.
     one = [replace(row, seeds=1) if row.model == "large" else row for row in summary.rows]
     assert best(replace(summary, rows=one)) == {"small"}
-    # A third model, which noise alone may have kept from the best, may be the best only with several seeds.
+    # A third model within noise of the best model can be best only if it has several seeds.
     for seeds, expected in ((2, {"small", "near"}), (1, set())):
         near = [replace(row, model="near", mean=2.02, seeds=seeds) for row in summary.rows if row.model == "small"]
         three = replace(summary, rows=[*summary.rows, *near], models=[*summary.models, "near"])
@@ -107,12 +107,12 @@ def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_l
     assert line.rstrip("\\ ").endswith("& --") and "2.00" not in line
     assert "models predicted different tokens (40 % of spans; 5 % of subwords)" in files["tables.md"]
     assert "masking: common" in files["table_01.tex"]
-    # With one seed each, differences are only between these two trained models.
+    # With one seed each, a difference is only between these two trained models.
     assert found.tables[0].caption == "Differences of averages"
     alone = {"summary": write_rows_of_summary(tmp_path, [replace(row, seeds=1) for row in rows])}
     found = comparison.ANALYSIS.run(comparison.ComparisonSettings(against="mine/low"), replace(study, tables=alone))
     assert found.tables[0].caption == "Differences of averages, each between two trained models"
-    # One seed on either side, of one of the numbers.
+    # In these cases, only one side of one number has one seed.
     for seeds in ((1, 3), (3, 1)):
         of_model = {"mine/low": seeds[0], "mine/high": seeds[1]}
         some = [replace(row, seeds=of_model[row.model] if row.suite == "perplexity" else 2) for row in rows]
@@ -185,7 +185,7 @@ HELD_OUT = (
         (PAIRS, {}, {}, {}, {"scoring": "pll_within_word_l2r"}, ["scoring"]),
         (PAIRS, {}, {}, {}, {"tie_rule": "shared"}, ["rules"]),
         (PAIRS, {}, {}, {}, {"rules": "BabyLM 2026"}, ["rules"]),
-        # Models scored in their own way compare, as in papers; a hybrid model scored as a causal one does not.
+        # Models with their own scoring methods compare, as in papers, but not a hybrid model that is scored as causal.
         (PAIRS, {}, {"objective": {"task": "causal"}}, {}, {"scoring": "left_to_right"}, []),
         (PAIRS, {}, {"objective": {"task": "hybrid"}}, {}, {"scoring": "mntp"}, []),
         (PAIRS, {}, {"objective": {"task": "hybrid"}}, {}, {"scoring": "left_to_right"}, ["scoring"]),
@@ -233,19 +233,19 @@ def test_a_tokenizer_decides_what_held_out_numbers_per_token_compare_with_and_no
         with stage_run(tmp_path / name / "trained/manifest.json", model, read):
             pass
         trained = read_manifest(tmp_path / name / "trained/manifest.json")
-        # The bytes of the sentences that a model read, and not the tokens per byte of a text that ours is made of.
+        # Bits per byte use the bytes of the sentences that the model read, not the tokens per byte of our text.
         one = replace(one, model=trained, tokens_per_byte=lambda split: 9.0, n_bytes=lambda split: 750)
         found.append({row["metric"]: row for row in rows(one)})
     differ = {metric for metric in found[0] if differing(of[metric]["basis"] for of in found)}
     assert differ == {"loss_nats", "perplexity", "accuracy_percent"}
     assert found[0].keys() - differ == {"bits_per_byte", "word_perplexity"}
-    # 2 nats a token, and 150 tokens in 750 bytes.
+    # The loss is 2 nats per token, with 150 tokens in 750 bytes.
     assert found[0]["bits_per_byte"]["value"] == pytest.approx(2 / math.log(2) / 5)
 
 
 def test_development_losses_that_do_not_compare_make_no_frontier_and_the_figure_says_so(experiment: Any) -> None:
     for name, objectives in (("apart", {"low": LOW, "high": HIGH}), ("alike", {"small": LOW, "large": LOW})):
-        # Models of the second name replace those of the first.
+        # The models of the second pass replace those of the first.
         experiment.runs, experiment.pretraining, experiment.perplexity = [], {}, {}
         summary = swept(experiment, objectives, **OWN)
         assert len(summary.models) == 2
@@ -258,7 +258,7 @@ def test_development_losses_that_do_not_compare_make_no_frontier_and_the_figure_
             assert not points and "Not compared: development loss, because models predicted" in reason
             assert "not comparable: models differ in asked" in titles
         else:
-            # After the second and the fourth step.
+            # Two points per model, after the second and fourth step.
             assert len(points) == 4 and not reason and not titles.strip()
 
 

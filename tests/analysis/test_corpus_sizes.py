@@ -1,4 +1,4 @@
-"""Sizes by source and split, and beside the published ones."""
+"""Corpus sizes by source and split, and compared with published sizes."""
 
 from pathlib import Path
 
@@ -96,7 +96,7 @@ def test_selections_are_compared_by_level_with_the_sequences_and_tokens_made_of_
         "R,Table 1,rv,total,dev,documents,6,count,",
     )
     rows = compare_sizes(path, "rv", table, selection_sizes(selections, table))
-    # The tokens of a selection of two sources are those of neither; all documents are known to the corpus itself.
+    # The tokens of a selection of two sources belong to neither source. The corpus knows the number of all documents.
     assert [row.ours for row in rows] == [30, 270, 1100, 3100, None, 310, 11, 35, 1]
 
 

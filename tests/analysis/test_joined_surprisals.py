@@ -1,4 +1,4 @@
-"""One table of the words of all texts under all models, imported ones included, for people and for the figure."""
+"""One table of the words of all texts under all models, including imported models, for readers and for the figure."""
 
 import csv
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_all_words_of_all_models_are_one_table_with_the_columns_of_the_user(meas
         rows = list(csv.DictReader(text))
     assert [row["word"] for row in rows] == ["The", "NA", "The", "NA", "'=cat"]
     assert [row["surprisal"] for row in rows] == ["2.0", "8.5", "1.0", "4.25", "3.0"]
-    # As docs/surprisal.md says: an empty cell is missing, and the word NA is a word.
+    # As in docs/surprisal.md, an empty cell is missing, and NA is a word.
     read = pl.read_csv(measured.folder / "surprisals.csv", null_values=[""])
     assert read["word"][1] == "NA" and read["item"].null_count() == 1
 

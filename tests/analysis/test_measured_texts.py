@@ -1,4 +1,4 @@
-"""What a card measures of texts: words, the vocabulary, lengths, and which texts are shown."""
+"""A card's measures of texts: words, the vocabulary, lengths, and the shown texts."""
 
 from collections import Counter
 
@@ -130,7 +130,7 @@ def test_an_excerpt_begins_with_a_paragraph_and_ends_between_words() -> None:
     text = "First one.\nMore of it.\n\nSecond paragraph here.\n\nThird and last paragraph of this text."
     assert excerpt(text, 1, 30) == "Second paragraph here.\n\nThird …"
     assert excerpt(text, 3, 200) == text
-    # From the last paragraph there would be too little to read.
+    # The last paragraph alone would be too short.
     assert excerpt(text, 2, 50).startswith("Second")
 
 

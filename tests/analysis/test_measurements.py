@@ -1,4 +1,4 @@
-"""Reading single runs from the outputs of the stages: pretraining and evaluations without training."""
+"""Reading single runs from the outputs of pretraining and of evaluations without training."""
 
 import math
 from pathlib import Path
@@ -120,7 +120,7 @@ def test_the_file_of_a_causal_model_is_read_like_any_other(experiment: Any) -> N
 
 
 def test_each_count_of_ties_temperature_and_chance_has_a_metric_of_its_own(tmp_path: Path) -> None:
-    """Two paradigms of 10 and 30 items, with four candidates and with two."""
+    """There are two paradigms: 10 items with four candidates, and 30 items with two candidates."""
     tables = {
         "accuracy.csv": [(0.5, 0.7, 0.25), (0.8, 0.9, 0.5), (0.725, 0.85, 0.4375), (0.7, 0.84, 0.43)],
         "accuracy_at_best_temperature.csv": [
@@ -151,7 +151,7 @@ def test_each_count_of_ties_temperature_and_chance_has_a_metric_of_its_own(tmp_p
         rows = [found[task, metric] for metric in wanted]
         assert [row["value"] for row in rows] == pytest.approx(values), task
         assert {(row["blind_guess"], row["items"]) for row in rows} == {(chance, items)}
-    # Two more right and two more wrong items: 7 of 14, and 26 of 34.
+    # With two right and two wrong items added: 7 of 14, and 26 of 34.
     deviations = math.sqrt(7 / 14 * 7 / 14 / 14), math.sqrt(26 / 34 * 8 / 34 / 34)
     assert found["a", wanted[0]]["sampling_deviation"] == pytest.approx(100 * deviations[0])
     assert found["paradigm_average", wanted[0]]["sampling_deviation"] == pytest.approx(50 * math.hypot(*deviations))
@@ -204,7 +204,7 @@ def test_a_baseline_is_a_run_like_ours_without_a_pretraining(two_models: Any) ->
     assert (baseline["run"], baseline["label"], baseline["seed"], baseline["steps"]) == ("gpt", "gpt", None, None)
     assert (baseline["parameters"], baseline["layers"], baseline["tied"]) == (5_000_000, 12, True)
     assert all(run["steps"] == 4 for run in trained)
-    # Whoever asks what was trained is told of no other.
+    # The list of trained runs excludes the baseline.
     assert [run["run"] for run in distinct_runs(two_models.folder / "runs.parquet")] == [run["run"] for run in trained]
 
 
@@ -236,11 +236,11 @@ BEST, AREA = ("development", "best_bleu"), ("first_100_steps", "alc_bleu")
 @pytest.mark.parametrize(
     ("points", "found"),
     [
-        # Trapezoids of 50 steps: (0 + 10) / 2 and (10 + 20) / 2; the later score counts for the highest alone.
+        # Trapezoids of 50 steps: (0 + 10) / 2 and (10 + 20) / 2. The later score counts only for the maximum.
         ([(0, 0.0), (50, 10.0), (100, 20.0), (150, 90.0)], {BEST: 90.0, AREA: 10.0}),
-        # At step 100, the line from 10 at step 60 to 20 at step 160 has 14: (60 * 5 + 40 * 12) / 100.
+        # At step 100, interpolation between 10 at step 60 and 20 at step 160 gives 14: (60 * 5 + 40 * 12) / 100.
         ([(0, 0.0), (60, 10.0), (160, 20.0)], {BEST: 20.0, AREA: 7.8}),
-        # Curves that do not cover the first steps, and that of a model that translates nothing.
+        # Curves that do not cover the first 100 steps, and the curve of a model without translations.
         ([(0, 1.0), (50, 2.0), (99, 3.0)], {BEST: 3.0}),
         ([(25, 1.0), (50, 2.0), (100, 3.0)], {BEST: 3.0}),
         ([], {}),

@@ -1,4 +1,4 @@
-"""Means of BabyLM's multilingual track, against means that the organisers print of their baselines."""
+"""Means of BabyLM's multilingual track, against the means that the organisers print for their baselines."""
 
 import polars as pl
 import pytest
@@ -15,8 +15,8 @@ from hatchery.analysis.multilingual_scores import (
     zero_shot_tasks,
 )
 
-# Rows of the organisers' README of July 2026: the parts, and the mean that is printed beside them. A part that a
-# baseline does not have (parts of speech of GPT2-Strict) is left out there.
+# Rows of the organisers' README of July 2026: the parts and the printed mean. A part without a printed number (parts of
+# speech of GPT2-Strict) is missing.
 PRINTED = [
     (
         *("en", "zero-shot", 54.60),
@@ -82,7 +82,7 @@ def test_the_printed_means_have_fixed_numbers_of_parts(language, group, mean, fi
 
 
 def test_a_missing_part_counts_0_and_the_languages_weigh_the_same():
-    """14, 15 and 15 parts: 42 points of one English part are 3 of English and 1 overall."""
+    """There are 14, 15 and 15 parts: 42 points of one English part are 3 points of English and 1 overall."""
     parts = parts_of(rows(tasks=[("arc_en", 42.0)]), "x", "y")
     sizes = {language: sum(map(len, groups.values())) for language, groups in parts.items()}
     assert sizes == {"en": 14, "nl": 15, "zh": 15}
@@ -105,7 +105,7 @@ def test_one_of_both_tasks_of_global_piqa_counts_half():
 def test_the_track_has_7_8_and_9_zero_shot_tasks_and_eight_or_nine_to_fine_tune():
     tasks = {language: [name for names in parts.values() for name in names] for language, parts in ZERO_SHOT.items()}
     assert {language: len(names) for language, names in tasks.items()} == {"en": 7, "nl": 8, "zh": 7}
-    # Both of Hanzi make Mandarin nine.
+    # With both tasks of Hanzi, Mandarin has nine.
     assert len(zero_shot_tasks()) == 7 + 8 + 9
     assert {language: len(names) for language, names in FINETUNED.items()} == {"en": 8, "nl": 8, "zh": 9}
     assert len(finetuned_names()) == 7 + 7 + 8 + 1

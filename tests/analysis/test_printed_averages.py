@@ -20,22 +20,22 @@ ELC_KEY = ("track", "model", "variant")
 LTG_KEY = ("model", "variant")
 TOLERANCE = 0.1
 
-# Printed values that their own cells do not give (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"), with
-# what the cells give.
+# Printed values that do not follow from their cells (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"),
+# with the values that follow.
 LTG_BASE = ("strict", "LTG-BERT-base", "backbone")
 T5_SMALL = ("strict-small", "T5-base", "")
 LTG_SMALL = ("strict-small", "LTG-BERT-small", "backbone")
 ELC_BASE, ELC_ZERO, ELC_WEIGHTED = (("strict", "ELC-BERT-base", name) for name in ("base", "zero", "weighted_output"))
 GLUE_EXCEPTION = {T5_SMALL: (64.7, 64.45)}
-# docs/papers/elc-bert.md, "Averages": inexplicable for the weighted output, merely approximate for three more.
+# docs/papers/elc-bert.md, "Averages": one value without an explanation (weighted output), and three approximate values.
 GLUE_DEVIATION_EXCEPTIONS = {
     ELC_WEIGHTED: (0.6, 1.79),
     LTG_BASE: (1.1, 0.95),
     ELC_BASE: (3.2, 3.09),
     ELC_ZERO: (1.0, 0.84),
 }
-# docs/papers/elc-bert.md, "Averages": matches with deviations of samples, where the cells seem to be those of
-# populations.
+# docs/papers/elc-bert.md, "Averages": the value follows from sample deviations, although the cells seem to be
+# population deviations.
 MSGS_DEVIATION_EXCEPTION = {LTG_SMALL: (0.4, 0.34)}
 
 LTG_TASKS = {"MNLI": "glue_mnli", "MRPC": "glue_mrpc", "QNLI": "glue_qnli", "SST-2": "glue_sst2"}
@@ -44,7 +44,7 @@ PROBES = {"POS": "probe_pos", "DP": "probe_dp", "SRL": "probe_srl", "NER": "prob
 
 @pytest.fixture(scope="module")
 def published(golden_directory):
-    """Means and deviations of a table: model -> (task, metric) -> value."""
+    """Return a function that reads a table's means and deviations: model -> (task, metric) -> value."""
 
     def read(name, key):
         means, deviations = defaultdict(dict), defaultdict(dict)
@@ -62,13 +62,13 @@ def published(golden_directory):
 
 
 def split(cells, average="average"):
-    """The printed average, and the cells of tasks by their names alone."""
+    """Return the printed average, and the tasks' cells by name."""
     (printed,) = [value for (task, _), value in cells.items() if task == average]
     return printed, {task: value for (task, _), value in cells.items() if task != average}
 
 
 def check(computed, printed, exceptions=None, tolerance=TOLERANCE):
-    """Every computed average is the printed one; those of `exceptions` are the value that is said there."""
+    """Check that computed averages equal the printed averages, except `exceptions` (printed, computed)."""
     exceptions = exceptions or {}
     assert computed and set(exceptions) <= set(computed)
     for model, value in computed.items():
@@ -102,13 +102,13 @@ def test_leaderboard_blimp_is_the_mean_of_seventeen_files(published):
     files = {**blimp, **supplement}
     mean = fmean(files[name] for name in (*PARADIGMS_OF_PHENOMENON, *SUPPLEMENT_FILES))
     assert mean == pytest.approx(leaderboard["blimp", "dynabench_score"], abs=0.06)
-    # The means of two means, and of the phenomena alone, are other numbers.
+    # The mean of both suites' means, and the mean of the phenomena, are different numbers.
     assert abs(phenomenon_mean(blimp) - mean) > 1
     assert abs((phenomenon_mean(blimp) + supplement_mean(supplement)) / 2 - mean) > 1
 
 
 def of_tasks(suite, cells, name=lambda task, metric: (task, metric)):
-    """By model, the averages that a summary has of the cells of its tasks."""
+    """Return the summary's averages of the tasks' cells by model."""
     means, deviations = ({model: renamed(table, name) for model, table in tables.items()} for tables in cells)
     return {model: averages_of_cells(suite, means[model], deviations.get(model)) for model in means}
 
@@ -129,7 +129,7 @@ def test_babylm_glue_is_the_mean_of_eleven_runs_but_for_one_copied_cell(publishe
     }
     printed = {model: split(cells)[0] for model, cells in means.items()}
     check({model: average.mean for model, average in found.items()}, printed, GLUE_EXCEPTION)
-    # Rounding to one decimal moves every cell, and so their root mean square, by up to 0.05, and the printed one too.
+    # Rounding to one decimal changes cells, and so their root mean square, by up to 0.05, and the printed average, too.
     spreads = {model: split(cells)[0] for model, cells in deviations.items()}
     check({model: found[model].std for model in spreads}, spreads, GLUE_DEVIATION_EXCEPTIONS, tolerance=0.1)
 
@@ -159,7 +159,7 @@ def test_msgs_is_the_mean_bias_score_of_the_six_ambiguous_tasks(published):
     printed = {model: printed_means[model]["msgs", "lbs"] for model in found}
     check({model: average.mean for model, average in found.items()}, printed, tolerance=0.0055)
     spreads = {model: printed_deviations[model]["msgs", "lbs"] for model in deviations}
-    # Half a unit of the cells' second decimal, and of the printed first.
+    # Half a unit of the cells' second decimal plus half a unit of the printed first decimal.
     check({model: found[model].std for model in spreads}, spreads, MSGS_DEVIATION_EXCEPTION, tolerance=0.055)
 
 
@@ -176,7 +176,7 @@ def test_edge_probing_is_the_mean_of_five_tasks_with_their_root_mean_square(publ
 
 
 def test_the_glue_of_ltg_bert_s_table_3_is_the_mean_of_four_accuracies(published):
-    # Models of one name were pretrained on two corpora, which the section tells.
+    # Models with the same name were pretrained on two corpora; the column `section` separates these models.
     means, deviations = published("ltg_bert_table3", ("section", *LTG_KEY))
     found = {
         model: table[LTG_TABLE_3]

@@ -1,7 +1,7 @@
-"""What the reduced-vocabulary study published gives its fits, ratios and correlations, and what its text claims.
+"""The reduced-vocabulary study's published numbers: our fits, ratios and correlations of these, and the text's claims.
 
-From the published values alone, with the 42 logged runs and their learning curves. Where claims and tables differ:
-docs/papers/reduced-vocabulary.md, "Claims that the tables contradict"; FLOPs: tests/modeling/test_flops.py.
+Inputs are published values only, with the 42 logged runs and their learning curves. If claims and tables differ:
+docs/papers/reduced-vocabulary.md, "Claims that the tables contradict". FLOPs: tests/modeling/test_flops.py.
 """
 
 import csv
@@ -86,7 +86,7 @@ def test_the_bins_of_january_hold_34_compute_optimal_points(best: list[Point], p
     ("low", "high", "exponent", "coefficient", "r_squared"),
     [
         (ABOVE, math.inf, -0.1429, 407, 0.990),
-        # Points of the transition spoil the fit.
+        # Points in the transition region reduce the fit's accuracy.
         (BELOW, math.inf, -0.171, 1163, 0.934),
         (0, BELOW, -0.0918, 76.8, 0.645),
     ],
@@ -257,7 +257,7 @@ ANCHOR = (256, 256, 1024, 8, 8)
 
 @pytest.fixture(scope="module")
 def rows(golden_directory: Path) -> Callable[[int], Rows]:
-    """The rows of a printed table by the sizes of their models."""
+    """Return a function that reads a printed table by the sizes of its models."""
 
     def read(number: int) -> Rows:
         rows = table(golden_directory, f"table{number}")
@@ -299,7 +299,7 @@ def test_seven_models_of_table_3_are_tied_and_four_of_them_have_the_size_of_anot
     wrong = {shape for shape, size in tied.items() if size != round(runs[shape].parameters / 1e6, 2)}
     assert wrong == {(256, 256, 1024, 8, heads) for heads in (1, 2, 4, 8)}
     assert {tied[shape] for shape in wrong} == {16.24}
-    # So the step from 4 layers to 8 is one from an untied model to a tied one.
+    # So the step from 4 to 8 layers compares an untied with a tied model.
     assert ANCHOR in tied and (256, 256, 1024, 4, 8) in runs.keys() - tied
 
 

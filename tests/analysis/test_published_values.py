@@ -1,4 +1,4 @@
-"""The papers' numbers as data: all of them, each once, under our names, and consistent with each other."""
+"""The papers' numbers as data: all numbers, each once, under our names, and consistent."""
 
 import re
 from collections import Counter
@@ -78,23 +78,22 @@ LTG_VARIANTS = {
     "AdamW": "adamw",
     "model not named in the paper": "unnamed",
 }
-# LTG-BERT: Table 1 are sizes of a corpus, 9 to 11 hyperparameters.
+# LTG-BERT: Table 1 contains corpus sizes, Tables 9 to 11 contain hyperparameters.
 LTG_TABLES = (2, 3, 4, 5, 6, 7, 8)
-# ELC-BERT: Tables 4 and 5 are hyperparameters, 6 sizes of corpora.
+# ELC-BERT: Tables 4 and 5 contain hyperparameters, Table 6 contains corpus sizes.
 ELC_TABLES = (1, 2, 3, 7, 8, 9, 10, 11, 12)
-# Reduced vocabulary: Table 1 are sizes of data, 6 tokenizers. Sizes of models have a table of their own,
-# config/published/models.
+# Reduced vocabulary: Table 1 contains data sizes, Table 6 tokenizers. Model sizes are in config/published/models.
 REDUCED_COLUMNS = {
     2: ("icer",),
     3: ("flops_1e15", "test_perplexity", "glue_unfiltered", "glue_filtered", "glue_filtered_random_init"),
     4: ("pct_delta_flops", "pct_delta_perplexity", "pct_delta_glue_filtered", "pct_delta_glue_unfiltered"),
     7: ("flops_1e15", "test_perplexity"),
 }
-# GPT-BERT: Tables 3 and 4 are hyperparameters.
+# GPT-BERT: Tables 3 and 4 contain hyperparameters.
 GPT_BERT_TABLES = ("1", "2", "5", "6", "7", "8", "Figure 2")
 LOGGED_COLUMNS = ("gflops_per_sequence_code_formula", "test_loss", "test_perplexity")
 
-# Suites that are not from config/suites or config/tasks: what training gives, and what only papers have.
+# Suites that are not in config/suites or config/tasks: suites of training, and suites that only papers have.
 OTHER_SUITES = {
     "pretraining",
     "perplexity",
@@ -119,7 +118,7 @@ Result = tuple[str, str, Decimal, Decimal | None]
 
 
 def result(track: str, row: str, value: str, spread: str = "", factor: int = 1) -> Iterator[Result]:
-    """The result of printed texts, in our unit; none where no value is printed."""
+    """Yield the result of printed texts in our unit, or no result if no value is printed."""
     if value:
         yield track, row, Decimal(value) * factor, Decimal(spread) * factor if spread else None
 
@@ -190,7 +189,7 @@ def of_official_baselines(row: dict[str, str]) -> Iterator[Result]:
     yield from result(track, model, row["value"], factor=100 if row["suite"] == "msgs" else 1)
 
 
-# What of ours is printed in which file of tests/golden/published.
+# The file of tests/golden/published with the printed values of each table.
 PRINTED: dict[tuple[str, str], tuple[str, Callable[[dict[str, str]], Iterator[Result]]]] = {
     **{("elc_bert", str(table)): (f"elc_bert_table{table}", of_elc_bert) for table in ELC_TABLES},
     ("elc_bert", "text"): ("elc_bert_text", of_elc_bert),
@@ -220,7 +219,7 @@ def test_every_printed_result_stands_in_our_table_once(
             None if number.spread is None else Decimal(str(number.spread)),
         )
         for number in numbers
-        # What a constant answer has is computed, not printed.
+        # Values of a constant prediction are computed, not printed.
         if (number.paper, number.table) == (paper, table) and number.row != "majority_label"
     )
     assert ours == expected and expected
@@ -303,7 +302,7 @@ def test_every_number_has_a_source_and_a_reason_where_it_cannot_be_compared(numb
 
 
 def cells(numbers: list[PublishedNumber], paper: str, track: str, row: str, suite: str) -> dict[Any, PublishedNumber]:
-    """Single numbers by (task, metric); those of the text and of the overviews are left out."""
+    """Return single numbers by (task, metric), without numbers of the text and of overview tables."""
     overviews = ("1", "2", "3", "text")
     return {
         (number.task, number.metric): number
@@ -318,7 +317,7 @@ def means(found: dict[Any, PublishedNumber]) -> dict[str, float]:
 
 
 def average_of(suite: str, found: dict[Any, PublishedNumber]) -> float | None:
-    """What a summary would say of a suite of fine-tuned tasks with these numbers."""
+    """Return the summary's average of a suite of fine-tuned tasks with these numbers."""
     values = {(task, metric.removesuffix("_percent")): number.value for (task, metric), number in found.items()}
     averages = averages_of_cells(suite, values)
     return averages[AVERAGE].mean if AVERAGE in averages else None
@@ -366,9 +365,9 @@ def test_gpt_berts_averages_follow_from_their_cells(numbers: list[PublishedNumbe
         paradigms = [phenomena[name] for name, number in PARADIGMS_OF_PHENOMENON.items() for _ in range(number)]
         assert fmean(paradigms) == pytest.approx(said["blimp_2024"], abs=0.16)
         assert fmean(means(own["supplement_2024"]).values()) == pytest.approx(said["supplement_2024"], abs=0.06)
-        # CoLA counts with Matthews' correlation.
+        # CoLA counts with its Matthews correlation.
         assert fmean(means(own["babylm_glue"]).values()) == pytest.approx(said["babylm_glue"], abs=0.06)
-        # The paper's mean of EWoK is that of its rows and not of its domains.
+        # The paper's EWoK mean is over rows, not over domains.
         assert abs(fmean(means(own["ewok_2024"]).values()) - said["ewok_2024"]) < 0.6
 
 
@@ -382,7 +381,7 @@ def test_ltg_berts_averages_follow_from_their_cells(numbers: list[PublishedNumbe
         glue = cells(numbers, "ltg_bert", "", row, "glue")
         average = average_of("glue", glue)
         if row == "ltg_bert_base_order_nsp":
-            # One cell is not printed, so there is no average of that name.
+            # One cell is not printed, so this average does not exist.
             assert average is None
         else:
             tolerance = 0.1 if row == "ltg_bert_base_half_steps" else 0.02

@@ -1,4 +1,4 @@
-"""What an experiment gets of the papers' numbers, which tables of them are refused, and the verdicts about ours."""
+"""Published values of an experiment, refused tables of published values, and verdicts about our numbers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_number_without_a_track_belongs_to_all_of_them(numbers: list[Published
 def test_of_a_model_that_two_tracks_print_the_numbers_of_the_own_track_count(
     numbers: list[PublishedNumber], track: str, blimp: float
 ) -> None:
-    # ELC-BERT, Tables 2 and 7: the row of OPT-125M.
+    # The row of OPT-125M in ELC-BERT, Tables 2 and 7.
     for known in (numbers, numbers[::-1]):
         found = for_experiment(known, "elc_bert", track, {"ours": "opt_125m"})
         assert found["ours", "blimp_filtered", "phenomenon_average", "accuracy_percent"].mean == blimp

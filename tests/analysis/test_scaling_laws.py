@@ -62,7 +62,7 @@ def test_a_power_law_is_found_again_at_any_scale(coefficient: float, exponent: f
 
 
 def test_the_coefficient_of_determination_is_of_the_loss_about_its_mean() -> None:
-    # Means of 4 at 1 and of 2 at 4 are on 4 / sqrt(x); the four points are 1 from them, and 0, 2, 2 and 0 from 3.
+    # The means, 4 at 1 and 2 at 4, are on 4 / sqrt(x). Points are 1 from this curve; from the mean 3, 0, 2, 2 and 0.
     found = fit_power_law([1.0, 1.0, 4.0, 4.0], [3.0, 5.0, 1.0, 3.0])
     assert (found.coefficient, found.exponent, found.points) == (pytest.approx(4), pytest.approx(-0.5), 4)
     assert (found.residual, found.r_squared) == (pytest.approx(4), pytest.approx(1 - 4 / 8))
@@ -96,7 +96,7 @@ def test_a_break_is_found_and_one_law_has_none() -> None:
     assert found.below < 90 < found.above
     assert found.right.exponent == pytest.approx(-0.15, abs=0.01)
     assert not find_break(xs.tolist(), noisy(4 * xs**-0.1)).decisive
-    # The criterion of 30 points: two parameters of one law; four of two laws, and the place of the cut.
+    # The criterion for 30 points: one law has two parameters; two laws have four, and the position of the break.
     two = found.left.residual + found.right.residual
     assert (found.left.points + found.right.points, found.single.points) == (30, 30)
     assert found.gain == pytest.approx(30 * np.log(found.single.residual / two) - 3 * np.log(30))
@@ -104,7 +104,7 @@ def test_a_break_is_found_and_one_law_has_none() -> None:
 
 @pytest.mark.parametrize("points", [4, 6])
 def test_a_law_of_a_break_may_have_four_points_and_no_fewer(points: int) -> None:
-    """The last points of one law, or as many first ones, are far from the others."""
+    """The last points of the law, or the same number of first points, are far from the other points."""
     xs = [float(2**place) for place in range(10)]
     for jump in (points, 10 - points):
         found = find_break(xs, noisy(np.where(np.arange(10) < jump, 9.0, 1.0) * np.array(xs) ** -0.1))
@@ -128,7 +128,7 @@ def test_the_interval_of_a_mean_is_that_of_its_groups() -> None:
     alone = bootstrap_interval([[place] for place in range(200)], mean)
     assert alone is not None
     assert (alone.low, alone.high) == (pytest.approx(9.7, abs=0.2), pytest.approx(10.3, abs=0.2))
-    # Ten groups whose members agree are ten points.
+    # Ten groups with equal members count as ten points.
     values = np.repeat(values[:10], 20)
     grouped = bootstrap_interval([list(range(20 * group, 20 * group + 20)) for group in range(10)], mean)
     assert grouped is not None
@@ -152,7 +152,7 @@ def test_an_interval_leaves_out_half_of_what_it_does_not_hold_on_each_side(confi
 
 
 def test_draws_of_runs_are_taken_in_the_bins_of_all_points() -> None:
-    # Each run lies in two of the six bins, too few for a law; bins of its own would be six.
+    # Each run has points in two of the six bins, too few for a law. Bins of one run's points alone would be six.
     flops = [float(10 * run + step) for run in range(1, 4) for step in range(1, 9)]
     points = [ScalingPoint(f"{cost // 10}", 1, cost, cost, cost, 1 / cost) for cost in flops]
     settings = PowerLawsSettings(number_of_bins=6, draws=200)
@@ -164,7 +164,7 @@ def test_draws_of_runs_are_taken_in_the_bins_of_all_points() -> None:
 
 
 def test_a_region_has_the_law_of_its_own_points_and_three_are_enough_for_a_law() -> None:
-    # 4/x up to 4 FLOPs and 2/sqrt(x) above 4, in bins so narrow that every point is optimal.
+    # Losses are 4/x up to 4 FLOPs and 2/sqrt(x) above 4. The bins are so narrow that every point is optimal.
     losses = {cost: 4 / cost if cost <= 4 else 2 / cost**0.5 for cost in map(float, range(1, 8))}
     points = [ScalingPoint(f"{cost:g}", 1, cost, 3 * cost, 5 * cost, loss) for cost, loss in losses.items()]
     regions = {"low": RegionSettings(up_to=4.0), "high": RegionSettings(above=4.0), "last": RegionSettings(above=6.0)}
@@ -188,7 +188,7 @@ def test_an_interval_needs_two_groups_and_most_of_its_draws() -> None:
 
     assert bootstrap_interval([[0, 1]], lambda places: 1.0) is None
     assert bootstrap_interval([[0], [1]], refuses) is None
-    # Half of the draws are too few, one more is enough.
+    # An interval needs more than half of its draws.
     for accepted in (10, 11):
         drawn: list[int] = []
 
@@ -228,7 +228,7 @@ def test_what_costs_no_more_has_no_ratio() -> None:
 def test_few_pairs_are_permuted_and_many_are_not() -> None:
     few = spearman([1, 2, 3, 4], [4, 3, 2, 1])
     assert (few.rho, few.pairs, few.exact) == (pytest.approx(-1), 4, True)
-    # Two of the 24 orders are as extreme.
+    # Two of the 24 orders are at least as extreme.
     assert few.p_value == pytest.approx(2 / 24)
     ys = [3, 1, 2, 5, 4, 8, 6, 7]
     many = spearman(range(8), ys)
@@ -243,7 +243,7 @@ def test_p_is_twice_the_smaller_tail_of_all_orders_of_one_side_also_with_ties(ys
     first, second = ((2 * stats.rankdata(side)).astype(int) for side in (xs, ys))
     sums = [int(np.dot(order, second)) for order in permutations(first)]
     tails = sum(each >= sums[0] for each in sums), sum(each <= sums[0] for each in sums)
-    # All orders of both sides would be 25 million.
+    # Permuting both sides would give 25 million orders.
     assert spearman(xs, ys).p_value == pytest.approx(min(1, 2 * min(tails) / len(sums)))
 
 

@@ -1,4 +1,4 @@
-"""Almost stochastic order against hand computation, an independent one, simulation and the published tables."""
+"""Almost stochastic order against values by hand, an independent computation, simulation and the published tables."""
 
 import csv
 import math
@@ -52,12 +52,12 @@ def test_identical_samples_are_undecided():
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
-        # F - G is -1 on the lower half and 2 on the upper one.
+        # F - G is -1 on the lower half and 2 on the upper half.
         ([0, 3], [1, 1], 1 / 5),
         ([0, 3], [1], 1 / 5),
-        # -1 on [0, 1/2], -2 on [1/2, 2/3], 1 on [2/3, 1].
+        # F - G is -1 on [0, 1/2], -2 on [1/2, 2/3] and 1 on [2/3, 1].
         ([0, 0, 3], [1, 2], (1 / 2 + 4 / 6) / (1 / 2 + 4 / 6 + 1 / 3)),
-        # A tie on the lower half counts for neither.
+        # The tie on the lower half counts for neither model.
         ([0, 2], [0, 1], 0.0),
         # Repeated scores are steps of the quantile function, not new information.
         ([0, 0, 3, 3], [1, 1, 1], 1 / 5),
@@ -70,7 +70,7 @@ def test_small_samples_computed_by_hand(a: list[float], b: list[float], expected
 @pytest.mark.parametrize("difference", [-1.5, -0.3, 0.0, 0.4, 1.0])
 @pytest.mark.parametrize("spread", [1.5, 3.0])
 def test_two_normals_that_cross_have_the_analytic_ratio(difference: float, spread: float):
-    """The difference of quantiles is m + s z with z normal: E[(m + s z)^2; z < -m / s] / (m^2 + s^2)."""
+    """With z normal, quantiles differ by m + s z, and the ratio is E[(m + s z)^2; z < -m / s] / (m^2 + s^2)."""
     s = spread - 1.0
     z = difference / s
     expected = NORMAL.cdf(-z) - difference * s / (difference**2 + s**2) * NORMAL.pdf(z)
@@ -89,7 +89,7 @@ def test_the_ratio_is_that_of_both_samples_repeated_to_one_length(a: list[int], 
 def test_the_grid_takes_the_score_at_each_two_hundredth():
     steps = grid_steps(5, 9)
     assert len(steps.weights) == 199
-    # The quantile function is continuous from the left: at 0.2 it still has the smallest of five scores.
+    # The quantile function is left-continuous: at 0.2 it is still the smallest of five scores.
     assert steps.first[39] == 0
     assert steps.first[40] == 1
     assert steps.first[-1] == 4
@@ -97,7 +97,7 @@ def test_the_grid_takes_the_score_at_each_two_hundredth():
 
 
 def test_the_bound_is_the_ratio_plus_the_bootstrap_deviation_times_the_normal_quantile():
-    """The formula of Ulmer et al. with its scaling by c, on draws made one by one."""
+    """Expected: the formula of Ulmer et al. with its scaling by c, with draws made one by one."""
     random = np.random.default_rng(5)
     a, b = random.normal(70.3, 1.0, 12), random.normal(70.0, 1.4, 7)
     ratio, c = violation_ratio(a, b), math.sqrt(12 * 7 / (12 + 7))
@@ -141,7 +141,7 @@ def test_samples_apart_are_dominance_at_any_confidence():
 
 
 def share_below(threshold: float, *, shift: float, spread: float, n: int, pairs: int) -> float:
-    """How many of `pairs` simulated comparisons of N(shift, spread) with N(0, 1) fall below the threshold."""
+    """Return the share of simulated comparisons of N(shift, spread) with N(0, 1) whose bound is below the threshold."""
     random = np.random.default_rng(n)
     bounds = [
         epsilon_min(random.normal(shift, spread, n), random.normal(size=n), draws=300, seed=pair)
@@ -152,7 +152,7 @@ def share_below(threshold: float, *, shift: float, spread: float, n: int, pairs:
 
 @pytest.mark.parametrize("n", [5, 20])
 def test_equal_models_fall_below_the_thresholds_at_the_stated_rates(n: int):
-    """The ratio of equal models is 0/0, so the level is not 1 - confidence: a quarter at 0.5, less than a tenth at 0.2.
+    """The ratio of equal models is 0/0, so rates are not 1 - confidence: below 0.3 at threshold 0.5, 0.12 at 0.2.
 
     Without the bound, half of the pairs would be below 0.5.
     """
@@ -161,7 +161,7 @@ def test_equal_models_fall_below_the_thresholds_at_the_stated_rates(n: int):
 
 
 def test_crossing_models_reach_the_nominal_level_with_many_runs():
-    """N(0, 3) and N(0, 1) have a ratio of exactly one half; a bound at 0.95 should miss it in 1 of 20 samples."""
+    """The ratio of N(0, 3) and N(0, 1) is exactly one half. A bound at 0.95 should be below it in 1 of 20 samples."""
     assert 0.02 < share_below(0.5, shift=0.0, spread=3.0, n=200, pairs=400) < 0.10
 
 
@@ -321,7 +321,7 @@ def means_and_deviations(rows: list[dict[str, str]], left_out: str) -> Printed:
 
 
 def typical_matrix(printed: Printed, rates: int, seeds: int, unit: str, synthetic: int) -> np.ndarray:
-    """Median over synthetic scores with the printed means and deviations, in the published reading."""
+    """Return the median over synthetic scores with the printed means and deviations, computed as published."""
     matrices = []
     for draw in range(synthetic):
         random = np.random.default_rng(draw)

@@ -25,7 +25,7 @@ def value(mean: float, std: float | None = None, comparable: bool = True) -> Pub
     return PublishedValue(mean, std, "Table 1", comparable, "")
 
 
-# On `cola`, the four runs of `plain` gave 70, 72, 74 and, collapsed, 69; on `rte`, one of two of `elc` gave no number.
+# On `cola`, runs of `plain` have 70, 72, 74 and 69 (collapsed); on `rte`, one of two runs of `elc` has no number.
 ROWS = [
     # model, suite, task, metric, mean, std, n, n_failed, mean_without_failed, n_without_number
     ("plain", "blimp", "agreement", "accuracy_percent", 72.5, 2.5 * math.sqrt(2), 2, 0, 72.5, 0),
@@ -56,7 +56,7 @@ def test_means_and_deviations_are_those_computed_by_hand(two_models: Any, expect
     assert row.std == (None if std is None else pytest.approx(std, abs=5e-5))
     assert (row.n, row.n_failed, row.n_without_number) == (n, n_failed, n_without_number)
     assert row.mean_without_failed == pytest.approx(without_failed, abs=5e-5)
-    # `plain` was pretrained with two seeds, `elc` with one.
+    # `plain` has two pretraining seeds, `elc` has one.
     assert row.seeds == (2 if row.model == "plain" else 1)
 
 
@@ -96,7 +96,7 @@ def test_failed_runs_are_named_once(two_models: Any) -> None:
 @pytest.mark.parametrize(
     ("key", "published", "difference", "verdict"),
     [
-        # Ours 71.25 +- 2.217 over four runs: two combined deviations are 2 * hypot(2.217, 1.5) = 5.354.
+        # Our value is 71.25 +- 2.217 over four runs. Two combined deviations are 2 * hypot(2.217, 1.5) = 5.354.
         (("plain", "finetuning", "cola", "accuracy_percent"), value(65.9, 1.5), 5.35, "within"),
         (("plain", "finetuning", "cola", "accuracy_percent"), value(65.8, 1.5), 5.45, "above"),
         (("plain", "finetuning", "cola", "accuracy_percent"), value(76.7, 1.5), -5.45, "below"),
@@ -106,10 +106,10 @@ def test_failed_runs_are_named_once(two_models: Any) -> None:
             None,
             "not comparable",
         ),
-        # A single run over 200 pairs, 155 right: two binomial deviations of 157 among 204 are 5.899.
+        # A single run has 155 of 200 pairs right. Two binomial deviations of 157 of 204 are 5.899.
         (("elc", "blimp", "agreement", "accuracy_percent"), value(71.61), 5.89, "within"),
         (("elc", "blimp", "agreement", "accuracy_percent"), value(71.5), 6.0, "above"),
-        # One run of fine-tuning with a number, and nothing printed: half a point.
+        # With one fine-tuning run and no printed deviation, the limit is half a point.
         (("elc", "finetuning", "rte", "accuracy_percent"), value(60.5), -0.5, "within"),
         (("elc", "finetuning", "rte", "accuracy_percent"), value(60.6), -0.6, "below"),
     ],
@@ -161,7 +161,7 @@ def test_notes_are_about_what_the_summary_has(two_models: Any, experiment: Any) 
     both = " ".join(general_notes(summary_of(two_models)))
     for told in ("fine-tuning seed", "Bold on the page", "minimal pairs", "MCC 0", "`by run`", "paradigms equally"):
         assert told in both
-    # Neither the pipeline of BabyLM nor the averages of papers are there.
+    # BabyLM's rules and papers' averages do not occur in this summary.
     assert "ties correct" not in both and "BabyLM" not in both
 
 

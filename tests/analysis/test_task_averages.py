@@ -1,4 +1,4 @@
-"""Means and deviations over runs, and averages over fine-tuned tasks: which tasks, joined how, under which name."""
+"""Means and deviations over runs, and averages over fine-tuned tasks: included tasks, joined metrics and names."""
 
 import math
 import statistics
@@ -35,7 +35,7 @@ from hatchery.experiment.project import Project
 def runs(
     suite: str, task: str, values: dict[str, list[float]], main: bool = True, failed: dict[int, str] | None = None
 ) -> list[TidyRow]:
-    """Measurements of a task: metric to a value per seed, the first metric being the task's own."""
+    """Return measurements of a task; `values` maps metrics to values by seed. The first metric is the task's own."""
     return [
         {
             **{"suite": suite, "task": task, "metric": f"{metric}_percent", "value": value, "finetuning_seed": seed},
@@ -113,7 +113,7 @@ def test_a_task_of_which_no_run_gave_a_number_leaves_the_average_without_one_and
 
 
 def test_a_run_that_lacks_one_metric_of_a_task_has_no_number_for_the_task() -> None:
-    """Runs 0 and 1 are one below and one above each value; F1 of run 1 on MRPC is missing."""
+    """Runs 0 and 1 are one below and one above each value. Run 1 has no F1 on MRPC."""
     measurements = [
         row | {"value": None}
         if (row["task"], row["metric"], row["finetuning_seed"]) == ("glue_mrpc", "f1_percent", 1)
@@ -122,7 +122,7 @@ def test_a_run_that_lacks_one_metric_of_a_task_has_no_number_for_the_task() -> N
     ]
     found = averages_of("glue", measurements)
     by_task, by_run = (found["average", metric] for metric in ("score_percent", "run_score_percent"))
-    # MRPC has the mean of run 0 alone, the other 13 tasks the mean of both runs.
+    # MRPC's mean is that of run 0; the other 13 tasks have the mean of both runs.
     assert by_task.mean == pytest.approx(ltg_mean(ltg_values()) - 1 / 14)
     assert (by_task.n, by_task.n_without_number) == (1, 1)
     assert by_run.mean == pytest.approx(ltg_mean(ltg_values()) - 1)
@@ -153,7 +153,7 @@ def test_a_suite_named_after_one_of_the_papers_is_averaged_like_it() -> None:
 @pytest.mark.parametrize(
     ("suite", "prefix", "name"),
     [
-        # No paper averages the tasks, or it does not say how.
+        # No paper averages these tasks, or the paper does not say how.
         *((suite, suite, "average") for suite in ("rv_glue", "my_rv_glue", "hers")),
         # Tasks of the published average are missing.
         ("babylm_glue", "babylm", "average_of_2_tasks"),
@@ -219,7 +219,7 @@ def test_the_deviation_of_an_average_of_tasks_is_the_root_mean_square_of_the_tas
         Aggregate(80.0, 4.0, 4, 1, 90.0, 1, blind_guess=30.0, seeds=2, basis="text: a; items: 9"),
     ]
     average = average_of_tasks(tasks)
-    # Counts of failed runs and of runs without a number are sums; runs and seeds are those of the task with the fewest.
+    # Numbers of failed runs and of runs without a number are summed. Numbers of runs and seeds are minima over tasks.
     assert average == Aggregate(70.0, pytest.approx(5 / math.sqrt(2)), 4, 3, 75.0, 4, blind_guess=40.0)
     assert (average.seeds, average_of_tasks(tasks[::-1]).seeds) == (2, 2)
     assert average.basis == "text: a; items: 9"
@@ -234,7 +234,7 @@ def test_a_whisker_is_the_deviation_over_runs_or_half_an_interval_over_items() -
 
 
 def test_the_largest_reach_of_the_best_numbers_counts_and_its_end_is_within() -> None:
-    # 0.8 - 0.1 is a little above 0.7 in binary.
+    # In binary, 0.8 - 0.1 is slightly above 0.7.
     assert 0.6999 < least_of_best([(0.8, 0.05), (0.8, 0.1), (0.75, 9.0)]) <= 0.7
 
 

@@ -1,6 +1,6 @@
-"""The tidy tables: what the declaration says, what is written, and how they are read and concatenated.
+"""The tidy tables: their declaration, their contents, and how they are read and concatenated.
 
-The tables of a study are those of its experiments below each other, with models that are told apart.
+A study's tables concatenate its experiments' tables, with distinct names of models.
 """
 
 import hashlib
@@ -94,7 +94,7 @@ def test_every_column_of_measurements_has_the_value_that_was_worked_out_by_hand(
     further = scored | {"items": None, "basis": "", "main": False, "primary": True, "blind_guess": None}
     hans = further | {"suite": "heuristics", "task": "hans", "value": None, "failed": "nan"}
     accuracy, other = {"metric": "accuracy_percent"}, {"manifest": digest(experiment.finetuning["gpt:mnli"])}
-    # Two more right and two more wrong pairs: 97 of 104, and with the tie 98.
+    # With two right and two wrong pairs added, 97 of 104 are right, and 98 with the tie.
     strict, generous = (100 * math.sqrt(right * (104 - right) / 104**3) for right in (97, 98))
     expected: list[dict[str, Any]] = [
         ours | tested | accuracy | {"task": "gender", "level": "paradigm", "value": 95.0, "sampling_deviation": strict},
@@ -151,9 +151,9 @@ def test_a_run_that_stopped_early_has_the_sequences_and_operations_of_its_own_st
     rows = [{"step": step, "tokens": 100 * step, "loss": 5.0 - step} for step in (1, 2, 3)]
     experiment.add_model("whole", 1, rows)
     experiment.add_model("stopped", 1, rows, steps=7)
-    # The steps that a budget allows are known after the training alone.
+    # A budget's number of steps is known only after training.
     experiment.add_model("budget", 1, rows, measures={"planned_steps": 9}, budget={"words_seen": 1000})
-    # Two teachers of the model's own kind, which only predict: a third of its operations each.
+    # Two teachers with the model's architecture only predict, which costs a third of the model's operations each.
     teacher = {**PRETRAINING["model"], "vocab_size": 100}
     initial = {"take": "weights", "earlier_steps": 5, "earlier_tokens": 700}
     measures = {"teachers": [teacher, {**teacher, "sentence_pair_head": True}], "initial_model": initial}
@@ -195,18 +195,18 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     whole = experiment.add_model("whole", 1, rows, seconds=90.0, milestones=[2], measures=mark)
     start = {"take": "weights", "step": 2}
     experiment.add_model("half", 1, [], initial=experiment.pretraining[whole], initialise_from=start)
-    # The same as a checkpoint that is evaluated. How long the training took to come there is not known of either.
+    # The same state as an evaluated checkpoint. Neither row has a training time.
     at_two = {"name": "whole-s1-step2", "model": "whole-step2", "seed": 1, "milestone_of": whole, "step": 2}
     experiment.runs.append({**at_two, "label": "whole, step 2"})
     experiment.pretraining["whole-s1-step2"] = experiment.folder / "milestone/manifest.json"
     with stage_run(experiment.folder / "milestone/manifest.json", {"stage": "pretrain"}) as stage:
         stage.measures.update(parameters=2000)
-    # The curve has no row for a milestone that the settings do not name: its facts are those of its own manifest.
+    # The curve has no row for a milestone that is not in the settings, so its facts come from its own manifest.
     experiment.runs.append({**at_two, "name": "whole-s1-step3", "model": "whole-step3", "step": 3})
     experiment.pretraining["whole-s1-step3"] = experiment.folder / "third/manifest.json"
     with stage_run(experiment.folder / "third/manifest.json", {"stage": "pretrain"}) as stage:
         stage.measures.update(parameters=2001, steps=3, other="no column")
-    # One after so many words, at the first step.
+    # A milestone by number of words, reached at the first step.
     at_words = {**at_two, "name": "whole-s1-chck_1M", "model": "whole-chck_1M", "step": 0, "words": 1_000_000}
     experiment.runs.append(at_words)
     experiment.pretraining["whole-s1-chck_1M"] = experiment.folder / "milestone/manifest.json"
@@ -227,7 +227,7 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     assert (kept["label"], kept["run"], kept["seconds"], kept["day"]) == ("whole, step 2", "whole-s1-step2", None, None)
     third = found["whole-step3"]
     assert (third["parameters"], third["steps"], third["tokens"], third["loss"]) == (2001, 3, None, None)
-    # It counts as trained from random weights, under its own manifest, and adds no curve.
+    # This model counts as trained from random weights, has its own manifest, and adds no curve.
     assert half["initial"] == "" and half["manifest"] != found["whole"]["manifest"] and half["seconds"] is None
     assert read_curves(CURVES.in_folder_of(table), runs_of(experiment))["half-s1"] == []
 

@@ -125,7 +125,7 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
         message = f"'{way}' needs predictions of {wanted}, but the model only learned to predict {learned}; use auto"
         with pytest.raises(hatchery.HatcheryError, match=message):
             model.scores(SENTENCES, scoring=way)
-    # Such a model fills gaps from the logits at the position before the mask.
+    # A hybrid model without causal sequences fills gaps from the logits at the position before the mask.
     if not share:
         expected = guessed(manifest, "The old dogs", 2, predicted_before=1)
         assert model.fill("The old ____", number=1)["probability"].item() == pytest.approx(expected.max(), abs=1e-6)

@@ -1,4 +1,4 @@
-"""What pages and cards say of citing is what CITATION.cff says, and that is whole."""
+"""Pages and cards cite as CITATION.cff does, and CITATION.cff is complete."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""Settings as words, and what differs between two of them."""
+"""Settings as text, and differences between two settings."""
 
 from hatchery.rendering.setting_texts import brief, described, differences, shorten
 
@@ -61,7 +61,7 @@ def test_named_things_that_came_or_went_are_counted_and_not_told_key_by_key() ->
     old = {"runs": [run("a", 0.1), run("b", 0.2), run("c", 0.3)], "tasks": []}
     new = {"runs": [run("a", 0.15), run("d", 0.2), run("e", 0.3)], "tasks": [{"name": "cola", "seeds": 5}]}
     assert told(old, new) == ["runs[a].pretraining.rate: 0.1 -> 0.15", "runs: 2 new, 2 gone", "tasks: 1 new"]
-    # So are the entries of a mapping by name, but not the few keys of a block.
+    # Entries of a mapping by name are also counted, but the few keys of a block are not.
     lines = {name: {"line": name, "values": {"rate": 1, "steps": 2}, "sized": False} for name in "abcd"}
     first, second = ({"swept": {name: lines[name] for name in names}} for names in ("ab", "acd"))
     assert told(first, second) == ["swept: 2 new, 1 gone"]

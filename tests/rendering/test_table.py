@@ -1,4 +1,4 @@
-"""One table in every form: CSV, Markdown, HTML, LaTeX and terminal text say the same, and escape by their own rules."""
+"""One table as CSV, Markdown, HTML, LaTeX and terminal text: equal contents, escaped by the rules of each form."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Templates and cards: text that anybody may have written stays text, and all templates are used."""
+"""Templates and cards: untrusted text stays text, and all templates are used."""
 
 import re
 from html.parser import HTMLParser
@@ -77,7 +77,7 @@ TEXTS = st.one_of(st.sampled_from(ATTACKS), st.text(max_size=60))
 
 
 class Page(HTMLParser):
-    """Collects tags, attributes and the text of some elements."""
+    """Collects tags, attributes, and texts by tag."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -114,7 +114,7 @@ def test_a_page_has_the_same_elements_whatever_the_text_and_shows_it_unchanged(t
     harmless = Page(card_html("x", "x", sections_with("x")))
     assert page.tags == harmless.tags
     assert [a[:2] for a in page.attributes] == [a[:2] for a in harmless.attributes]
-    # HTML itself knows only one kind of line end.
+    # HTML has only one kind of line end.
     expected = re.sub("\r\n?", "\n", visible(text))
     assert [re.sub("\r\n?", "\n", shown) for shown in page.texts["blockquote"]] == [expected]
     assert page.texts["td"] == [visible(text)]
@@ -145,7 +145,7 @@ def test_a_page_can_be_read_aloud_and_walked_by_keyboard() -> None:
     assert {"main", "nav", "caption"} <= set(page.tags)
     assert ("th", "scope", "col") in page.attributes
     assert ("th", "scope", "row") in page.attributes
-    # A wide table scrolls, so the keyboard must reach it.
+    # A wide table scrolls, so it must be reachable by keyboard.
     assert ("div", "tabindex", "0") in page.attributes
     anchors = {value for _, name, value in page.attributes if name == "id"}
     assert {value for _, name, value in page.attributes if name == "href"} == {f"#{anchor}" for anchor in anchors}

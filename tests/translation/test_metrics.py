@@ -1,4 +1,4 @@
-"""BLEU and chrF, the area under their curves, and how sure a difference of them is."""
+"""BLEU and chrF, the area under their curves, and intervals of their differences."""
 
 import json
 import subprocess
@@ -105,7 +105,7 @@ def test_difference_and_p_value_are_those_of_sacrebleu(
 
 
 def drawn_differences(seed: int, samples: int) -> list[float]:
-    """Differences in BLEU of BETTER from WORSE on drawn sentences."""
+    """Return differences in BLEU between BETTER and WORSE on drawn sentences."""
     drawn = np.random.default_rng(seed).choice(60, size=(samples, 60), replace=True)
     bleu = [
         [corpus_bleu([texts[i] for i in row], [[DRAWN[i] for i in row]]).score for texts in (BETTER, WORSE)]
@@ -117,7 +117,7 @@ def drawn_differences(seed: int, samples: int) -> list[float]:
 def test_the_interval_leaves_out_a_fortieth_of_the_differences_on_each_side() -> None:
     ordered = sorted(drawn_differences(7, 41))
     found = paired_differences(BETTER, WORSE, DRAWN, samples=41, seed=7)["bleu"]
-    # Of 41 sorted differences, the quantiles 0.025 and 0.975 are the second and the last but one.
+    # Of 41 sorted differences, the 0.025 and 0.975 quantiles are the second and the second to last.
     assert (found.low, found.high) == (pytest.approx(ordered[1]), pytest.approx(ordered[-2]))
 
 
@@ -163,7 +163,7 @@ def test_runs_of_the_same_seed_are_compared_with_the_start_of_their_experiment(t
     assert found.rows[0]["value"] == pytest.approx(expected, abs=1e-4) and found.rows[0]["value"] > 0
     assert found.rows[2]["value"] < 0
     assert "50 times" in found.notes[0]
-    # The intervals are those of the sentences that the seed of the settings draws.
+    # The intervals come from the sentences that the configured seed draws.
     for seed in (12345, 7):
         drawn = ANALYSIS.run(BootstrapSettings(samples=50, seed=seed), Study("both", runs, tables=tables)).rows[0]
         by_hand = np.quantile(drawn_differences(seed, 50), (0.025, 0.975))

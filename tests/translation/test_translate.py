@@ -1,4 +1,4 @@
-"""Beam search against an exhaustive one, from text to text, and the pairs of a test set in either direction."""
+"""Beam search against exhaustive search, translation of texts, and the pairs of a test set in both directions."""
 
 import itertools
 import math
@@ -40,7 +40,7 @@ def model_of(vocabulary: int, seed: int, normalisation: str = "pre_norm") -> Tra
     model = TranslationModel(config)
     initialise_(model, seed)  # type: ignore[arg-type]
     with torch.no_grad():
-        # Peaked predictions, so that the search has something to choose.
+        # Peaked predictions, so that beams differ in score.
         model.head.vocabulary_weight.mul_(3)  # type: ignore[union-attr]
     return model.eval()
 
@@ -55,7 +55,7 @@ def sources(vocabulary: int, lengths: list[int], seed: int = 0) -> tuple[Tensor,
 
 
 def log_probability(model: TranslationModel, source: Tensor, target: list[int]) -> float:
-    """Of a whole translation with its end, from one pass without a cache."""
+    """Return the log-probability of a translation with its end token, from one pass without a cache."""
     reads = torch.tensor([[START, *target]])
     with torch.no_grad():
         logits = model.logits_at(model.decode(reads, model.begin(source[None], None)))[0]
@@ -66,7 +66,7 @@ def log_probability(model: TranslationModel, source: Tensor, target: list[int]) 
 def plain_beam_search(
     model: TranslationModel, source: Tensor, beam: int, longest: int, tokens: list[int]
 ) -> Hypothesis:
-    """The same search for one sentence, written down without batch, cache and early end."""
+    """Search the best translation of one sentence, without batch, cache and early stopping."""
     open_ones: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[Hypothesis] = []
     for length in range(1, longest + 1):
@@ -86,7 +86,7 @@ def plain_beam_search(
 @pytest.mark.parametrize("seed", range(4))
 def test_a_beam_as_wide_as_the_vocabulary_allows_finds_the_best_of_all_translations(seed: int) -> None:
     model, (ids, mask) = model_of(6, seed), sources(6, [1, 3], seed)
-    # Two or four tokens with the end; three words to choose from.
+    # Targets have at most two or four tokens including the end, of three words.
     limits = SearchSettings(beam=27, length_factor=1.0, extra_length=1)
     found = beam_search(model, ids, mask, limits)
     for row, length in enumerate((1, 3)):
@@ -111,7 +111,7 @@ def test_a_batch_of_five_beams_equals_a_plain_search_of_each_sentence(normalisat
 
 
 def test_a_search_goes_on_as_long_as_a_longer_translation_may_become_the_best() -> None:
-    # At first the end is likelier than a word, but all further words are certain: log 0.3 / 4 is above log 0.6.
+    # First, the end token is more probable than a word, but all later words are certain: log 0.3 / 4 is above log 0.6.
     word, ends = [0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]
     steps = torch.tensor([[0.0, 0.0, 0.6, 0.3, 0.1], word, word, ends]).log()
     model: Any = MagicMock(config=model_of(5, 0).config)
@@ -156,7 +156,7 @@ def test_a_source_has_at_most_so_many_tokens_with_its_end(
     read: list[list[int]] = []
 
     def search(model: Any, ids: Tensor, mask: Tensor, limits: Any, never: tuple[int, ...]) -> list[list[Hypothesis]]:
-        # Start, padding and mask; ends and unknown tokens may be written.
+        # Start, padding and mask tokens must not be generated; end and unknown tokens may be.
         assert sorted(tokenizer.tokens[index] for index in never) == ["<mask>", "<pad>", "<s>"]
         read.extend(row[kept].tolist() for row, kept in zip(ids, mask, strict=True))
         return [[Hypothesis([], 0.0)] for _ in ids]
@@ -169,7 +169,7 @@ def test_a_source_has_at_most_so_many_tokens_with_its_end(
 
 
 def test_a_batch_has_at_most_its_tokens_with_padding_and_a_longer_row_is_one() -> None:
-    # 2 and 3 are 3 x 2 tokens with padding; 3, 4 and 4 would be 12, and 4 and 4 are 8.
+    # Rows of 2 and 3 tokens need 3 x 2 tokens with padding. Rows of 3, 4 and 4 would need 12, rows of 4 and 4 need 8.
     assert batches_by_length([4, 2, 9, 3, 4], 8) == [[1, 3], [0, 4], [2]]
 
 

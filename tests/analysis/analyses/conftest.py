@@ -1,4 +1,4 @@
-"""A study as its analyses see it: invented tables of twelve models of a known power law, and the published files."""
+"""A study as its analyses read it: invented tables of twelve models with a known power law, and the published files."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def loss_after(parameters: int, tokens: float) -> float:
 
 
 def invented(experiment: str, untrained: bool = False) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of `runs` and `curves`: hidden sizes 16 to 128, 1 to 4 layers."""
+    """Return rows of `runs` and `curves` for hidden sizes 16 to 128 and 1 to 4 layers."""
     noise, runs, curves = np.random.default_rng(len(experiment)), [], []
     for hidden in (16, 32, 64, 128):
         for layers in (1, 2, 4):
@@ -52,7 +52,7 @@ def invented(experiment: str, untrained: bool = False) -> tuple[list[dict[str, A
             )
             for step in range(0, steps + 1, EVERY):
                 seen = step * BATCH * LENGTH
-                # The loss of step 0 belongs to no law.
+                # The loss of step 0 is not on the law.
                 measured = loss_after(parameters, seen) + float(noise.normal(0, 0.004)) if step else 11.0
                 curves.append(
                     place | {"step": step, "tokens": seen, "flops": each * step * BATCH, "development_loss": measured}
@@ -67,7 +67,7 @@ def summary_row(run: Mapping[str, Any], suite: str, task: str, metric: str, mean
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
-    """Experiments `one` and `two`, the second somewhat worse; and models of `one` without pretraining."""
+    """Experiments `one` and `two`, whose scores are worse, and models of `one` without pretraining."""
     folder = tmp_path_factory.mktemp("study")
     runs, curves = [], []
     for experiment in ("one", "two"):
@@ -88,7 +88,7 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
         for place, suite in enumerate(SUITES):
             score = 80 - 5 * run["development_loss"] * (1 if run["steps"] else 1.2) + place
             lines.append(summary_row(run, suite, "average", "score_percent", score / worse))
-            # Another average of the suite, and the average within runs.
+            # Two further averages, which analyses must not read.
             lines.append(summary_row(run, suite, "average_without_wsc", "score_percent", run["layers"]))
             lines.append(summary_row(run, suite, "average", "run_score_percent", run["hidden_size"]))
     summary = write_rows_of_summary(folder, lines)
@@ -106,7 +106,7 @@ def study(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Study:
 
 @pytest.fixture(scope="session")
 def analysed(study: Study, repository: Path) -> Callable[..., Findings]:
-    """What an analysis finds in the study under some settings."""
+    """Return a function that runs an analysis on the study with given settings."""
     paths = ResultPaths(Project(repository / "config"))
 
     def run(name: str, **settings: Any) -> Findings:
@@ -116,7 +116,7 @@ def analysed(study: Study, repository: Path) -> Callable[..., Findings]:
         needed = [need(paths, "reduced_vocabulary", chosen) for need in analysis.needs]
         tables = {table: study.tables[table] for need in needed for table in need}
         files = {file: study.files[file] for file in analysis.published(chosen)}
-        # Only what it says that it needs.
+        # Pass only the inputs that the analysis declares.
         return analysis.run(chosen, replace(study, tables=tables, files=files))
 
     return run

@@ -1,4 +1,4 @@
-"""Scores of BabyLM: the means of an edition from their parts, and the table that stands beside published rows."""
+"""Scores of BabyLM: an edition's mean of its parts, and the table with published rows."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def test_the_macro_average_of_2025_is_that_of_the_halves(human, nlp, macro) -> N
 
 
 def counts_file(folder: Path, **changes: int) -> Path:
-    """Return numbers of rows with which the rows of `study` count as official, except for `changes` of blocks."""
+    """Write the official numbers of rows; those of `study` equal these, except for `changes` by block."""
     rows = ["set,block,uid,rows"]
     for block in ("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", "comps"):
         rows += [f"full,{block},p,{changes.get(block, 100)}", f"full,{block},q,200"]
@@ -71,8 +71,7 @@ def study(experiment, repository: Path, tmp_path: Path) -> Study:
     for seed, right in ((1, 0), (2, 4)):
         run = experiment.add_model("mine", seed, [{"step": 1, "tokens": 10, "loss": 3.0}])
         for suite, percent in SUITES.items():
-            # All paradigms have the same weight, independently of their sizes; the seeds differ only in COMPS, by 4
-            # points.
+            # Paradigms have the same weight, independent of size. The seeds' scores differ only in COMPS, by 4 points.
             other = right if suite == "comps" else -right
             pairs = {"a": {"p": (percent + right, 100)}, "b": {"q": (2 * (percent + other), 200)}}
             experiment.add_minimal_pairs(run, f"babylm_2026_{suite}", pairs)
@@ -93,7 +92,7 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     numbers = {(row["model"], row["part"]): row for row in found.rows}
     mine = {part: numbers["mine", part]["points"] for part in RULES[2026].parts}
     assert mine["blimp"] == 80 and mine["global_piqa"] == 40 and mine["entity_tracking"] == 20
-    # Six of seven tasks: the seventh counts 0.
+    # There are six of seven tasks: the missing task counts 0.
     assert mine["glue"] == pytest.approx(60) and mine["reading"] is None
     expected = (80 + 60 + 50 + 20 + 57 + 60 + 40) / 9
     assert (
@@ -101,7 +100,7 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
         == pytest.approx(expected, abs=1e-6)
         == numbers["mine", "mean_with_aoa_0"]["points"]
     )
-    # Student's t of one degree of freedom, 12.7062, times the standard error of 55 and 59, which is 2.
+    # The half interval is Student's t with one degree of freedom, 12.7062, times 2, the standard error of 55 and 59.
     assert mine["comps"] == 57 and numbers["mine", "comps"]["half_interval"] == pytest.approx(25.412410, abs=1e-5)
     assert numbers["mine", "mean"]["half_interval"] == pytest.approx(2.823601, abs=1e-5)
     assert numbers["mine", "blimp"]["half_interval"] == 0
@@ -109,7 +108,7 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     assert {row["rule"] for row in found.rows} == {"mean of nine parts, BabyLM 2026 (July)"}
     assert ("never_asked", "mean") not in numbers
     chance = {part: numbers["chance", part]["points"] for part in RULES[2026].parts if part != "glue"}
-    # Five candidates in entity tracking; GlobalPIQA has two candidates in one suite and four in the other.
+    # Entity tracking has five candidates. GlobalPIQA has two candidates in one suite and four in the other.
     assert chance == {
         **dict.fromkeys(("blimp", "supplement", "ewok", "comps"), 50.0),
         **{"entity_tracking": 20.0, "global_piqa": (50 + 25) / 2, "reading": 0.0, "acquisition": 0.0},
@@ -122,7 +121,7 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     assert rows[:2] == ["mine (2 seeds)", "other"] and rows[-1] == "chance"
     assert rows[2] == "wwm_curriculum_simplification_40k" and "GPT2-Strict-Small" in rows and "GPT2-Strict" not in rows
     assert numbers["GPT2-Strict-Small", "mean"]["points"] == pytest.approx(336.39 / 9, abs=1e-5)
-    # Without its AoA of -12.15; and of a row with its mean and AoA of 22.90 alone, one ninth of it less.
+    # AoA 0 replaces -12.15. The second row has only a mean and an AoA of 22.90; a ninth of this AoA is subtracted.
     assert numbers["GPT2-Strict-Small", "mean_with_aoa_0"]["points"] == pytest.approx(348.54 / 9, abs=1e-5)
     deberta = numbers["deberta-base-75k-sam_ext-s1", "mean_with_aoa_0"]["points"]
     assert deberta == pytest.approx(40.62 - 22.90 / 9, abs=1e-5)
@@ -138,7 +137,7 @@ def test_models_stand_beside_published_rows_with_chance_and_intervals(study: Stu
     [
         ({}, set(), True),
         ({"ewok": 99}, {"ewok", "mean", "mean_with_aoa_0"}, True),
-        # Two suites, of which one is enough.
+        # GlobalPIQA has two suites; other data in one suite are enough for a mark.
         ({"piqa": 299, "glue": 21}, {"global_piqa", "glue", "mean", "mean_with_aoa_0"}, True),
         (dict.fromkeys(("blimp", "blimp_supplement", "ewok", "entity_tracking_filtered", "comps", "piqa", "glue"), 1),
          {*RULES[2026].parts, "mean", "mean_with_aoa_0"} - {"reading", "acquisition"}, False),
@@ -214,5 +213,5 @@ def test_parts_of_2025_have_the_correlations_with_people() -> None:
     found = parts_of(frame, "babylm_2025", "babylm_2025", 2025)
     known = {"blimp": 70.0, "wug_adjectives": 40.0, "reading": 6.0, "acquisition": -20.0}
     assert {part: value for part, value in found.items() if value is not None} == known
-    # Halves: 70 of six language tasks, 26 of four likenesses to people.
+    # The macro average is the mean of two halves: 70 over six language tasks, and 26 over four human-likeness tasks.
     assert RULES[2025].mean(found) == pytest.approx((70 / 6 + 26 / 4) / 2)

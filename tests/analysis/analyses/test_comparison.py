@@ -1,4 +1,4 @@
-"""Averages of models beside each other: which ones, and the numbers of their differences, computed by hand."""
+"""Averages of models side by side: the compared models, and their differences by hand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ MEANS: Mapping[str, Mapping[tuple[str, str, str], tuple[str, str]]] = {
     "one/small": {PERPLEXITY: ("20.0", "3.0"), BLIMP: ("60.0", "")},
     "one/large": {PERPLEXITY: ("10.0", ""), BLIMP: ("70.0", "1.0")},
     "two/small": {PERPLEXITY: ("25.5", "4.0"), BLIMP: ("61.25", "")},
-    # It has no numbers of minimal pairs, and one of its runs failed.
+    # This model has no numbers of minimal pairs and no perplexity.
     "two/large": {PERPLEXITY: ("", "")},
     "two/other": {BLIMP: ("50.0", "")},
 }
@@ -48,7 +48,7 @@ def differences(rows: Sequence[Mapping[str, Any]]) -> Compared:
 
 
 def test_each_model_is_compared_with_the_one_of_its_name_in_the_first_experiment(averaged: Study) -> None:
-    # The deviations of 3 and 4 make one of 5; without one of the two there is none.
+    # Deviations of 3 and 4 combine to 5. If one deviation is missing, the combination is missing, too.
     assert differences(found(averaged).rows) == [
         ("two/small", "one/small", "perplexity", 5.5, 5.0),
         ("two/small", "one/small", "blimp", 1.25, None),

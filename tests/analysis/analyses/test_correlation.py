@@ -1,4 +1,4 @@
-"""Correlations of perplexity and scores of a study of invented tables, and of a published one."""
+"""Correlations of perplexity and scores, for a study of invented tables and for published numbers."""
 
 import math
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def test_a_model_that_goes_on_from_another_is_not_correlated(study: Study, tmp_p
 def test_correlations_say_n_and_a_p_that_fits(analysed: Analysed) -> None:
     found = analysed("correlation", experiments=["one"], **PAPER)
     (ours,) = rows(found, kind="correlation", source="ours", suite="rv_glue")
-    # Twelve trained models; those that were not pretrained are no part of it.
+    # Twelve trained models; models without pretraining do not count.
     assert (ours["pairs"], ours["rho"], ours["exact"]) == (12, -1.0, 0)
     (table,) = rows(found, kind="correlation", source="published Table 3", suite="rv_glue_filtered")
     assert (table["pairs"], table["rho"], table["p_value"]) == (19, -0.3965, 0.0928)
@@ -50,7 +50,7 @@ def test_perplexities_and_scores_that_do_not_compare_are_not_correlated(
         replace(row, basis=f"asked: {row.model.rpartition('_')[2]} % of spans") if row.suite == mixed else row
         for row in read_summary(study.tables["summary"])
     ]
-    # Perplexities of another split than the settings name decide nothing.
+    # Perplexities of a split other than the configured split have no effect.
     summary += [replace(row, task="dev", basis=row.model) for row in summary if row.suite == "perplexity"]
     tables = {**study.tables, "summary": write_rows_of_summary(tmp_path, summary)}
     settings = settings_of("correlation", {"experiments": ["one"], **PAPER})
@@ -59,14 +59,14 @@ def test_perplexities_and_scores_that_do_not_compare_are_not_correlated(
     assert any(note.startswith(told) for note in found.notes) == (mixed != "dev")
     assert {row["suite"]: row["pairs"] for row in rows(found, kind="correlation", source="ours")} == pairs
     assert {row["suite"] for row in rows(found, kind="model", source="ours")} == pairs.keys()
-    # What the paper's table has stays.
+    # The numbers of the paper's table remain.
     assert {row["pairs"] for row in rows(found, kind="correlation", source="published Table 3")} == {19}
 
 
 def test_three_models_are_enough_and_the_average_of_the_suite_is_the_score(analysed: Analysed, study: Study) -> None:
     found = analysed("correlation", experiments=["one"], models=["m_16_*"], suites=["rv_glue"])
     (row,) = rows(found, kind="correlation", source="ours")
-    # Of the six orders of three models, one has a rho of -1: twice 1 / 6.
+    # Of the six orders of three models, one has rho -1, so the two-sided p is 2 / 6.
     assert (row["pairs"], row["rho"], row["p_value"], row["exact"]) == (3, -1.0, 0.333, 1)
     for pair in rows(found, kind="model", source="ours"):
         (run,) = [run for run in read_frame(study.tables["runs"], RUNS).to_dicts() if run["model"] == pair["model"]]
@@ -94,11 +94,11 @@ def test_the_development_perplexity_counts_where_one_model_lacks_that_of_the_spl
 def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_are_named(analysed: Analysed) -> None:
     found = analysed("correlation", tabulated=True, models=["m_*_2"], **PAPER)
     counted = {row["model"] for row in rows(found, kind="model", source="ours", suite="rv_glue")}
-    # Two of `one` repeat rows of the table; what repeats a row of another one does not count.
+    # Two models of `one` repeat rows of the table. A model that repeats another model's row does not count.
     named = {f"{part}/m_{hidden}_2" for part in ("one", "two") for hidden in (16, 32, 64, 128)}
     assert counted == {"one/m_16_1", "one/m_128_4", *named}
     printed = [row[2:5] for row in cells(found) if row[1].startswith("printed") and row[0] == "rv_glue_filtered"]
-    # SciPy's p of Pearson's rho is by the same t distribution.
+    # SciPy's p value of Pearson's rho uses the same t distribution.
     fitting = p_value_text(2 * stats.t.sf(0.67 * math.sqrt(8 / (1 - 0.67**2)), 8))
     assert printed == [["32 stated", "-0.67", "6.25e-7"], ["32", "-0.67", "2.73e-5"], ["10", "-0.67", fitting]]
 
@@ -115,10 +115,10 @@ def test_a_pattern_that_no_model_is_called_is_told() -> None:
 
 def test_models_are_compared_with_others_of_their_size_where_it_has_both_kinds() -> None:
     models = [(10, True, 60.0), (10, False, 50.0), (10, False, 54.0), (20, True, 55.0), (20, False, 70.0)]
-    # A size with one kind says nothing.
+    # A size with only one kind of model does not count.
     found = compared([*models, (30, False, 90.0)])
     assert found == Comparison(optimal=2, optimal_mean=57.5, others=4, others_mean=66.0, sizes=2, ahead=1)
-    # Equal means are not ahead.
+    # Equal means do not count as ahead.
     equal = compared([*models, (40, True, 60.5), (40, False, 60.0), (40, False, 61.0)])
     assert equal is not None and (equal.sizes, equal.ahead) == (3, 1)
     assert compared([(10, True, 60.0)]) is None

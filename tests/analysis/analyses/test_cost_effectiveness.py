@@ -1,4 +1,4 @@
-"""Steps from smaller to larger models of a study of invented tables, and those of the published files."""
+"""Steps from smaller to larger models, of a study of invented tables and of the published files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_steps_can_be_those_within_the_sets_of_a_grid(analysed: Analysed) -> Non
 
 def test_a_model_that_two_experiments_name_counts_once(study: Study, analysed: Analysed, tmp_path: Path) -> None:
     runs = read_frame(study.tables["runs"], RUNS).to_dicts()
-    # The models of `two` are those of `one`: trained once, and kept once.
+    # The models of `two` have the manifests of `one`, so they are the same models.
     same = [{**run, "manifest": run["manifest"].replace("two/", "one/")} for run in runs]
     write_rows(tmp_path / "runs.parquet", RUNS, same)
     doubled = replace(study, tables={**study.tables, "runs": tmp_path / "runs.parquet"})
@@ -39,7 +39,7 @@ def test_a_model_that_two_experiments_name_counts_once(study: Study, analysed: A
         found = analysis_called(name).run(settings, doubled)
         assert {row["model"].partition("/")[0] for row in rows(found, kind=kind)} == {"one"}
         assert len(rows(found, kind=kind)) == count
-    # The steps of an experiment do not depend on other experiments.
+    # The steps of one experiment do not depend on other experiments.
     steps = analysis_called("cost_effectiveness").run(settings_of("cost_effectiveness", {}), doubled)
     assert {row["experiment"] for row in steps.rows} == {"one", "two"}
 
@@ -74,7 +74,7 @@ def test_perplexities_that_do_not_compare_make_no_steps(study: Study, tmp_path: 
     assert {row["experiment"] for row in found.rows} == {"two"} and len(found.rows) == 8
     told = "Not compared: development perplexity of one, because models predicted different tokens"
     assert [note for note in found.notes if note.startswith(told)]
-    # Each model has the number of its layers as test perplexity, and the bases of the losses no longer matter.
+    # Each model's test perplexity is its number of layers. Then the bases of the losses have no effect.
     same = {"kind": "perplexity", "suite": "perplexity", "task": "test", "metric": "perplexity"}
     measured = [
         same
@@ -97,7 +97,7 @@ def test_a_run_without_a_perplexity_keeps_no_others_from_their_steps(study: Stud
 
     settings = settings_of("cost_effectiveness", {"experiments": ["one"], "sizes": ["num_hidden_layers"]})
     found = analysis_called("cost_effectiveness").run(settings, altered(study, tmp_path, measured))
-    # Of eight steps, the model is in one from 1 to 2 layers; that from 2 to 4 becomes one from 1 to 4.
+    # Of eight steps, the model is in those from 1 to 2 and from 2 to 4 layers, which become one step from 1 to 4.
     assert len(found.rows) == 7 and not any("Not compared" in note for note in found.notes)
 
 

@@ -1,4 +1,4 @@
-"""Minimal pairs to read: which paradigms an untrained model already judges, and which pairs trained models misjudge."""
+"""Minimal pairs to read: paradigms that an untrained model already judges, and pairs that trained models misjudge."""
 
 import math
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def judged(folder: Path, wrong: Mapping[str, Any], margin: float = 1.0) -> Path:
-    """The manifest of a model that has the named pairs of each paradigm wrong, by their lines."""
+    """Write the scores of a model that misjudges the named lines of each paradigm; return the manifest."""
     columns = {"good": "good", "bad": "bad"}
     settings = {"stage": "score_minimal_pairs", "suite": "own", "format": "rows", "columns": columns, "files": "*.csv"}
     with stage_run(folder / "manifest.json", settings) as run:
@@ -55,7 +55,7 @@ def judged(folder: Path, wrong: Mapping[str, Any], margin: float = 1.0) -> Path:
 
 
 def found_of(source: Path, models: Mapping[str, Path], untrained: str = "", second: Path | None = None) -> Findings:
-    """The findings of models with a seed each, of which the last one may have a `second`."""
+    """Return the findings of models with one seed each; the last model may have a `second` seed."""
     runs = [(SeededRun.from_seed(model, 1), path) for model, path in models.items()]
     runs += [] if second is None else [(SeededRun.from_seed(runs[-1][0].model, 2), second)]
     tables = {f"minimal_pairs/{run.name}:own": path for run, path in runs} | {"pair_files/own": source}
@@ -102,7 +102,7 @@ def test_a_paradigm_is_biased_only_if_so_few_would_be_by_chance_among_all_of_the
     )
     guessed = np.array(([1.0] * 25 + [0.0] * 5) + [1.0, 0.0] * 15 * (paradigms - 1))
     first, *others = _paradigms("own", _Suite(frame, {}, np.zeros(len(guessed)), guessed))
-    # 25 heads of 30 and more, or as many tails: 0.00033, which is below 0.001 for up to three paradigms.
+    # 25 or more heads of 30, or as many tails: 0.00033. Times three paradigms, this is below 0.001, times four above.
     p_value = 2 * sum(math.comb(30, heads) for heads in range(25, 31)) / 2**30
     assert first["p_value"] == pytest.approx(p_value, rel=1e-2) and first["untrained_percent"] == pytest.approx(83.3333)
     assert (first["biased"], {row["biased"] for row in others}) == (biased, {0})
@@ -118,13 +118,13 @@ def test_pairs_that_most_models_misjudge_come_first_with_their_sentences(tmp_pat
     first, *rest = rows(found, "pair")
     assert (first["pair_id"], first["good"], first["bad"]) == ("5", "dogs3 sleep", "dogs3 sleeps")
     assert first["misjudged_by"] == "ltg;elc" and len(rest) == 8
-    # Of the others the clearest first.
+    # The other pairs are sorted by margin.
     assert [row["pair_id"] for row in rest] == ["11", "10", "9", "8", "7", "6", "4", "3"]
     shown = [row.cells for row in found.tables[-1].rows]
     assert shown[0] == ["agreement, 5", "dogs3 sleep", "dogs3 sleeps", "ltg, elc"]
-    # Of the trained models, one prefers the bad sentence of pair 11 by 11 nats, the other the good one by 4.
+    # Of two trained models, one prefers the bad sentence of pair 11 by 11 nats, the other the good sentence by 4 nats.
     assert (first["margin_nats"], rest[0]["margin_nats"]) == (5.0, 3.5)
-    # Three of a paradigm.
+    # The table shows three pairs per paradigm.
     assert [cells[0] for cells in shown] == ["agreement, 5", "agreement, 11", "agreement, 10", "added, 3"]
 
 
@@ -133,7 +133,7 @@ def test_a_model_misjudges_a_pair_that_half_of_its_seeds_have_wrong(tmp_path: Pa
     third = judged(tmp_path / "other", {})
     found = rows(found_of(source, {"elc": third, "ltg": first}, second=second), "pair")
     assert [(row["pair_id"], row["misjudged_by"]) for row in found] == [("5", "ltg"), ("6", "ltg")]
-    # Two seeds weigh as much as two models in margins: (5 + 5 - 4) / 3 and (6 - 4 - 4) / 3.
+    # Margins are means over runs, so two seeds count twice: (5 + 5 - 4) / 3 and (6 - 4 - 4) / 3.
     assert [row["margin_nats"] for row in found] == [2.0, pytest.approx(-2 / 3, abs=1e-4)]
 
 

@@ -1,4 +1,4 @@
-"""Changes by switches against the noise of their baseline, and text that a loss is worth: numbers by hand."""
+"""Changes by switches against the noise of their baseline, and the amount of text that a loss is worth, by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def study(tmp_path: Path, request: pytest.FixtureRequest) -> Study:
     layers = request.param
     common = {"failed": "", "primary": True, "main": True, "origin": "", "manifest": "abc", "experiment": "one"}
     named = [(model, f"{model}-s{seed}", seed) for model in LOSSES for seed in range(3)]
-    # A model with one seed of the baseline's and another seed, with other amounts of text.
+    # This model has one of the baseline's seeds and another seed, with different amounts of text.
     losses = {**LOSSES, "one/few": {0: 7.0, 5: 7.2}}
     named += [("one/few", f"one/few-s{seed}", seed) for seed in (0, 5)]
     measurements = [
@@ -43,7 +43,7 @@ def study(tmp_path: Path, request: pytest.FixtureRequest) -> Study:
         | {"basis": "asked: 15 % of subwords" if model == "one/masked" else "asked: next tokens"}
         for model, run, seed in named
     ]
-    # Of a paradigm there are no rows, and none of a number that the baseline does not have.
+    # Paradigms and numbers that the baseline lacks have no rows.
     few = next(row for row in measurements if row["model"] == "one/few")
     measurements += [{**few, "level": "paradigm", "task": "agreement"}, {**few, "metric": "perplexity"}]
     runs = [
@@ -67,14 +67,14 @@ def found(study: Study, **settings: Any) -> Findings:
 
 def test_differences_are_those_of_equal_seeds_with_the_interval_of_students_t(study: Study) -> None:
     rows = {row["model"]: row for row in found(study).rows}
-    # Differences -1.00, -1.00, -0.97: mean -0.99, deviation 0.01732; t of 2 degrees 4.3027.
+    # Differences -1.00, -1.00, -0.97: mean -0.99, deviation 0.01732; t with 2 degrees of freedom is 4.3027.
     assert rows["one/better"]["difference"] == pytest.approx(-0.99)
     assert rows["one/better"]["half_width"] == pytest.approx(4.302653 * 0.0173205 / 3**0.5, rel=1e-4)
-    # 0.02 is the deviation of 4.98, 5 and 5.02: a mean of 0.01 does not exceed twice of it.
+    # The deviation of 4.98, 5 and 5.02 is 0.02. A mean difference of 0.01 is not more than twice this deviation.
     assert rows["one/better"]["noise"] == pytest.approx(0.02) and rows["one/better"]["beyond_noise"] is True
     assert rows["one/worse"]["difference"] == pytest.approx(0.01) and rows["one/worse"]["beyond_noise"] is False
     assert rows["one/better"]["worth_words"] is None
-    # Of a mean of 0.03 the error would be 0.012.
+    # 0.03 is more than twice the standard error of a mean, 0.012, but not beyond noise.
     assert rows["one/near"]["difference"] == pytest.approx(0.03) and rows["one/near"]["beyond_noise"] is False
 
 
@@ -91,13 +91,13 @@ def test_noise_is_not_known_with_fewer_seeds_than_asked_for(study: Study) -> Non
 
 def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: Study) -> None:
     rows = {row["model"]: row for row in found(study, curve=CURVE).rows}
-    # 2 + 3 x^-0.5 = 4.01 at x = (3 / 2.01)^2 = 2.2277.
+    # The curve 2 + 3 x^-0.5 is 4.01 at x = (3 / 2.01)^2 = 2.2277.
     assert rows["one/better"]["data_factor"] == pytest.approx((3 / 2.01) ** 2, rel=2e-3)
     assert rows["one/better"]["worth_words"] == pytest.approx(22_277_000, rel=2e-3)
     assert rows["one/better"]["seconds_ratio"] == 2.0
     assert rows["one/better"]["factor_per_second"] == pytest.approx((3 / 2.01) ** 2 / 2, rel=2e-3)
     assert rows["one/better"]["extrapolated"] is False
-    # Without the baseline of 40 million words, the largest amount is 20 million.
+    # Without the baseline of 40 million words, the largest amount of text is 20 million.
     (fewer,) = (row for row in found(study, curve=CURVE[:2]).rows if row["model"] == "one/better")
     assert fewer["worth_words"] > 20_000_000 and fewer["extrapolated"] is True
     assert set(rows) == {"one/better", "one/worse", "one/near", "one/few"}
@@ -108,7 +108,7 @@ def test_seeds_without_a_partner_count_neither_in_the_difference_nor_in_its_wort
     (few,) = (row for row in found_rows if row["model"] == "one/few")
     assert (few["task"], few["metric"], few["pairs"], few["baseline_seeds"]) == ("development", "loss_nats", 1, 3)
     assert (few["difference"], few["half_width"], few["noise"]) == (pytest.approx(2.02), None, pytest.approx(0.02))
-    # 2 + 3 x^-0.5 = 5 + 2.02 at x = (3 / 5.02)^2, below all amounts; seed 0 has 10 million words.
+    # 2 + 3 x^-0.5 = 5 + 2.02 at x = (3 / 5.02)^2, which is below all amounts. Seed 0 has 10 million words.
     assert few["worth_words"] == pytest.approx(10_000_000 * (3 / 5.02) ** 2, rel=2e-3) and few["extrapolated"] is True
     assert few["data_factor"] == pytest.approx((3 / 5.02) ** 2, rel=2e-3)
 
@@ -124,7 +124,7 @@ def test_a_baseline_on_another_basis_has_no_part_in_the_curve(study: Study) -> N
 
 @pytest.mark.parametrize("study", [4], indirect=True)
 def test_a_larger_baseline_has_no_part_in_the_curve_and_is_named(study: Study) -> None:
-    """With `one/fourfold`, of 6 instead of 4 layers, two baselines of other amounts of text are left."""
+    """Without `one/fourfold` (6 instead of 4 layers), the curve has two baselines with other amounts of text."""
     findings = found(study, curve=(*CURVE, "one/masked"))
     assert (
         "one/fourfold is not part of the curve, because this model differs from the baseline in layers."
@@ -142,10 +142,10 @@ def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:
     assert curve.limit == pytest.approx(1.7, rel=1e-4) and curve.exponent == pytest.approx(0.3, rel=1e-4)
     assert curve.amount(1.7 + 410.0 * 6.13e8**-0.3) == pytest.approx(6.13e8, rel=1e-4)
     assert curve.amount(1.6) is None
-    # Two points have a law without a limit: 8 and 4 at 1 and 4 are 8 D^-0.5.
+    # Two points have a law without a limit: 8 at 1 and 4 at 4 give 8 D^-0.5.
     two = fit_data_curve([1.0, 4.0], [8.0, 4.0])
     assert (two.limit, two.amount(2.0)) == (0.0, pytest.approx(16.0))
-    # 8 and 4, times and divided by 1.25: residuals 2, -1.6, 1 and -0.8.
+    # The points are 8 and 4, times and divided by 1.25. Residuals are 2, -1.6, 1 and -0.8.
     four = fit_data_curve([1.0, 1.0, 4.0, 4.0], [10.0, 6.4, 5.0, 3.2])
     assert four.deviation == pytest.approx(((4 + 2.56 + 1 + 0.64) / 4) ** 0.5)
 
@@ -179,7 +179,7 @@ def _study_with_half_the_words(folder: Path) -> list[Any]:
 
 
 def test_a_pair_without_a_difference_is_worth_its_own_text_whatever_its_seed(tmp_path: Path) -> None:
-    # Seed 1 of the baseline has 4.9 instead of the curve's 5: the switch of that seed alone has the same loss.
+    # Seed 1 of the baseline has 4.9, while the curve has 5. The switch has only this seed and the same loss.
     losses = {"one/plain": {0: 5.05, 1: 4.9, 2: 5.05}, "one/half": {0: 7.0}, "one/lucky": {1: 4.9}}
     words = {"one/half": 5_000_000}
     row = {"manifest": "abc", "experiment": "one"}
@@ -214,19 +214,19 @@ def test_a_pair_without_a_difference_is_worth_its_own_text_whatever_its_seed(tmp
     found = noise_floor.ANALYSIS.run(NoiseFloorSettings(baseline="one/plain", curve=("one/half",)), study)
     (only,) = found.rows
     assert only["difference"] == 0 and only["data_factor"] == pytest.approx(1)
-    # With the loss of the baseline from half of its words in half of its time: twice per word, and twice per second.
+    # The model has the baseline's loss with half of the words in half of the time: twice per word and per second.
     (half,) = _study_with_half_the_words(tmp_path / "half")
     assert half["data_factor"] == pytest.approx(2) and half["factor_per_second"] == pytest.approx(2)
 
 
 def test_amounts_of_seeds_that_differ_by_a_few_words_are_one_amount() -> None:
-    # Two amounts, four numbers of words: a limit would be the lowest loss, below which no text is enough.
+    # Four numbers of words are two amounts, so the curve has no limit. A limit would be the lowest loss.
     curve = fit_data_curve([99_740, 199_521, 199_388, 199_603], [4.5, 3.96, 3.99, 4.0])
     assert curve.limit == 0.0
-    # 4.5 to 3.983 for twice the text, so that 3.89 needs more text than 3.983.
+    # The loss falls from 4.5 to 3.983 for twice the text. A loss of 3.89 needs more text than 3.983.
     assert curve.exponent == pytest.approx(np.log(4.5 / 3.983) / np.log(2), rel=0.01)
     assert curve.amount(3.89) == pytest.approx(199_500 * (3.983 / 3.89) ** (1 / curve.exponent), rel=0.01)
-    # A twentieth more is one amount.
+    # Amounts that differ by up to 5 % are one amount.
     assert [different_amounts([100.0, more]) for more in (105.0, 105.1)] == [1, 2]
     with pytest.raises(EvaluationError, match="got 1 different amounts"):
         fit_data_curve([199_521, 199_388], [4.0, 3.9])

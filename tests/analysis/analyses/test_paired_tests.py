@@ -1,4 +1,4 @@
-"""Which models differ on the same pairs and rows beyond chance; the p values of pairs equal SciPy's."""
+"""Models that differ beyond chance on the same pairs and rows. The p values of pairs equal SciPy's."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ OUTCOMES = {"c": "correct", "w": "wrong", "t": "tie"}
 
 
 def judged(folder: Path, outcomes: str, paradigm: str = "p") -> Path:
-    """The manifest of a model on a suite; an outcome per pair: correct, wrong or tie."""
+    """Return a model's manifest for a suite with one outcome per pair: correct, wrong or tie."""
     with stage_run(folder / "manifest.json", {}) as run:
         pairs = {"paradigm": paradigm, "pair_id": [str(index) for index in range(len(outcomes))]}
         scores = pl.DataFrame({**pairs, "outcome": [OUTCOMES[letter] for letter in outcomes]})
@@ -31,7 +31,7 @@ def judged(folder: Path, outcomes: str, paradigm: str = "p") -> Path:
 
 
 def judged_by(folder: Path, suites: Mapping[str, Mapping[str, str]], **settings: Any) -> Findings:
-    """The findings of outcomes by suite and name of a run; `gpt2` is a model from elsewhere."""
+    """Return the findings for outcomes by suite and run; `gpt2` is an imported model."""
     names = dict.fromkeys(name for runs in suites.values() for name in runs)
     seeded = [(name, *name.split("-s")) for name in names if "-s" in name]
     runs = tuple(SeededRun(name, model, int(seed), f"{model}, rate 1") for name, model, seed in seeded)
@@ -61,7 +61,7 @@ def test_of_single_runs_p_is_that_of_the_binomial_test_of_the_discordant_pairs(
     assert row["p_corrected"] == row["p_value"]
     pairs = len(first)
     assert row["difference"] == pytest.approx(100 * (only_first - only_second) / pairs, abs=1e-4)
-    # The interval of the difference of paired shares.
+    # The interval of a difference of paired proportions.
     spread = 1.96 * np.sqrt(only_first + only_second - (only_first - only_second) ** 2 / pairs) / pairs
     assert row["high"] - row["difference"] == pytest.approx(100 * spread, abs=1e-3)
     assert row["difference"] - row["low"] == pytest.approx(100 * spread, abs=1e-3)
@@ -95,7 +95,7 @@ def test_opposite_differences_of_other_sizes_that_cancel_are_no_difference() -> 
 
 
 def test_p_values_are_corrected_for_all_comparisons() -> None:
-    # 3 x 0.01, 2 x 0.02, and no smaller than the one before it.
+    # By Holm: 3 x 0.01, then 2 x 0.02, then the maximum of 1 x 0.03 and the one before.
     assert holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
     assert holm([0.8, 0.7]) == [1, 1]
     assert holm([]) == []
@@ -109,7 +109,7 @@ def test_a_difference_is_bold_only_where_the_corrected_p_says_so(tmp_path: Path)
     def seeds(**models: str) -> dict[str, dict[str, str]]:
         return {"own": {f"{model}-s{seed}": outcomes for model, outcomes in models.items() for seed in (1, 2)}}
 
-    # Six pairs for it and none against: p is 0.031, and 0.094 in three comparisons.
+    # Six discordant pairs, all for b: p is 0.031, and 0.094 after correction for three comparisons.
     one, other = "c" * 6 + "w" * 6, "w" * 12
     assert bold(seeds(a=other, b=one)) == [True]
     assert bold(seeds(a=other, b=one, c=other)) == [False] * 3
@@ -123,7 +123,7 @@ def test_of_models_with_one_pretraining_seed_nothing_is_bold_and_the_heading_say
     assert not single.tables[0].rows[0].cells[3].bold
     assert single.tables[0].caption == "Differences on the same minimal pairs, each between two trained models"
     assert "A model with one pretraining seed is one trained model" in " ".join(single.notes)
-    # A baseline is one trained model, beside ours with two seeds.
+    # A baseline is one trained model. Our models have two seeds here.
     mixed = judged_by(tmp_path / "mixed", {"own": {"a-s1": bad, "a-s2": bad, "b-s1": good, "b-s2": good, "gpt2": bad}})
     bold = {
         (row["model"], row["against"]): line.cells[3].bold
@@ -142,11 +142,11 @@ def test_of_models_with_one_pretraining_seed_nothing_is_bold_and_the_heading_say
         ({"against_seeds": 1}, False),
         ({"deviation_over_runs": 4.0}, False),
         ({"deviation_over_seeds": 4.0}, False),
-        # Without the runs that failed, the other model is ahead, or the difference is within its deviation.
+        # Without the failed runs, the other model is ahead, or the difference is within its deviation.
         ({"failed": 1}, True),
         ({"against_failed": 1, "difference_without_failed": -3.0}, False),
         ({"failed": 1, "deviation_without_failed": 3.0}, False),
-        # Where none failed, they do not count.
+        # If no run failed, this difference does not count.
         ({"difference_without_failed": -3.0}, True),
     ],
 )
@@ -177,11 +177,11 @@ def test_a_difference_that_one_seed_of_several_makes_is_not_bold(tmp_path: Path)
 
 
 def test_the_answer_names_who_is_ahead_by_how_much_and_who_does_not_differ(tmp_path: Path) -> None:
-    # 40, 20 and 20 of 40 pairs are right, the same in all seeds.
+    # 40, 20 and 20 of 40 pairs are right, equally for all seeds.
     outcomes = {"a": "c" * 40, "b": "c" * 20 + "w" * 20, "c": "w" * 20 + "c" * 20}
     runs = {f"{model}-s{seed}": text for model, text in outcomes.items() for seed in "12"}
     assert judged_by(tmp_path / "seeds", {"own_pairs": runs}).answer == [
-        # Two of three exact p values of 2^-19, each times the number of hypotheses that are left.
+        # Two of three exact p values are 2^-19. Each is multiplied by the number of remaining hypotheses.
         "a, rate 1 is ahead of b, rate 1 on own pairs (+50.0 points, corrected p < 0.001).",
         "a, rate 1 is ahead of c, rate 1 on own pairs (+50.0 points, corrected p < 0.001).",
         "c, rate 1 and b, rate 1 do not differ beyond chance on own pairs (50.0 and 50.0, corrected p = 1.000).",
@@ -200,12 +200,11 @@ def test_the_answer_rounds_as_the_table_does() -> None:
         **{"accuracy_percent": 50.74999, "against_accuracy_percent": 50.04999, "seeds": 2, "against_seeds": 2},
         "deviation_over_seeds": 1.0,
     }
-    # The tables show four decimals that are rounded: 50.7500 and 50.0500.
-    # Before the correction, p is small.
+    # The tables round to four decimals first: 50.7500 and 50.0500.
     assert answer([row | {"p_value": 0.01}], {}, NOUNS) == [
         "a and b do not differ beyond chance on own (50.8 and 50.0, corrected p = 1.000)."
     ]
-    # Of several leads in one sentence, the largest p is named.
+    # If one sentence names several leads, its p is the largest.
     leads = [row | {"model": model, "difference": 9.0, "p_corrected": p} for model, p in (("a", 0.04), ("c", 0.002))]
     assert answer(leads, {}, NOUNS) == ["a and c are ahead of b on own (+9.0 and +9.0 points, corrected p = 0.040)."]
 
@@ -259,7 +258,7 @@ def test_models_that_judged_other_pairs_are_refused(tmp_path: Path) -> None:
 
 
 def tuned(folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[str] = (), metric: str = "mcc") -> Path:
-    """The manifest of a model on a task: an answer per row and run, and the runs that failed."""
+    """Return a model's manifest for a task with one answer per row and run, and the failed runs."""
     with stage_run(folder / "manifest.json", {"task": {"metrics": [metric]}}) as run:
         rows = [
             {"rows": rows, "seed": int(seed), "learning_rate": 0.1, "row": row, "scored": label != "-", "label": label}
@@ -277,7 +276,7 @@ def tuned(folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[s
 def found_of_tasks(
     folder: Path, models: Mapping[str, Mapping[str, str]], labels: str, **failed: Sequence[str]
 ) -> Findings:
-    """The findings of models with two equal pretraining seeds on the task `nli`."""
+    """Return the findings for models with two equal pretraining seeds on the task `nli`."""
     tables = {
         f"finetuning/{model}-s{seed}:nli": tuned(folder / f"{model}{seed}", runs, labels, failed.get(model, ()))
         for model, runs in models.items()
@@ -296,9 +295,9 @@ def test_fine_tuned_models_are_compared_on_the_rows_that_count_over_all_runs_wit
     (row,) = found_of_tasks(tmp_path, models, labels).rows
     assert (row["task"], row["rows"], row["runs"], row["against_runs"]) == ("nli", 8, 6, 4)
     assert (row["accuracy_percent"], row["against_accuracy_percent"]) == (75.0, 93.75)
-    # Accuracies over six runs are 75 alone; over four, 100, 87.5, 100 and 87.5, whose means by pretraining are equal.
+    # Six runs have an accuracy of 75; the other four have 100, 87.5, 100 and 87.5, with equal means by pretraining.
     assert (row["deviation_over_runs"], row["deviation_over_seeds"]) == (pytest.approx(12.5 / 3**0.5, abs=1e-4), 0.0)
-    # Of eight rows, the second has the last one more often right, the first has the first two.
+    # Of eight rows, `second` is more often right on the last row, `first` on the first two rows.
     assert (row["rows_for"], row["rows_against"]) == (1, 2)
     shares = [np.array([0, 0, 1, 1, 1, 1, 1, 1]), np.array([1, 1, 1, 1, 1, 1, 1, 0.5])]
     flips = permutation_test(
@@ -318,17 +317,17 @@ def test_a_difference_that_failed_runs_make_is_not_bold(tmp_path: Path) -> None:
         return found.rows[0], found.tables[0].rows[0].cells[3], " ".join(found.notes)
 
     row, cell, notes = line("failed", fallen, two=["2", "3"])
-    # Larger than its deviation and beyond chance, but for the runs that failed.
+    # The difference exceeds its deviation and chance, but only because of failed runs.
     assert abs(row["difference"]) > row["deviation_over_runs"] and row["p_corrected"] < 0.001
     assert (row["failed"], row["against_failed"], row["difference_without_failed"]) == (4, 0, 0)
     assert not cell.bold and cell.remark == "4 failed" and "If runs failed" in notes
     row, cell, notes = line("worse", {**fallen, "1": worse}, two=["2", "3"])
     assert cell.bold and row["difference_without_failed"] == pytest.approx(-100 / 6, abs=1e-4)
-    # Without the failed runs, 100 and 83.33 with either pretraining seed: the larger deviation, that over runs, counts.
+    # Without failed runs, each pretraining seed has 100 and 83.33. The larger deviation counts, which is over runs.
     row, cell, notes = line("mixed", {"1": good, "2": worse, "3": collapsed}, two=["3"])
     assert row["difference_without_failed"] == pytest.approx(-100 / 12, abs=1e-4)
     assert row["deviation_without_failed"] == pytest.approx(100 / 6 / 3**0.5, abs=1e-4)
-    # Of the other model, too: of its three runs per seed, one with 100 and one with 83.33 did not fail.
+    # The same if the other model's runs failed: of its three runs per seed, the runs with 100 and 83.33 did not fail.
     turned = {"one": {"1": good, "2": worse, "3": collapsed}, "two": sound}
     (row,) = found_of_tasks(tmp_path / "turned", turned, labels, one=["3"]).rows
     assert (row["failed"], row["against_failed"]) == (0, 2)

@@ -1,4 +1,4 @@
-"""Power laws of a study of invented tables and of published curves, and the compute-optimal points below them."""
+"""Power laws of a study of invented tables and of published curves, and their compute-optimal points."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_the_points_are_means_of_the_seeds_and_not_the_luckiest(laws: Findings, 
     for row in curves:
         if row["seed"] == 2:
             row["development_loss"] -= 0.3
-    # A seed that was not evaluated at a step would leave the other one alone there.
+    # If one seed lacks an evaluation step, the other seed must not be the point of this step.
     (last,) = [row for row in curves if (row["run"], row["step"]) == ("one/m_128_4-s2", 400)]
     write_rows(tmp_path / "runs.parquet", RUNS, runs)
     write_rows(tmp_path / "curves.parquet", CURVES, [row for row in curves if row is not last])
@@ -82,7 +82,7 @@ def test_the_points_are_means_of_the_seeds_and_not_the_luckiest(laws: Findings, 
 def test_six_n_d_of_a_point_counts_the_tokens_seen_by_then_and_the_limit_of_parameters_holds_its_own(
     study: Study,
 ) -> None:
-    """The embedding of 2,000 rows is looked up: 6 (N - 2000 E) D."""
+    """The embedding of 2,000 rows is only looked up: FLOPs are 6 (N - 2000 E) D."""
     runs = {run["model"]: run for run in read_frame(study.tables["runs"], RUNS, experiment=["one"]).to_dicts()}
     limit = runs["one/m_64_2"]["parameters"]
     found = points_of_runs(study.tables["runs"], study.tables["curves"], "six_n_d", ["one"], most_parameters=limit)
@@ -91,7 +91,7 @@ def test_six_n_d_of_a_point_counts_the_tokens_seen_by_then_and_the_limit_of_para
         assert point.flops == pytest.approx(
             6 * (run["parameters"] - 2000 * run["embedding_size"]) * 2048 * point.step, rel=1e-9
         )
-        # 32 sequences of 64 tokens a step.
+        # A step has 32 sequences of 64 tokens.
         assert point.tokens == 2048 * point.step
     smaller = {model for model, run in runs.items() if run["steps"] and run["parameters"] <= limit}
     assert {point.model for point in found} == smaller and "one/m_64_2" in smaller and len(smaller) < 12
@@ -135,7 +135,7 @@ def test_a_milestone_is_compute_optimal_where_no_evaluation_of_its_bin_has_a_low
     finished = read_frame(study.tables["runs"], RUNS, experiment=["one"]).to_dicts()
 
     def milestone(place: int) -> dict[str, Any]:
-        """The row of a model that was trained as far as a point."""
+        """Return the row of a model that was trained up to a point."""
         point = points[place]
         run = next(run for run in finished if run["model"] == point.model)
         name = f"{point.model}_at_{point.step}"

@@ -1,4 +1,4 @@
-"""Tables of papers with models of ours: below the rows that they repeat, and as differences from one of them."""
+"""Papers' tables with our models: below the rows that they repeat, and as differences from a reference row."""
 
 from dataclasses import replace
 from pathlib import Path

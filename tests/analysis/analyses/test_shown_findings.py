@@ -1,4 +1,4 @@
-"""What analyses found as people see it: tables as Markdown and as LaTeX that compiles, and the figures of scaling."""
+"""Findings of analyses as readers see them: Markdown tables, LaTeX that compiles, and figures of scaling."""
 
 import re
 import shutil
@@ -40,7 +40,7 @@ PAPER = {"paper": "reduced_vocabulary"}
 
 
 def as_texts(found: Findings) -> Rows:
-    """The rows as `numbers.csv` gives them back."""
+    """Return the rows as read from `numbers.csv`."""
     return [{name: "" if value is None else str(value) for name, value in row.items()} for row in found.rows]
 
 
@@ -71,7 +71,7 @@ def test_the_compute_optimal_points_of_each_source_have_a_panel(laws: Rows, axis
     for source, axes in found.items():
         best = [row for row in laws if (row["source"], row["optimal"]) == (source, "1")]
         assert dots(axes) == [(float(row[axis]), float(row["loss"])) for row in best]
-        # A line for each model, the points, and at least one law.
+        # Lines are one per model, the points, and at least one law.
         models = {row["model"] for row in laws if (row["kind"], row["source"]) == ("point", source)}
         assert len(axes.lines) > len(models) + 1
 
@@ -128,7 +128,7 @@ def test_every_model_is_a_mark_in_its_panels(scores: Rows) -> None:
     figure = draw_scores(WIDE, {"correlation": scores})
     drawn = [axes for axes in figure.axes if axes.get_title(loc="left")]
     assert [axes.get_title(loc="left") for axes in drawn] == ["rv_glue", "rv_glue", *["rv_glue_filtered"] * 2]
-    # Twelve of ours and nineteen published ones.
+    # Twelve of our models and nineteen published models.
     assert [len(axes.lines) for axes in drawn] == [12 + 19] * 4
     ours = [row for row in scores if (row["kind"], row["suite"], row["source"]) == ("model", "rv_glue", "ours")]
     marks = ["*" if row["optimal"] == "1" else "o" for row in ours] + ["D"] * 19
@@ -208,7 +208,7 @@ def test_sentences_break_their_lines_in_latex() -> None:
 
 @pytest.fixture(scope="module")
 def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
-    """What the analyses of the reduced-vocabulary study find that read no file of a corpus or a sweep."""
+    """Findings of the reduced-vocabulary study's analyses that do not read files of a corpus or a sweep."""
     project = Project(repository / "config")
     made, results = analyses_of(project, "reduced_vocabulary"), ResultPaths(project)
     few = {"experiments": (), "frontier": (), "sets": (), "draws": 2}

@@ -1,4 +1,4 @@
-"""Scores beside those of the same start: differences and their errors, computed by hand."""
+"""Scores against the scores of the same start: differences and their errors, by hand."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ def started(tmp_path: Path) -> Study:
         for seed, value in enumerate(values)
         for metric in ("bleu", "loss_nats")
     ]
-    # A beginning has scores of development text alone.
+    # A beginning has only scores of development text.
     begins = {**rows[0], "model": "one/begins", "run": "one/begins-s0", "suite": "pretraining", "task": "development"}
     rows.append({**begins, "kind": "pretraining"})
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
@@ -38,7 +38,7 @@ def started(tmp_path: Path) -> Study:
 
 
 def test_the_standard_error_is_the_deviation_over_the_root_of_the_number_of_seeds() -> None:
-    # Deviation of 20, 24 and 28: 4.
+    # The standard deviation of 20, 24 and 28 is 4.
     assert mean_and_error([20.0, 24.0, 28.0]) == (24.0, pytest.approx(4 / 3**0.5))
     assert mean_and_error([7.0]) == (7.0, None)
 
@@ -47,11 +47,11 @@ def test_scores_are_compared_with_the_start_of_the_same_experiment(started: Stud
     found = {row["model"]: row for row in starts.ANALYSIS.run(starts.StartsSettings(), started).rows}
     assert {row["metric"] for row in found.values()} == {"bleu"}
     assert list(found) == list(SCORES)
-    # Deviation of 10 and 14: the root of 8, over the root of 2.
+    # The standard deviation of 10 and 14 is sqrt(8), divided by sqrt(2).
     assert (found["one/zero"]["mean"], found["one/zero"]["standard_error"]) == (12.0, 2.0)
     assert found["one/zero"]["difference"] is None
     assert found["one/unigram"]["difference"] == 12.0
-    # The root of 4 + 16 / 3.
+    # The combined standard error is sqrt(4 + 16 / 3).
     assert found["one/unigram"]["difference_error"] == 3.0551
     assert found["one/unigram"]["seeds"] == 3
     assert found["two/zero"]["difference"] is None
@@ -67,7 +67,7 @@ def test_one_seed_has_a_difference_without_an_error(started: Study) -> None:
 def test_scores_on_other_sentences_or_of_a_beam_that_they_chose_have_no_difference(
     started: Study, tmp_path: Path
 ) -> None:
-    """`unigram` translated another text than `zero`, and the beam of one seed of `single` was chosen on the text."""
+    """`unigram` translated other sentences than `zero`. One seed's beam of `single` was selected on the scored text."""
     bases = {"one/unigram": "text: b; items: 9", "one/single": "text: a; items: 9; selection: the beam was chosen"}
     rows = [
         row
@@ -88,7 +88,7 @@ def test_scores_on_other_sentences_or_of_a_beam_that_they_chose_have_no_differen
         "one/unigram": (24.0, None, None),
         "one/single": (15.0, None, None),
         "two/zero": (50.0, None, None),
-        # 13.5 less the mean of 10 and 14.
+        # 13.5 minus the mean of 10 and 14.
         "one/later": (13.5, 1.5, None),
     }
     (note,) = [note for note in found.notes if "Not compared" in note]

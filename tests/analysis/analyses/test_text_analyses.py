@@ -1,4 +1,4 @@
-"""What a study says of its text: sizes of its corpora beside printed ones, and the tokenizers that a sweep compared."""
+"""A study's text: corpus sizes with printed sizes, and the tokenizers that a sweep compared."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ def written(folder: Path, files: Mapping[str, str], inputs: Mapping[str, Path] |
 
 
 def corpus(folder: Path, texts: int) -> tuple[Path, Path]:
-    """Manifests of a corpus of sequences from C4 at two levels and from Wikipedia, and of its tokens."""
+    """Return manifests of a corpus (C4 sequences at two levels, Wikipedia sequences) and of its tokens."""
     selections = [
         ("c4_spans", "c4", "span", texts, 40 * texts, 39 * texts),
         ("c4_sentences", "c4", "sentence", 2 * texts, 20 * texts, 19 * texts),
@@ -66,7 +66,7 @@ def test_table_1_has_the_texts_and_tokens_of_every_corpus_beside_the_printed_one
     selected = {tuple(line[:2]): line[2:] for line in lines(found, 0)}
     assert selected["c4", "span"] == ["3,000,000", "1,000", "2,000", "427,000,000", "800", "800"]
     assert selected["c4", "sentence"] == ["27,000,000", "2,000", "4,000", "428,000,000", "800", "800"]
-    # The paper has no number of the others' texts, and we have none of its books.
+    # Our corpora have no text from BookCorpus.
     assert selected["bookcorpus", "sentence"] == ["12,000,000", "-", "-", "190,000,000", "-", "-"]
     assert selected["all", "all"] == ["47,070,000", "4,000", "8,000", "1,125,000,000", "2,400", "2,400"]
     assert [line[0] for line in lines(found, 0)][-1] == "all"

@@ -1,4 +1,4 @@
-"""Sentences of suites that stand in the training text."""
+"""Sentences of suites that occur in the training text."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
     with stage_run(tmp_path / "scores/manifest.json", settings) as run:
         scores = {"outcome": ["correct"] * 6, "score_good": [0.0] * 6}
         pl.DataFrame(scores).write_parquet(run.add_output(run.folder / "scores.parquet"))
-    # Items with several wrong candidates have other columns, and are left alone.
+    # Items with several wrong candidates have other columns and are ignored.
     with stage_run(tmp_path / "several/manifest.json", {**settings, "suite": "several"}) as run:
         pl.DataFrame({"outcome": ["correct"]}).write_parquet(run.add_output(run.folder / "scores.parquet"))
     with (
@@ -52,8 +52,8 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
         "corpus/mine": tmp_path / "corpus/manifest.json",
     }
     found = ANALYSIS.run(TrainingOverlapSettings(), Study("mine", (SeededRun.from_seed("ltg", 1),), tables=tables))
-    # The training text has three good sentences without the bad one, one bad sentence without the good one, and one
-    # pair.
+    # The training text has three good sentences without the bad sentence, one bad sentence without the good sentence,
+    # and both sentences of one pair.
     assert found.rows == [{"experiment": "mine", "suite": "own", "pairs": 6, "good": 4, "bad": 2, "good_alone": 3}]
     (row,) = found.tables[0].rows
     assert [str(cell) for cell in row.cells] == ["own", "6", "4 (66.7 %)", "2 (33.3 %)", "3 (50.0 %)"]
