@@ -65,7 +65,7 @@ class Experiment:
         self.further: dict[str, Path] = {}
         self.baseline: dict[str, Path] = {}
         self.tokens: Path | None = None
-        """The manifest of the shards that models read, and that of their documents."""
+        """Manifests of the token shards that models read, and of the corpus with the documents of these shards."""
         self.corpus: Path | None = None
 
     def copied(self, folder: Path) -> "Experiment":

@@ -24,8 +24,7 @@ class Study:
 
 
 def test_means_and_parts_of_a_model_are_those_of_its_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two seeds have 42 and 28 points in an English task: 35 / 8 of its group, 35 / 14 of English, a third of that
-    overall."""
+    """Two seeds have 42 and 28 points in an English task: 35 / 8 of its group, 35 / 14 of English, 35 / 42 overall."""
     columns = ("run", "kind", "suite", "task", "level", "metric", "value")
     rows = [
         (f"m-s{seed}", "finetuning", "t", "y_arc_en", "task", "accuracy_percent", points)

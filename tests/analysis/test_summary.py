@@ -159,8 +159,8 @@ def test_notes_are_about_what_the_summary_has(two_models: Any, experiment: Any) 
     )
     assert "minimal pairs" not in note
     both = " ".join(general_notes(summary_of(two_models)))
-    for told in ("fine-tuning seed", "Bold on the page", "minimal pairs", "MCC 0", "`by run`", "paradigms equally"):
-        assert told in both
+    for text in ("fine-tuning seed", "Bold on the page", "minimal pairs", "MCC 0", "`by run`", "paradigms equally"):
+        assert text in both
     # BabyLM's rules and papers' averages do not occur in this summary.
     assert "ties correct" not in both and "BabyLM" not in both
 
@@ -181,8 +181,8 @@ def test_a_single_task_has_no_average(experiment: Any) -> None:
 def test_a_description_of_some_tasks_begins_with_a_word_and_not_with_a_capitalised_name() -> None:
     rows = [("glue", "5 epochs", "demo_acceptability"), ("glue", "9 epochs", "demo_b"), ("glue", "9 epochs", "demo_a")]
     measured = pl.DataFrame(rows, schema=["suite", "settings", "task"], orient="row")
-    told = _settings(measured)
-    assert told == {"glue": "On demo a, demo b: 9 epochs. On demo acceptability: 5 epochs."}
+    texts = _settings(measured)
+    assert texts == {"glue": "On demo a, demo b: 9 epochs. On demo acceptability: 5 epochs."}
 
 
 def test_the_suite_of_a_finetuned_task_is_its_own(experiment: Any) -> None:
@@ -258,6 +258,6 @@ def test_chance_is_told_as_the_rows_have_it(experiment: Any) -> None:
         "blimp": "Accuracy in percent by phenomenon; chance is 50.",
         "wug": "Spearman's correlation with human preferences in percent by phenomenon; chance is 0.",
     }
-    (told,) = [note for note in general_notes(summary) if note.startswith("A blind guess")]
-    assert "among the candidates of an item, it is correct in 20 to 50 % of items" in told
-    assert "its correlation is 0" in told
+    (guess_note,) = [note for note in general_notes(summary) if note.startswith("A blind guess")]
+    assert "among the candidates of an item, it is correct in 20 to 50 % of items" in guess_note
+    assert "its correlation is 0" in guess_note

@@ -146,9 +146,9 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
     ],
 )
 def test_what_cannot_be_asked_is_an_error_in_one_line(model_manifest: Path, ask, message: str) -> None:
-    with pytest.raises(hatchery.HatcheryError, match=message) as told:
+    with pytest.raises(hatchery.HatcheryError, match=message) as raised:
         ask(hatchery.model(model_manifest))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_surprisals_of_many_calls_decode_the_vocabulary_once(model_manifest: Path, monkeypatch) -> None:

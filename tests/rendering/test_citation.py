@@ -16,10 +16,10 @@ def test_the_version_and_the_date_are_in_the_file_and_on_every_card(repository: 
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert cited["version"] == project["version"]
     assert isinstance(cited["date-released"], datetime.date)
-    said = f"The Hatchery contributors, Hatchery, version {cited['version']} ({cited['date-released']})"
-    assert said in how_to_cite()
+    citation = f"The Hatchery contributors, Hatchery, version {cited['version']} ({cited['date-released']})"
+    assert citation in how_to_cite()
     for card in (card_html("a", "", []), card_markdown("a", "", [])):
-        assert said in card
+        assert citation in card
 
 
 def test_the_papers_that_have_a_page_are_all_cited_and_counted(repository: Path) -> None:

@@ -55,15 +55,15 @@ def test_named_things_that_came_or_went_are_counted_and_not_told_key_by_key() ->
     def run(name: str, rate: float) -> dict[str, object]:
         return {"name": name, "model": name, "pretraining": {"rate": rate, "steps": 10, "model": {"hidden_size": 8}}}
 
-    def told(old: dict[str, object], new: dict[str, object]) -> list[str]:
+    def texts_of(old: dict[str, object], new: dict[str, object]) -> list[str]:
         return [str(difference) for difference in differences(old, new)]
 
     old = {"runs": [run("a", 0.1), run("b", 0.2), run("c", 0.3)], "tasks": []}
     new = {"runs": [run("a", 0.15), run("d", 0.2), run("e", 0.3)], "tasks": [{"name": "cola", "seeds": 5}]}
-    assert told(old, new) == ["runs[a].pretraining.rate: 0.1 -> 0.15", "runs: 2 new, 2 gone", "tasks: 1 new"]
+    assert texts_of(old, new) == ["runs[a].pretraining.rate: 0.1 -> 0.15", "runs: 2 new, 2 gone", "tasks: 1 new"]
     # Entries of a mapping by name are also counted, but the few keys of a block are not.
     lines = {name: {"line": name, "values": {"rate": 1, "steps": 2}, "sized": False} for name in "abcd"}
     first, second = ({"swept": {name: lines[name] for name in names}} for names in ("ab", "acd"))
-    assert told(first, second) == ["swept: 2 new, 1 gone"]
-    assert told({"a": {"b": 1}}, {"a": {"b": 1, "early": {"patience": 3}}}) == ["a.early.patience: (none) -> 3"]
-    assert told({"l": [{"x": 1}]}, {"l": [{"x": 2}, {"x": 3}]}) == ["l[0].x: 1 -> 2", "l[1].x: (none) -> 3"]
+    assert texts_of(first, second) == ["swept: 2 new, 1 gone"]
+    assert texts_of({"a": {"b": 1}}, {"a": {"b": 1, "early": {"patience": 3}}}) == ["a.early.patience: (none) -> 3"]
+    assert texts_of({"l": [{"x": 1}]}, {"l": [{"x": 2}, {"x": 3}]}) == ["l[0].x: 1 -> 2", "l[1].x: (none) -> 3"]

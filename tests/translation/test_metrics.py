@@ -35,10 +35,10 @@ def test_bleu_and_chrf_are_those_of_the_command_line(tmp_path: Path) -> None:
     for name, lines in (("references", REFERENCES), ("translations", TRANSLATIONS)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "references"), "-i", str(tmp_path / "translations")]
-    told = subprocess.run(
+    output = subprocess.run(
         [*command, "-m", "bleu", "chrf", "-w", "10"], capture_output=True, text=True, check=True, timeout=60
     )
-    theirs = {entry["name"].lower(): entry for entry in json.loads(told.stdout)}
+    theirs = {entry["name"].lower(): entry for entry in json.loads(output.stdout)}
     assert ours["bleu"].value == pytest.approx(theirs["bleu"]["score"], abs=1e-9)
     assert ours["chrf"].value == pytest.approx(theirs["chrf2"]["score"], abs=1e-9)
     assert ours["bleu"].signature == theirs["bleu"]["signature"]
@@ -138,7 +138,7 @@ def test_a_missing_sentence_is_refused() -> None:
 
 
 def test_runs_of_the_same_seed_are_compared_with_the_start_of_their_experiment(tmp_path: Path) -> None:
-    said = {
+    by_run = {
         "one/zero-s0": WORSE,
         "one/zero-s1": DRAWN,
         "one/unigram-s0": BETTER,
@@ -147,13 +147,13 @@ def test_runs_of_the_same_seed_are_compared_with_the_start_of_their_experiment(t
         "two/unigram-s0": BETTER,
     }
     tables = {}
-    for run, translations in said.items():
+    for run, translations in by_run.items():
         with stage_run(tmp_path / run / "manifest.json", {"tests": {"mine": {"corpus": "a"}}}) as made:
             for ending, lines in ((".txt", translations), (".reference.txt", DRAWN)):
                 path = made.add_output(made.folder / f"mine{ending}")
                 path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         tables[f"translation/{run}"] = tmp_path / run / "manifest.json"
-    parts = [(name, *name.split("-s")) for name in said]
+    parts = [(name, *name.split("-s")) for name in by_run]
     labels = {"one/unigram-s1": "one/swept, rate 1"}
     runs = tuple(SeededRun(name, model, int(seed), labels.get(name, "")) for name, model, seed in parts)
     found = ANALYSIS.run(BootstrapSettings(samples=50), Study("both", runs, tables=tables))

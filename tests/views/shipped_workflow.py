@@ -25,7 +25,7 @@ from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.registry import SHARED
 
 GENERATED_TEXT = "generated/manifest.json"
-"""Manifest in place of tokenizers and of the sources of evaluations."""
+"""The manifest that replaces tokenizers and the sources of evaluations."""
 STEPS = 40
 """Planned steps of trainings whose budget counts words."""
 WHOLE = "babylm_2026_strict_small"
@@ -43,7 +43,7 @@ class Workflow:
         self.rows = counted(read_records(counts, RowCount, ("set", "block", "uid")))
         """The numbers of rows of BabyLM's files."""
         self.paradigms: dict[str, list[str]] = {}
-        """The paradigms of suites that have others than the default."""
+        """Paradigms of the suites that do not have the default paradigms."""
         self._made: set[tuple[str, ...]] = set()
 
     # Results ---------------------------------------------------------------------------------------------------------

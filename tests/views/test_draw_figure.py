@@ -59,8 +59,8 @@ def test_planning_does_not_load_what_draws(repository: Path) -> None:
         "import sys; import hatchery.workflow.open_workflow; from hatchery.views.figures import registry; "
         "assert registry.declared_figures(); print({'matplotlib', 'numpy'} & set(sys.modules))"
     )
-    said = subprocess.run([sys.executable, "-c", code], cwd=repository / "scripts", capture_output=True, text=True)
-    assert (said.stdout, said.stderr) == ("set()\n", "")
+    output = subprocess.run([sys.executable, "-c", code], cwd=repository / "scripts", capture_output=True, text=True)
+    assert (output.stdout, output.stderr) == ("set()\n", "")
 
 
 def test_a_declaration_of_anything_but_literals_is_refused(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_a_figure_of_something_new_is_its_file_and_one_record(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = Project(repository / "config")
-    told = Need("runs", "models of others", lambda project, name: project.experiment(name).baselines)
-    monkeypatch.setitem(NEEDS, "baselines", told)
+    need = Need("runs", "models of others", lambda project, name: project.experiment(name).baselines)
+    monkeypatch.setitem(NEEDS, "baselines", need)
     figure_files(tmp_path, monkeypatch, beside_others="baselines")
     inputs = figure_inputs(Outputs(project, experiment="strict"), "strict", "beside_others")
     assert inputs == {"tables": {"runs": "results/strict/runs.parquet"}}
@@ -336,11 +336,11 @@ def test_many_models_of_a_grid_are_told_apart_by_their_sets(
 
 def test_a_figure_says_how_many_models_it_leaves_out(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")
-    for left_out, said in ((0, False), (1260, True)):
+    for left_out, is_shown in ((0, False), (1260, True)):
         remark = "\n".join(remarks(FigureSettings("many", (), left_out=left_out)))
         save_drawings(lambda _: Figure(layout="constrained"), Style(), tmp_path / "figure.svg", "title", remark)
         text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
-        assert ("1,260 more models are not drawn: see summary.csv" in text) is said
+        assert ("1,260 more models are not drawn: see summary.csv" in text) is is_shown
 
 
 def test_a_count_on_an_axis_is_abbreviated_and_not_rounded() -> None:

@@ -19,7 +19,7 @@ from hatchery.views.stages.draw_figure import figure_settings
 from hatchery.views.summary_text import markdown_summary
 
 AT_ONCE, IN_TWO_STEPS = "50.7", "50.8"
-"""50.74999 with one decimal: at once, and by way of 50.75 in summary.csv. So 49.25001, by way of 49.25, is 49.2."""
+"""50.74999 rounded to one decimal: directly, and after 50.75 in summary.csv. Likewise, 49.25001 is 49.2 after 49.25."""
 
 PAIRS = Nouns(title="", group="", items="pairs", runs="runs", runs_of="seeds", what="", nothing="")
 

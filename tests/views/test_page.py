@@ -121,9 +121,9 @@ def test_times_of_training_stand_below_a_table_of_the_paper_that_prints_such(sit
     site.seconds = {first: 90.0, second: 3600.0}
     labels = [name.rpartition("-")[0] for name in site.pretraining]
     times = f"{labels[0]} 1.5; {labels[1]} 60.0"
-    told = f"Training time of our models in minutes, over all attempts, averaged over seeds: {times}"
+    caption = f"Training time of our models in minutes, over all attempts, averaged over seeds: {times}"
     site.write(ROWS)
-    assert told in read_page(site.page).text
+    assert caption in read_page(site.page).text
 
 
 def test_a_time_is_the_mean_of_the_seeds_that_have_one() -> None:

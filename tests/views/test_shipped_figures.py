@@ -46,7 +46,7 @@ UNITS = {
     "loss_by_tokens": "(nats)",
     "start_scores": "BLEU",
 }
-"""The unit that each figure shows on an axis or above a panel. A new figure has its unit here."""
+"""The unit that each figure shows on an axis or above a panel. Add the unit of a new figure here."""
 SLOW = "real_scaling_laws"
 """A study whose laws are fitted a thousand times."""
 

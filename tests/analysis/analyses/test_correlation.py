@@ -55,8 +55,8 @@ def test_perplexities_and_scores_that_do_not_compare_are_not_correlated(
     tables = {**study.tables, "summary": write_rows_of_summary(tmp_path, summary)}
     settings = settings_of("correlation", {"experiments": ["one"], **PAPER})
     found = analysis_called("correlation").run(settings, replace(study, tables=tables))
-    told = f"Not compared: {mixed} of ours, because models predicted different tokens"
-    assert any(note.startswith(told) for note in found.notes) == (mixed != "dev")
+    message = f"Not compared: {mixed} of ours, because models predicted different tokens"
+    assert any(note.startswith(message) for note in found.notes) == (mixed != "dev")
     assert {row["suite"]: row["pairs"] for row in rows(found, kind="correlation", source="ours")} == pairs
     assert {row["suite"] for row in rows(found, kind="model", source="ours")} == pairs.keys()
     # The numbers of the paper's table remain.

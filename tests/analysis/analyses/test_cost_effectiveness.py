@@ -72,8 +72,8 @@ def test_perplexities_that_do_not_compare_make_no_steps(study: Study, tmp_path: 
     mixed = altered(study, tmp_path, masked)
     found = found_in(mixed)
     assert {row["experiment"] for row in found.rows} == {"two"} and len(found.rows) == 8
-    told = "Not compared: development perplexity of one, because models predicted different tokens"
-    assert [note for note in found.notes if note.startswith(told)]
+    message = "Not compared: development perplexity of one, because models predicted different tokens"
+    assert [note for note in found.notes if note.startswith(message)]
     # Each model's test perplexity is its number of layers. Then the bases of the losses have no effect.
     same = {"kind": "perplexity", "suite": "perplexity", "task": "test", "metric": "perplexity"}
     measured = [

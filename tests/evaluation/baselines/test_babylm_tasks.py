@@ -1,4 +1,4 @@
-"""BabyLM's zero-shot tasks against outputs of its code for tiny models and invented rows (golden/babylm_2026)."""
+"""BabyLM's zero-shot tasks against its code's outputs for tiny models and invented rows (tests/golden/babylm_2026)."""
 
 import copy
 import json

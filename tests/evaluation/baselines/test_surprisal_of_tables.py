@@ -122,9 +122,9 @@ def test_missing_cells_are_counted_and_never_text(make_source, manifest_of, tmp_
     assert (manifest.measures["texts"], manifest.measures["missing"], manifest.measures["words"]) == (2, 4, 5)
     table = pl.read_parquet(manifest.file("surprisal.parquet"))
     assert table["line"].to_list() == ([3] * 2 + [7] * 3 if name == "a.csv" else [2] * 2 + [6] * 3)
-    told = capsys.readouterr().err
+    messages = capsys.readouterr().err
     (note,) = notes_of(build(SurprisalSettings, {"column": "s"}), source.root)
-    assert note in told and note.startswith("4 cells are missing (empty, NA,"), "in the plan and in the job"
+    assert note in messages and note.startswith("4 cells are missing (empty, NA,"), "in the plan and in the job"
     kept = measured(source, manifest_of("gpt2"), tmp_path / "kept", column="s", missing=[])
     # Null, NaN and empty cells are missing with any value of `missing`.
     assert kept.measures["missing"] == (3 if name == "a.jsonl" else 1)
@@ -145,8 +145,8 @@ def test_characters_without_a_token_are_noted_and_cleaning_makes_them_plain(make
     assert {*table.filter("in_bytes")["word"]} == rare and not table["unknown"].any()
     assert raw.measures["rare_characters"] == {"\u00a0": 1, "é": 1, "—": 1, "’": 1, "“": 1, "”": 1}
     assert raw.measures["words_in_bytes"] == 5
-    told = capsys.readouterr().err
-    assert "’ U+2019 in 1" in told and "U+00A0 in 1" in told and "`cleaning: minimal or full`" in told
+    messages = capsys.readouterr().err
+    assert "’ U+2019 in 1" in messages and "U+00A0 in 1" in messages and "`cleaning: minimal or full`" in messages
     for way, texts in {
         "minimal": ['the dog\'s "house" \u00a0sleeps', "no—yes été"],
         "full": ['the dog\'s "house" sleeps', "no - yes été"],
