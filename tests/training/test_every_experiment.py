@@ -68,7 +68,7 @@ def batch_size(settings: Mapping[str, Any]) -> int:
 
 
 def shrunk(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run with tiny numbers; embeddings stay narrower or wider than hidden states, or as wide."""
+    """Return a run's settings with tiny sizes; embeddings stay narrower or wider than hidden states, or as wide."""
     model, embedding = dict(settings["model"]), settings["model"].get("embedding_size")
     if embedding is not None:
         wider = (embedding > model["hidden_size"]) - (embedding < model["hidden_size"])
@@ -90,7 +90,7 @@ def shrunk(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def way(values: Any) -> Any:
-    """What tells two settings apart that take different ways through the code: all but how large a fraction is."""
+    """Return a key that is equal for settings with the same path through the code; positive fractions are all equal."""
     if isinstance(values, Mapping):
         return tuple(sorted((key, way(value)) for key, value in values.items()))
     return repr(bool(values) if isinstance(values, float) else values)

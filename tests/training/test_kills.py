@@ -209,7 +209,7 @@ def test_before_the_time_limit_training_stops_by_itself_and_goes_on_with_the_nex
 ) -> None:
     limit = {"grace_seconds": 5.0} if told_by == "Slurm" else {"time_limit_minutes": 0.1, "grace_seconds": 1.0}
     command = make_command(limit, steps=100_000, long=None)
-    # The end of the job lies only a little beyond the grace time, counted from when training begins.
+    # The job ends after the configured grace time, so training must shorten the grace time.
     process = command.start(**({"SLURM_JOB_END_TIME": str(int(time.time()) + 5)} if told_by == "Slurm" else {}))
     _, err = process.communicate(timeout=120)
     assert process.returncode == EXIT_STATUS_INTERRUPTED, err

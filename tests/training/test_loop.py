@@ -1,4 +1,4 @@
-"""Losses that are read late are those that are read at once, and a run that diverges is never saved."""
+"""Delayed reading of losses changes no result, and a diverged run is never saved."""
 
 import json
 import math
@@ -44,7 +44,7 @@ CPU = torch.device("cpu")
 
 
 class Run:
-    """A training inside this process, with losses that are read every `interval` steps, as on a GPU."""
+    """A training in this process that reads its losses every `interval` steps, as on a GPU."""
 
     def __init__(self, folder: Path, token_data: Any, settings: Any, runtime: Any, interval: int) -> None:
         self.settings = pretrain_settings(settings)
@@ -98,7 +98,7 @@ def test_losses_read_every_seven_steps_give_the_same_line_for_every_step(
 
 
 def break_after(run: Run, step: int) -> None:
-    """From the update number `step` (from 1) on, the model has a weight that is not a number."""
+    """Fill a parameter with NaN in update number `step` (counted from 1)."""
 
     def spoil(optimizer: Any, *_: Any) -> None:
         counts = [int(state["step"]) for state in optimizer.state.values()]
@@ -137,7 +137,7 @@ def test_a_run_that_goes_on_from_another_measures_itself_by_its_own_steps_alone(
     break_after(ours, 13)
     with pytest.raises(TrainingError, match=r"^step 14: "):
         ours.train()
-    # Started again, with the earlier run's metrics before its own.
+    # After a restart, the metrics file begins with the rows of the earlier run.
     again = run("ours", 16)
     again.resume(start)
     assert [json.loads(line)["step"] for line in again.record.metrics_text().splitlines()] == list(range(1, 13))
@@ -200,7 +200,7 @@ def test_rows_and_weights_are_those_of_a_loop_of_ten_lines(
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), eps=1e-6, weight_decay=0.0)
     keys = np.random.Philox(np.random.SeedSequence([42, 0])).random_raw(len(examples))
     tokens = 0
-    # Two steps of warm-up, then half a cosine over three steps, down to a tenth.
+    # Two steps of warm-up are followed by half a cosine over three steps, down to a tenth.
     rates = [0.0, 0.01, 0.02, *(0.02 * (0.1 + 0.45 * (1 + math.cos(math.pi * third / 3))) for third in (1, 2))]
     for step, rate in enumerate(rates):
         batch = examples.batch(42, 0, np.argsort(keys)[8 * step : 8 * step + 8])

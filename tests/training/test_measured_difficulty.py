@@ -1,4 +1,4 @@
-"""Orders by a model's loss and by a table of words: difficulties by hand, every sequence once, inputs of the job."""
+"""Orders by a model's loss, a table of words or a column: difficulties by hand, and the inputs of the job."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def examples_of(tokens: Path, length: int = 24) -> Any:
 
 
 def loss_by_hand(folder: Path, ids: list[int], labels: list[int]) -> float:
-    """Mean negative log-probability of each label after its prefix."""
+    """Return the mean negative log-probability of each label after its prefix."""
     network, losses = load_language_model(folder).eval(), []
     for place, label in enumerate(labels):
         if label >= 0:
@@ -86,7 +86,7 @@ def test_the_order_by_words_has_the_mean_ages_of_the_words(token_data: Any, tmp_
         " ".join(tokenizer.decode(part.tokens.tolist(), skip_special_tokens=True) for part in examples.texts(0, 0, i))
         for i in range(len(examples))
     ]
-    # The two words of the first sequence that the fewest sequences contain: some sequences have neither.
+    # Choose the two rarest words of the first sequence; some sequences contain neither word.
     words = [set(re.findall(r"[a-z'’]+", text.lower())) for text in texts]
     rare = sorted(filter(str.isalpha, words[0]), key=lambda one: (sum(one in of for of in words), one))
     word, other = rare[:2]
@@ -108,7 +108,7 @@ def test_the_order_by_words_has_the_mean_ages_of_the_words(token_data: Any, tmp_
 
 @pytest.fixture(scope="module")
 def with_levels(token_data: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small corpus, whose document number i of a split has the level 7 * i modulo 120."""
+    """A copy of the small corpus in which document i of a split has the level 7 * i modulo 120."""
     output = tmp_path_factory.mktemp("levels") / "manifest.json"
     corpus = read_manifest(token_data.corpus)
     with (
@@ -122,7 +122,7 @@ def with_levels(token_data: Any, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def test_the_order_by_a_column_is_that_of_the_documents_levels(token_data: Any, with_levels: Path) -> None:
-    # One sequence for each document: 7 * i modulo 120 is 0, 1, 2 ... for i = 0, 103, 86 ..., since 7 * 103 = 721.
+    # Each document is one sequence. Levels 0, 1, 2 ... belong to documents 0, 103, 86 ..., because 7 * 103 = 721.
     examples = objective_of(MaskedSettings(segments="documents")).examples(
         TokenShards.open(token_data.tokens, "train"), 24
     )
@@ -147,7 +147,7 @@ def test_a_packed_sequence_has_the_mean_level_of_its_texts(token_data: Any, with
     )
     found = DocumentValues(with_levels, token_data.tokens, "level")(examples)
     lengths = TokenShards.open(token_data.tokens, "train").document_lengths().tolist()
-    # By hand: a document fills its tokens and two special tokens; the second sequence begins when 200 are filled.
+    # By hand: a document occupies its tokens and two special tokens; the second sequence begins after 200 tokens.
     filled, inside = 0, []
     for number, length in enumerate(lengths):
         inside.append(7.0 * number % 120)

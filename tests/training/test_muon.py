@@ -25,13 +25,13 @@ SIZES = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidd
 
 
 def drawn(seed: int) -> list[Tensor]:
-    """A matrix of each shape."""
+    """Return a random matrix of each shape."""
     generator = torch.Generator().manual_seed(seed)
     return [torch.randn(shape, generator=generator) for shape in SHAPES]
 
 
 def trained(make: Callable[[list[nn.Parameter]], torch.optim.Optimizer], steps: int = 4) -> list[Tensor]:
-    """The matrices after some steps of an optimiser with gradients that are drawn."""
+    """Return the matrices after `steps` optimiser steps with random gradients."""
     parameters = [nn.Parameter(matrix) for matrix in drawn(0)]
     optimizer = make(parameters)
     for step in range(steps):
@@ -51,7 +51,7 @@ def test_the_steps_are_those_of_pytorch_s_muon(monkeypatch: pytest.MonkeyPatch) 
     )
     before = drawn(0)
     for found, expected, start in zip(ours, theirs, before, strict=True):
-        # The products are of 8 bits: what is left is a hundredth of what the steps changed.
+        # The products have 8 bits of precision, so the results differ by up to a hundredth of the change.
         assert (found - expected).norm() < 0.01 * (expected - start).norm()
 
 
@@ -89,9 +89,9 @@ def test_normuon_divides_the_rows_by_their_running_mean_and_keeps_the_size() -> 
         # AdamW's first step is the sign of the gradient; the decay is 0.1 x 0.5 of the value.
         ({}, 1.0, 2.0 - 0.1 * (1 + 0.5 * 2.0)),
         ({"cautious_decay": True}, 1.0, 2.0 - 0.1 * (1 + 0.5 * 2.0)),
-        # The step leads away from zero: no decay.
+        # The step leads away from zero, so there is no decay.
         ({"cautious_decay": True}, -1.0, 2.0 + 0.1),
-        # At a quarter of the peak rate a quarter of the decay.
+        # At a quarter of the peak rate, the decay is a quarter.
         ({"decay_follows_rate": True}, 1.0, 2.0 - 0.1 * (1 + 0.25 * 0.5 * 2.0)),
     ],
 )

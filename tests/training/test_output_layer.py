@@ -1,4 +1,4 @@
-"""The prior of a run in its output layer, and how far the predictions of a model are from it."""
+"""The prior in a run's output layer, and the divergence of a model's predictions from distributions."""
 
 import json
 import math
@@ -186,7 +186,7 @@ TINY = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidde
 
 @pytest.fixture(params=["ltg tied", "ltg untied", "roberta tied", "roberta untied", "sentence pairs", "linear"])
 def layer(request: pytest.FixtureRequest) -> tuple[nn.Module, torch.Tensor]:
-    """A model and the bias of one of its output layers, set to a prior."""
+    """Return a model and the bias of one of its output layers, set to a prior."""
     if request.param == "linear":
         linear = nn.Linear(8, 5)
         model: nn.Module = nn.ModuleDict({"output": linear})
@@ -242,13 +242,13 @@ def development(token_data) -> DevelopmentSet:
 
 @pytest.fixture
 def unigram(shards: TokenShards) -> np.ndarray:
-    """A distribution over the types."""
+    """Return a distribution over the types."""
     return np.arange(1, shards.vocabulary_size + 1) / np.arange(1, shards.vocabulary_size + 1).sum()
 
 
 @pytest.fixture
 def make_engine(make_model: Callable[..., LanguageModel]) -> Callable[..., Any]:
-    """What the probe needs of an engine, around a real model."""
+    """Make an object with the attributes of an engine that the probe reads, and a real model."""
 
     def make(**changes: Any) -> Any:
         device = torch.device("cpu")
@@ -285,7 +285,7 @@ def test_a_model_that_is_its_prior_starts_at_no_divergence_from_unigram(
     n_types = len(unigram)
     assert score["kl_unigram"] == pytest.approx(0, abs=1e-9)
     assert score["reverse_kl_unigram"] == pytest.approx(0, abs=1e-9)
-    # KL(u || omega) and log V - H(omega).
+    # These are KL(u || omega) and log V - H(omega).
     assert score["kl_uniform"] == pytest.approx(-np.log(n_types * unigram).mean(), abs=1e-6)
     assert score["reverse_kl_uniform"] == pytest.approx(math.log(n_types) + unigram @ np.log(unigram), abs=1e-6)
 

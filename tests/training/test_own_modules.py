@@ -1,4 +1,4 @@
-"""`hatchery.train` with a module of one's own: groups, gradients, evaluation, positions, and refused modules."""
+"""`hatchery.train` with a user's own module: groups, gradients, evaluation, positions, and refused modules."""
 
 import re
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_a_trained_module_is_evaluated_as_what_it_was_trained_as(task: str, trai
     tokens = made.folder / "training/tokens"
     own = hatchery.evaluate(made.module, "perplexity", tokens, tokenizer=made.folder, **asked)
     loss = own.tables["perplexity.csv"]["loss_nats"][0]
-    # Weights in memory have the last development loss of their training.
+    # Evaluation of weights in memory gives the last development loss of their training.
     assert loss == pytest.approx(made.curve["development_loss"].drop_nulls()[-1], rel=1e-5)
     if task != "causal":
         assert made.model.fill("the dog ____ a child .")["rank"].to_list() == [1, 2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""fp16 with loss scaling: what the scaler decides, that skipped steps leave no trace, and that a tiny model learns."""
+"""fp16 with loss scaling: the scaler's decisions, skipped steps that change nothing, and a tiny model that learns."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def optimizer_of(model: nn.Module, name: str) -> torch.optim.Optimizer:
 
 
 def batches(n: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Sequences that count upwards, with every third position hidden (id 1) and asked for."""
+    """Yield batches of ascending sequences in which every third position is masked (id 1) and labelled."""
     generator = torch.Generator().manual_seed(5)
     for _ in range(n):
         ids = (torch.randint(2, 40, (8, 1), generator=generator) + torch.arange(12)) % 38 + 2
@@ -49,7 +49,7 @@ def train(
     inputs: list[tuple[Tensor, Tensor]],
     spoil: Callable[[int, nn.Module], None] = lambda step, model: None,
 ) -> tuple[list[float], list[bool]]:
-    """Plain training in the order of calls that the engine has: losses, and whether each step was taken."""
+    """Train with the engine's order of calls; return the losses, and whether each step was taken."""
     engine = InPrecision(model, precision, "cpu")
     losses, taken = [], []
     for step, (ids, labels) in enumerate(inputs):
@@ -66,7 +66,7 @@ def train(
 
 
 def everything_in(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    """Copies of all parameters and of their optimiser states."""
+    """Return copies of all parameters and of their optimiser states."""
     tensors = []
     for parameter in model.parameters():
         tensors += [parameter, *optimizer.state.get(parameter, {}).values()]
@@ -173,7 +173,7 @@ def test_a_skipped_step_changes_neither_parameters_nor_optimiser_state(name: str
     before = everything_in(model, optimizer)
 
     def spoil(step: int, model: nn.Module) -> None:
-        # One value of one parameter is enough.
+        # One overflow in one parameter is enough to skip the step.
         model.head.linear.bias.grad[3] = spoiled
 
     _, taken = train(model, optimizer, precision, list(batches(2)), spoil)
@@ -183,7 +183,7 @@ def test_a_skipped_step_changes_neither_parameters_nor_optimiser_state(name: str
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_scaling_itself_rounds_nothing(name: str) -> None:
-    """In fp32 with a scale there is nothing to overflow: the trajectory is that without, bit by bit."""
+    """Scaled fp32 does not overflow here, so training with and without a scale is equal bit by bit."""
     results = []
     for precision in (Precision("fp32"), Precision("fp32", LossScaler(1024.0, growth_interval=2))):
         model = tiny_model()
@@ -285,7 +285,7 @@ def _one_of_two(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     scaler, parameter = LossScaler(16.0), nn.Parameter(torch.zeros(2))
-    # In the second step process 1 alone overflows, in the third both do, with opposite signs.
+    # In the second step only process 1 overflows; in the third step both processes overflow, with opposite signs.
     results = []
     for own in ([1.0, 3.0], [INFINITE if rank else 1.0, 1.0], [-INFINITE if rank else INFINITE, 1.0], [0.5, 0.5]):
         scaler.scaled((parameter * torch.tensor(own)).sum()).backward()

@@ -176,7 +176,7 @@ def test_words_of_both_texts_and_of_the_prompt_before_each_count_over_two_epochs
     first = prefer("first", given=made, steps=4, batch_size=2)
     assert [row["words"] for row in rows_of(first)][1::2] == [30, 60]
     assert (first.measures["words"], first.measures.get("words_seen", 60)) == (60, 60)
-    # Of the 65 words that are left, two epochs read 60, and no two pairs have 5 words or fewer.
+    # The remaining budget is 65 words. Two epochs read 60 words, and no two pairs have 5 words or fewer.
     budget = {"words_seen": 125}
     chained = {"given": made, "initialise_from": {"take": "weights"}, "batch_size": 2, "budget": budget}
     second = prefer("second", first.path, checkpoints_at=[90, 120], **chained)
@@ -195,7 +195,7 @@ def test_the_rows_of_a_later_process_follow_those_of_all_earlier_pairs(data: Dat
         ).at(1)
         for rank in range(2)
     ]
-    # Three pairs of each process have six rows, by whose number the engine draws dropout.
+    # The three pairs of each process are six rows, and the engine draws dropout by row number.
     assert [batch.first_sequence for batch in drawn] == [0, 6]
     assert [batch.sequences for batch in drawn] == [6, 6]
     alone = TrainingBatches(plan, 5, SINGLE_PROCESS, 3, partial(made.examples, shards), partial(order_of, made)).at(1)

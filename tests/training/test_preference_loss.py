@@ -1,4 +1,4 @@
-"""The loss of preference training against its formulas, on logits that are made here."""
+"""The loss of preference training against its formulas, on random logits."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ class Collection:
 
 
 class Pairs:
-    """Pairs with random logits at every position, and the numbers of the formulas, computed without the library."""
+    """Pairs with random logits at every position, and the formulas' values, computed without the library."""
 
     def __init__(self) -> None:
         self.collection = Collection()
@@ -109,10 +109,10 @@ def test_the_loss_of_a_step_is_that_of_the_formula(
     of_tokens = [[pairs.log_probabilities(pair, side) for side in (0, 1)] for pair in (0, 1)]
     losses = [formula(chosen.mean(), rejected.mean()) for chosen, rejected in of_tokens]
     chosen = np.concatenate([chosen for chosen, _ in of_tokens])
-    # The text and its end: four and five tokens.
+    # The chosen texts with their end tokens have four and five tokens.
     assert len(chosen) == 9
     assert float(found.detach()) == pytest.approx(sum(losses) / 2 - weight * chosen.sum() / 9, rel=1e-5)
-    # The columns of the log, of which none has a weight.
+    # Check the columns of the log, which have no weight in the loss.
     language, preference = (list(zip(*(terms[term] for terms, _ in made), strict=True)) for term in (0, 1))
     assert sum(loss.item() for loss in language[0]) == pytest.approx(-chosen.sum(), rel=1e-5)
     assert sum(loss.item() for loss in preference[0]) == pytest.approx(sum(losses), rel=1e-5)
@@ -153,7 +153,7 @@ def test_the_gradient_raises_chosen_and_lowers_rejected_tokens(pairs: Pairs) -> 
 
 def test_a_forward_pass_has_the_rows_and_labels_of_both_texts(pairs: Pairs) -> None:
     batch = pairs.examples.batch(0, 0, [0, 1])
-    # With the start, the longest row has a prompt of two, a text of three and an end; 4 + 2 + 5 + 3 labels.
+    # The longest row has a start token, a prompt of two, a text of three and an end token; 4 + 2 + 5 + 3 labels.
     shape = PreferenceObjective(PreferenceSettings()).pass_shape(batch, 0.0)
     assert shape == PassShape(4, 7, 14)
     settings = TrainingSettings(steps=3, batch_size=5, sequence_length=16, objective=PreferenceSettings())

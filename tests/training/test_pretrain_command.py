@@ -1,8 +1,8 @@
-"""The command as it is run, for each family of models and kind of objective: trained, stopped, resumed, exported.
+"""The pretrain command for each model family and kind of objective: training, stop, resumption and export.
 
 Every test starts the stage as its own process, because kills, signals and process groups cannot be tried inside pytest.
-The model is tiny; what is tested is that not one bit depends on interruptions, and that nothing between configuration
-and exported model was forgotten.
+The model is tiny. The tests check that no bit depends on interruptions, and that every part between configuration and
+exported model works.
 """
 
 import json
@@ -34,7 +34,7 @@ EXPORTED = {"model.safetensors", "config.json", "tokenizer.json", "metrics.jsonl
 
 @pytest.fixture(scope="module")
 def uninterrupted(make_command: Make) -> Any:
-    """A finished run without any interruption: what all others are compared with."""
+    """A finished run without any interruption, the reference for all other runs."""
     command = make_command()
     command.finish()
     return command
@@ -73,13 +73,13 @@ def test_a_finished_run_whose_end_nobody_noted_is_taken_unless_it_is_damaged_or_
     digests = command.digests()
 
     def again() -> str:
-        # As Snakemake leaves it, which deletes the output of a job whose end it has not seen.
+        # Snakemake deletes the output of a job if it has not seen the job's end.
         command.output.unlink()
         log = str(command.finish())
         assert command.digests() == digests
         return log
 
-    # It was killed before it could remove its checkpoints.
+    # Restore the state after a kill before the run could remove its checkpoints.
     manifest = read_manifest(command.output)
     folder = command.checkpoints / run_folder_name(manifest.settings, manifest.inputs)
     (folder / "step_00000003").mkdir(parents=True)
@@ -146,7 +146,7 @@ def test_a_loss_that_runs_away_stops_the_run_also_after_it_was_resumed(make_comm
 
 def test_shards_of_another_tokenizer_are_refused(make_command: Make, tmp_path: Path) -> None:
     command = make_command()
-    # Without what vouches for the manifest, so that nothing else is wrong with it.
+    # Leave out the files with the manifest's checksum, so that the manifest has no other mistake.
     unvouched = shutil.ignore_patterns("provenance.json", "finished.json")
     other = shutil.copytree(command.tokenizer.parent, tmp_path / "tokenizer", ignore=unvouched) / "manifest.json"
     other.write_text(command.tokenizer.read_text().replace('"measures": {', '"measures": {"other": 1, '))
@@ -178,7 +178,7 @@ def test_workers_milestones_divergences_and_a_foreground_writer_change_no_weight
     command.finish()
     folder = command.output.parent
     assert command.digests()[MODEL] == uninterrupted.digests()[MODEL]
-    # The model of the last step is the exported one, and each milestone is a whole model.
+    # The milestone of the last step equals the exported model, and each milestone is a complete model.
     last = folder / "milestones" / "step_00000040"
     assert (last / MODEL).read_bytes() == (folder / MODEL).read_bytes()
     early, final = (load_language_model(path) for path in (last.with_name("step_00000010"), folder))

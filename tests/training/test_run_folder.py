@@ -1,4 +1,4 @@
-"""One process at a time owns a run folder; signs of life decide where file locks do not reach."""
+"""One process at a time owns a run folder; signs of life in the lock file show an owner where file locks do not work."""
 
 import fcntl
 import subprocess
@@ -111,7 +111,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
-    """The lock file of a run folder that a process on another machine owns, whose file locks are not seen here."""
+    """The lock file of a run folder whose owner is a process on another machine, with file locks invisible here."""
     path = tmp_path / "run" / "lock"
     path.parent.mkdir()
     path.touch()
@@ -190,7 +190,7 @@ def test_on_the_same_machine_the_file_lock_alone_tells_that_an_owner_is_dead(loc
 def test_only_another_attempt_of_the_same_job_asks_the_owner_to_stop(lock: Path, output: str, asks: bool) -> None:
     write_sign(lock, Sign(replace(ELSEWHERE, output=output), 3))
     with locked_run_folder(lock.parent, HERE):
-        # The new owner has removed the request, which is its own.
+        # The new owner has removed its own request.
         assert not (lock.parent / WANTED).exists()
     write_sign(lock, Sign(replace(ELSEWHERE, output=output), 4))
     with pytest.raises(CheckpointError), locked_run_folder(lock.parent, HERE, patience_seconds=0.1):

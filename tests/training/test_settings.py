@@ -100,7 +100,7 @@ def test_translation_has_no_phase_of_longer_sequences_and_alone_counts_in_a_larg
 
 
 def test_the_likely_steps_of_a_budget_of_words_are_those_of_its_mean_batch() -> None:
-    # 1.62 tokens a word, batches from 60 to 100 sequences of 128 tokens: 158.2 steps.
+    # With 1.62 tokens per word and batches from 60 to 100 sequences of 128 tokens, the budget lasts 158.2 steps.
     growing = TrainingSettings(
         budget=BudgetSettings(words_seen=1_000_000), batch_size=100, sequence_length=128, initial_batch_fraction=0.6
     )

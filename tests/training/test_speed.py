@@ -1,4 +1,4 @@
-"""Speed is that of the steps since the last reading; freed memory is kept in bounds."""
+"""Speed is measured over the steps since the last reading; the size of kept freed memory is limited."""
 
 import os
 import platform
@@ -64,7 +64,7 @@ print(*before, *after, *released)
 
 
 def test_memory_is_that_of_this_process(repository: Path) -> None:
-    # A process of its own: one that ran many tests may take the memory out of what it has freed before.
+    # Use a new process, because a process that ran many tests may reuse memory that it has freed before.
     result = subprocess.run(
         [sys.executable, "-c", MEMORY_OF_A_PROCESS],
         env={**os.environ, "PYTHONPATH": str(repository / "scripts")},
@@ -75,7 +75,7 @@ def test_memory_is_that_of_this_process(repository: Path) -> None:
     before, peak_before, after, _, released, peak = map(float, result.stdout.split())
     assert after - before > 50
     assert released < after - 50
-    # The kernel counts in batches of pages.
+    # The kernel counts pages in batches, so the peak is not exact.
     assert peak == pytest.approx(max(peak_before, after), abs=2)
 
 
@@ -141,7 +141,7 @@ def run(code: str, repository: Path) -> list[str]:
 @needs_glibc
 def test_a_process_on_the_cpu_gets_the_memory_of_freed_tensors_again_without_fresh_pages(repository: Path) -> None:
     (faults,) = run(KEEPS, repository)
-    # The tensors of a step have 9,216 pages; 8,161 of them are fresh in every step where nothing is kept.
+    # The tensors of a step fill 9,216 pages. Without kept memory, 8,161 of them are fresh in every step.
     assert float(faults) < 500
 
 

@@ -1,4 +1,4 @@
-"""A training is a function of its step: schedules as published, data that goes on, totals that are sums of steps."""
+"""A step's number determines its rates and data: published schedules, order of data, and totals as sums of steps."""
 
 import csv
 import json
@@ -32,7 +32,7 @@ LENGTHS = (LongSequenceSettings(0.7, 2), LongSequenceSettings(0.9, 4))
 
 
 def published(steps: int, peak: float = 0.01) -> TrainingSettings:
-    """The schedules of GPT-BERT, 2024."""
+    """Return settings with the schedules of GPT-BERT, 2024."""
     return TrainingSettings(
         steps=steps,
         batch_size=32_768,
@@ -75,7 +75,7 @@ def test_batches_and_lengths_are_those_that_the_code_of_gpt_bert_decides_for_an_
 def test_an_epoch_of_the_published_loop_has_the_length_the_batch_and_the_rates_of_its_first_step(
     golden_directory: Path,
 ) -> None:
-    """One of its lengths begins where a share is a whole number of steps: with step 41 of 60 seven tenths are done."""
+    """One length begins exactly at a whole number of steps: after step 41 of 60 (from 0), seven tenths are done."""
     loop = json.loads((golden_directory / "gpt_bert" / "schedule" / "step_structure.json").read_text("utf-8"))
     facts = loop["settings"]
     schedule = ScheduleSettings(
@@ -99,7 +99,7 @@ def test_the_ramp_ends_at_the_whole_batch_and_asks_for_five_eighths_of_its_token
 
 
 class Grid:
-    """A text of so many tokens, cut after every `length` of them."""
+    """A text of `tokens` tokens, split into sequences of `length` tokens."""
 
     def __init__(self, tokens: int, length: int) -> None:
         self.length, self.n = length, tokens // length
@@ -137,7 +137,7 @@ def test_no_text_is_read_again_before_all_of_it_was_read_as_often(
         for part in chosen:
             for index in part.indices.tolist():
                 reads[index * width : (index + 1) * width] += 1
-        # Where a length changes within a window, what is left of it may stay unread: less than one long sequence.
+        # If the length changes within a window, less than one long sequence of the window may stay unread.
         often = reads.max()
         behind = int((reads < often - 1).sum())
         assert behind <= 3 * len(plan.stretches), (step, reads)
@@ -157,7 +157,7 @@ def test_a_new_length_goes_on_where_the_old_one_stopped_within_an_epoch() -> Non
                 place = index * step.sequence_length
                 read.update(range(place, place + step.sequence_length))
     assert read == Counter(range(64 * 8))
-    # 32 of 64 short and 8 of 16 long sequences.
+    # The epoch has 32 of 64 short and 8 of 16 long sequences.
     assert order.epochs() == epochs_of(objective_of(MaskedSettings()), Grid(64 * 8, 8), plan) == 1
 
 
@@ -183,7 +183,7 @@ def test_each_kind_goes_on_with_its_own_text_where_the_length_changes_in_a_later
     # 7 steps have 12 + 4 short sequences and 9 steps have 3 + 1 long sequences. For each seed, these are three epochs
     # of the first kind and one epoch of the second kind.
     assert read == {0: Counter(dict.fromkeys(range(64 * 8), 6)), 1: Counter(dict.fromkeys(range(64 * 8), 2))}
-    # In epoch 1 of the first kind and epoch 0 of the second the length changes: windows are drawn for each.
+    # The length changes in epoch 1 of the first kind and epoch 0 of the second kind; each draws its own windows.
     changed = [sequences[seed, kind, epoch][:12] for seed in (3, 4) for kind, epoch in ((0, 1), (1, 0))]
     assert len({tuple(drawn) for drawn in changed}) == 4
 
@@ -221,7 +221,8 @@ def test_two_kinds_of_sequences_read_at_their_own_pace_while_the_batch_grows() -
     ("share", "batch", "kinds"),
     [
         (1 / 16, 48, (45, 3)),
-        # At least one of each kind, and the nearest number, where a half goes to the even one.
+        # Each kind has at least one sequence. Otherwise the number is rounded to the nearest number, and a half to
+        # even.
         (1 / 16, 4, (3, 1)),
         (0.99, 4, (1, 3)),
         (0.3, 9, (6, 3)),
@@ -239,7 +240,7 @@ def test_something_is_predicted_at_all_positions_of_causal_sequences_and_at_the_
     assert hybrid.labelled_share_at(None) == pytest.approx(0.75 * 0.3 + 0.25)
     settings = TrainingSettings(steps=4, batch_size=8, sequence_length=16, objective=hybrid, initial_batch_fraction=0.5)
     plan = StepPlan(settings)
-    # Batches of 4, 5, 6 and 7, rates of 0.3, 0.25, 0.2 and 0.15: weighed by sequences, since all have one length.
+    # Batches have 4, 5, 6 and 7 sequences of equal length, with rates of 0.3, 0.25, 0.2 and 0.15.
     assert [plan.at(step).batch_size for step in range(4)] == [4, 5, 6, 7]
     assert [plan.at(step).mask_rate for step in range(4)] == pytest.approx([0.3, 0.25, 0.2, 0.15])
     rate = (4 * 0.3 + 5 * 0.25 + 6 * 0.2 + 7 * 0.15) / 22

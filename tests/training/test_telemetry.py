@@ -1,4 +1,4 @@
-"""The metrics are the same in every repetition of a run; speed lies beside them, and sinks get both."""
+"""Metrics are equal in every repetition of a run; speed has its own file, and sinks receive both."""
 
 import json
 import math
@@ -79,7 +79,7 @@ def test_a_resumed_run_begins_with_the_metrics_of_its_checkpoint_and_goes_on_wit
 
 
 class FakeWriter:
-    """What is used of TensorBoard's SummaryWriter."""
+    """The part of TensorBoard's SummaryWriter that sinks use."""
 
     def __init__(self, log_dir: str, purge_step: int) -> None:
         self.log_dir, self.purge_step, self.closed = log_dir, purge_step, False
@@ -158,7 +158,7 @@ def test_weights_and_biases_stays_offline_and_goes_on_with_the_run_of_its_folder
 def test_a_missing_package_is_named_with_the_key_that_asked_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str
 ) -> None:
-    # None makes the import fail as if nothing were installed.
+    # None makes the import fail as if the package were not installed.
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setenv("TRACKIO_DIR", "theirs")
     monkeypatch.setenv("WANDB_MODE", "offline")
@@ -245,7 +245,7 @@ def test_a_record_counts_all_attempts_and_processes_and_saves_at_intervals_and_m
         with monkeypatch.context() as patch:
             patch.setattr(record._speed, "count", lambda tokens, flops: counted.append((tokens, flops)))
             record.count(batch, engine, engine)
-            # Three micro-batches of 7 operations each, if the peak of the device is known.
+            # With a known peak of the device, the operations of three micro-batches are counted, 7 for each.
             record._speed.peak = 1e6
             patch.setattr(record_module, "training_flops", lambda config, shape: shape)
             known = SimpleNamespace(topology=topology, model=Mock(spec=LanguageModel, config=None))
@@ -253,7 +253,7 @@ def test_a_record_counts_all_attempts_and_processes_and_saves_at_intervals_and_m
             shape: Any = SimpleNamespace(pass_shape=lambda part, share: 7 * share)
             record.count(parts, known, shape)  # type: ignore[arg-type]
             record._speed.peak = None
-        # Two processes have two shares of a batch; six labels in six sequences.
+        # Two processes double one process's tokens and operations; six sequences have six labels.
         assert counted == [(600, 0.0), (600, 42.0)]
         record.count(batch, engine, engine)
         now[0] += 5

@@ -1,4 +1,4 @@
-"""A budget of minutes becomes a number of steps when a run begins, and stays that number."""
+"""A budget of minutes becomes a fixed number of steps when a run begins."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def test_a_killed_run_keeps_its_steps_and_ends_like_one_with_so_many_steps(make_
     del timed.settings["steps"]
     timed.kill_after(2)
     log = timed.finish()
-    # Not timed again.
+    # The resumed run does not time steps again.
     assert "continues after step" in log and "timing" not in log
     found = read_manifest(timed.output)
     steps = found.measures["planned_steps"]
@@ -34,7 +34,7 @@ def test_a_killed_run_keeps_its_steps_and_ends_like_one_with_so_many_steps(make_
     told = make_command(steps=steps)
     told.finish()
     ours, theirs = (run.digests() for run in (timed, told))
-    # Their settings differ.
+    # The manifests differ, because the settings differ.
     assert ours.pop("manifest") != theirs.pop("manifest") and ours == theirs
 
 
@@ -42,7 +42,7 @@ def test_a_killed_run_keeps_its_steps_and_ends_like_one_with_so_many_steps(make_
 def test_its_steps_are_those_that_the_mean_of_all_but_the_first_four_timed_ones_leaves_time_for(
     pretrain_slice: Make, runtime_slice: Make, monkeypatch: pytest.MonkeyPatch, minutes: float, steps: int
 ) -> None:
-    # Four slow steps, then ten of 0.25 and ten of 0.75 seconds.
+    # After four slow steps, ten steps of 0.25 and ten of 0.75 seconds alternate.
     seconds = [9.0] * 4 + [0.25, 0.75] * 10
     told = [json.dumps({"step": step, "step_seconds": each}) for step, each in enumerate(seconds, 1)]
     timed: list[Any] = []

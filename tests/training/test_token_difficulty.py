@@ -1,4 +1,4 @@
-"""Masking that follows the model: values by hand, masks by the values, and runs that go on to the same bytes."""
+"""Masking by a model's token difficulty: values by hand, masks by values, and resumed runs with equal bytes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,8 @@ MODEL = nn.Linear(1, 1)
 def test_values_are_means_of_the_earlier_and_the_recent_value(by: Any, recent: list[float]) -> None:
     difficulty = TokenDifficulty(TokenPreference(by=by, interval_steps=2, memory=0.25, power=1.0), 4)
     difficulty.begin(MODEL)
-    # Subword 1 twice, once right, with losses 0.5 and 1.5; subword 2 once, wrong, with 3 nats; the others never.
+    # Subword 1 occurs twice, once predicted rightly, with losses 0.5 and 1.5. Subword 2 occurs once, predicted wrongly,
+    # with 3 nats. The other subwords do not occur.
     difficulty.see(torch.tensor([2]), torch.tensor([3.0]), torch.tensor([False]))
     difficulty.after_step(MODEL)
     assert difficulty.values.tolist() == [1, 1, 1, 1]
@@ -60,13 +61,13 @@ def test_a_batch_is_hidden_anew_by_the_values(make_batch: Callable[..., Any]) ->
     again = torch.where(part["labels"] == UNLABELLED, part["input_ids"], part["labels"])
     assert torch.equal(clean, again)
     found = part["labels"][part["labels"] != UNLABELLED]
-    # A square root: ten to one, where every second token is one of the preferred.
+    # With the square root of the values, the preference is ten to one; half of the tokens are preferred.
     assert float((found < 150).double().mean()) == pytest.approx(10 / 11, abs=0.05)
 
 
 @pytest.fixture
 def make_batch() -> Callable[..., Any]:
-    """A batch of one micro-batch of text of random subwords."""
+    """Make one micro-batch of random subwords."""
     from hatchery.tokenization.special_tokens import SPECIAL_SETS
     from hatchery.tokenization.token_shards import Document
 

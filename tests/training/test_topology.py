@@ -21,7 +21,7 @@ SLURM_STEP = {
     "environment",
     [
         {"PATH": "/bin"},
-        # A batch script that did not use srun; a step of one task, which needs no address.
+        # A batch script without srun, and a step of one task, which needs no address.
         {"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"},
         {**SLURM_STEP, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "1"},
     ],

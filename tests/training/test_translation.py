@@ -1,4 +1,4 @@
-"""Training to translate through the one engine: the loss, kills, several processes, and the starts of the bias."""
+"""Translation training with the common engine: the loss, kills, several processes, and the output bias's starts."""
 
 import csv
 import itertools
@@ -110,7 +110,7 @@ def test_a_run_that_goes_on_with_another_loss_has_not_diverged(translation_comma
     second.initial = first.output
     second.finish()
     losses = [row["loss"] for row in second.rows() if "loss" in row]
-    # By more than the loss of a uniform guess, which is how a diverged run is told.
+    # The loss rises by more than the loss of a uniform guess, the limit for a diverged run.
     assert min(losses[STEPS:]) > min(losses[:STEPS]) + math.log(160)
 
 
@@ -165,7 +165,7 @@ def test_all_test_sets_are_translated_with_the_beam_that_is_best_on_the_one_that
     scored = {beam: float(rows[beam, "bleu"]["score"]) for beam in (1, 4)}
     assert chosen.measures["beam"] == best_beam(scored)
     assert [rows[beam, "bleu"]["chosen"] for beam in (1, 4)] == [str(int(beam == best_beam(scored))) for beam in (1, 4)]
-    # Both sets are the same text, so both have what the chosen beam gave.
+    # Both sets contain the same text, so the chosen beam gives the same output.
     assert chosen.file("one.txt").read_bytes() == chosen.file("two.txt").read_bytes()
     with pytest.raises(ConfigError, match=r"beams\.test: got 'three', expected one of `tests`: one, two"):
         translated("refused", beams={"test": "three", "sizes": [1]})
@@ -266,7 +266,7 @@ def test_the_perplexity_of_a_model_that_translates_is_that_of_every_target_token
     assert (int(row["sequences"]), int(row["labelled_tokens"])) == (len(pairs), len(losses))
     assert float(row["loss_nats"]) == pytest.approx(sum(losses) / len(losses), rel=1e-5)
     bins = {row["metric"]: row for row in csv.DictReader((output.parent / "frequency.csv").open()) if row["lowest"]}
-    # All frequencies are in one bin of twenty nats.
+    # One bin of twenty nats contains all frequencies.
     assert float(bins["log_probability_nats"]["value"]) == pytest.approx(-float(row["loss_nats"]), rel=1e-6)
     assert not (output.parent / "words.csv").exists()
 

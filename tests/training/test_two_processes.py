@@ -1,4 +1,4 @@
-"""Two processes as Slurm would start them, attempts that meet in one run folder, and what is left of their results.
+"""Two processes as Slurm would start them, attempts that share a run folder, and their results.
 
 The variables of a job step are made up; the processes, gloo between them and the kills are real.
 """
@@ -30,7 +30,7 @@ SECONDS = 300
 
 
 def free_job() -> int:
-    """The number of a job whose first step meets at a port that nobody listens to."""
+    """Return a job number whose first step has a free rendezvous port."""
     for job in range(1000 + os.getpid() % 1000, 2500):
         with socket.socket() as probe:
             try:
@@ -42,7 +42,7 @@ def free_job() -> int:
 
 
 def start_step(command: Any) -> list[subprocess.Popen[str]]:
-    """The two tasks of a job step on two nodes whose names no resolver knows."""
+    """Start the two tasks of a job step on two nodes whose names cannot be resolved."""
     step = {
         "SLURM_JOB_ID": str(free_job()),
         "SLURM_STEP_ID": "0",
@@ -50,7 +50,7 @@ def start_step(command: Any) -> list[subprocess.Popen[str]]:
         "SLURM_LOCALID": "0",
         "SLURM_STEP_NODELIST": "nobody[7-8].invalid",
         "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
-        # Else the queue of this machine is asked, which takes a minute where Slurm is installed but does not run.
+        # Otherwise the command asks this machine's Slurm, which takes a minute if Slurm is installed but does not run.
         "SLURM_JOB_END_TIME": str(int(time.time()) + 86_400),
     }
     return [command.start(**step, SLURM_PROCID=str(rank)) for rank in range(2)]
@@ -64,7 +64,7 @@ def finish(processes: list[subprocess.Popen[str]]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(make_command: Make) -> dict[str, str]:
-    """What two processes make when nothing happens to them."""
+    """Digests of the output of two undisturbed processes."""
     command = make_command(RUNTIME, steps=STEPS)
     finish(start_step(command))
     return dict(command.digests())
@@ -77,7 +77,7 @@ def test_a_killed_process_ends_the_other_with_its_rank_and_the_next_attempt_give
     processes = start_step(command)
     command.wait_for_step(processes[0], 15)
     processes[1].kill()
-    # Far less than the time after which one gives up waiting for the other.
+    # This timeout is far below the time for which a process waits for the other process.
     _, err = processes[0].communicate(timeout=120)
     processes[1].communicate()
     assert processes[0].returncode == 1
@@ -107,7 +107,7 @@ def test_a_job_that_is_started_again_takes_the_run_over_from_the_one_that_still_
     make_command: Make, undisturbed: dict[str, str]
 ) -> None:
     command = make_command(RUNTIME, steps=STEPS)
-    # So many steps that they take longer than the second attempt needs to start, on any machine.
+    # On any machine, these steps take longer than the start of the second attempt.
     command.settings["steps"] = 4000
     first = start_step(command)
     command.wait_for_step(first[0], 15)
@@ -129,7 +129,7 @@ def test_what_another_attempt_finished_meanwhile_is_taken_as_it_is(
 ) -> None:
     finished, waiting = make_command(RUNTIME, steps=STEPS), make_command(RUNTIME, steps=STEPS)
     processes = start_step(finished)
-    # The name of the run folder follows from the run alone, but the folder is there only while the run trains.
+    # The name of the run folder depends on the run alone, but the folder exists only while the run trains.
     finished.wait_for_step(processes[0], 1)
     folder = waiting.checkpoints / Path(finished.run_folder).name
     for process in processes:

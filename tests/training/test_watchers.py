@@ -1,4 +1,4 @@
-"""Watchers see every step, measure when they are due, end a run, and go on from a checkpoint."""
+"""Watchers see every step, measure when they are due, end a run, and resume from a checkpoint."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def test_development_text_is_scored_at_the_interval_at_marks_and_at_the_end(pret
 
 
 class Counter(Watcher):
-    """Counts updates, also over a kill."""
+    """Counts updates, and keeps the count after a kill."""
 
     def __init__(self, last: int = 10**6, value: float = 0.0) -> None:
         self.last, self.value, self.updates, self.loaded = last, value, 0, [0.0]
@@ -123,12 +123,12 @@ def test_the_watcher_of_the_documentation_measures_the_noise_of_the_gradient(
         return optimizer
 
     monkeypatch.setattr(run_module, "build_optimizer", build)
-    # Gradients that are not clipped: a hook that comes later sees them as they were.
+    # Disable clipping, because this hook runs after clipping and would record clipped gradients.
     rows = train_with(named["GradientNoise"](), steps=20, optimizer__max_gradient_norm=None)
     found = {row["step"]: row["gradient_noise"] for row in rows if "gradient_noise" in row}
     assert list(found) == [10, 20]
     for step, noise in found.items():
-        # Averages whose weights fall by beta with every step, and add up to 1.
+        # The weights of the averages fall by the factor beta with every step and are divided by their sum.
         first, second = (torch.tensor([beta ** (step - 1 - t) for t in range(step)]).double() for beta in (0.9, 0.98))
         seen = torch.stack(gradients[:step])
         mean, square = first @ seen / first.sum(), second @ seen.square() / second.sum()

@@ -1,4 +1,4 @@
-"""The average of the weights is the published one, takes their place while they are evaluated, and goes on."""
+"""The average of the weights is the published one, replaces the weights during evaluation, and survives a kill."""
 
 import json
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_development_scores_milestones_and_the_exported_model_are_those_of_weigh
     def weights(folder: Path) -> dict[str, Tensor]:
         return {name: tensor.double() for name, tensor in load_file(folder / "model.safetensors").items()}
 
-    # Without an average, the model of every step is a milestone.
+    # In a run without averaging, each step's model is a milestone.
     start = train_here("start", steps=0).path.parent
     raw = train_here("raw", steps=steps, evaluation_interval_steps=1, milestones=list(range(1, steps))).path.parent
     folders = [*(raw / "milestones" / f"step_{step:08}" for step in range(1, steps)), raw]
@@ -109,11 +109,11 @@ def test_development_scores_milestones_and_the_exported_model_are_those_of_weigh
 @pytest.mark.parametrize(
     ("chosen", "members", "weights"),
     [
-        # Steps 6 to 10 of 10; the mean of five.
+        # The average is the mean of the five steps from 6 to 10.
         ({"weights": "equal", "from_fraction": 0.5}, [6, 7, 8, 9, 10], [0.2] * 5),
-        # Every third step, counted back from the last and not from the third, which is the first to be averaged.
+        # Every third step counts, back from the last step and not from step 3, the first step of the average.
         ({"weights": "equal", "from_fraction": 0.2, "every_steps": 3}, [4, 7, 10], [1 / 3] * 3),
-        # The first averaged weights, then two updates by a half.
+        # The average starts with the weights of step 8, followed by two updates with factor 0.5.
         ({"decay": 0.5, "from_fraction": 0.7}, [8, 9, 10], [0.25, 0.25, 0.5]),
     ],
 )

@@ -1,8 +1,8 @@
-"""No training step asks its device for a value: on the meta device, which has none, all of it runs.
+"""No training step reads a value from its device: all steps run on the meta device, whose tensors have no values.
 
-A GPU that is asked has to finish first and then stands still, so the host must only hand work over. The meta device
-takes the branches of a GPU and raises where a value is read (`item`, `bool`, `nonzero`). What does not run there is
-replaced: DeepSpeed, whose part of a step with one process is calling what it is given, page-locked memory and autocast.
+A read makes the host wait for the GPU and then leaves the GPU idle, so the host must only queue work. The meta device
+takes the branches of a GPU and raises an error if a value is read (`item`, `bool`, `nonzero`). Parts that do not run
+there are replaced: DeepSpeed, which with one process only calls model and optimiser, page-locked memory and autocast.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ ASKED, WORDS = (RuntimeError, NotImplementedError), r"item\(\)|copy out of meta"
 
 
 class Undistributed:
-    """What DeepSpeed's engine does with one process, for our calls."""
+    """The methods of DeepSpeed's engine that we call, as with one process."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self.model, self.optimizer = model, optimizer
@@ -71,7 +71,7 @@ def _no_gpu_needed(monkeypatch: pytest.MonkeyPatch, single_process: None) -> Ite
         monkeypatch.setattr(Precision, cast, lambda self, device_type: nullcontext())
     monkeypatch.setattr(Tensor, "pin_memory", lambda self: self)
     monkeypatch.setattr(Tensor, "is_pinned", lambda self: True)
-    # torch's list of devices with operations on many tensors at once is shorter than what has them.
+    # The meta device has operations on many tensors at once, but torch's list of devices does not name it.
     monkeypatch.setattr("torch.nn.utils.clip_grad._device_has_foreach_support", lambda device: True)
     yield
 
@@ -84,7 +84,7 @@ def model_on_meta(**changes: Any) -> LanguageModel:
 
 
 def drawn_batch(causal: bool, pairs: bool) -> dict[str, Tensor]:
-    """On the CPU, as a loader gives it, with padding or, causal, with packed pieces."""
+    """Return a batch on the CPU, as from a loader, with padding or, if causal, with packed pieces."""
     ids = torch.randint(5, VOCABULARY, (SEQUENCES, LENGTH))
     lengths = torch.tensor([LENGTH, LENGTH - 3, LENGTH, 7])
     mask = torch.arange(LENGTH) < lengths[:, None]
@@ -101,7 +101,7 @@ def drawn_batch(causal: bool, pairs: bool) -> dict[str, Tensor]:
 def two_steps(
     model: LanguageModel, objective: Any, optimizer: OptimizerSettings, average: LossAverage = "tokens", **options: Any
 ) -> StepMeasures:
-    """Two steps of two micro-batches each, as `train` takes them; returns what nobody has read yet."""
+    """Take two steps of two micro-batches each, as `train` does; return the measures, which are not yet read."""
     objective = objective_of(objective)
     built = build_optimizer(model, optimizer)
     precision = options.pop("precision", Precision("fp32"))
@@ -120,7 +120,7 @@ def two_steps(
     return measures
 
 
-# What an objective does is not known to the layers: each weighting with one of them, and each of them with two.
+# Layers do not depend on the objective, so each weighting has one objective, and each objective two weightings.
 @pytest.mark.parametrize(
     ("task", "weighting"),
     [

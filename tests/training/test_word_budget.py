@@ -1,4 +1,4 @@
-"""A budget of words ends a run within it, and its marks are the same checkpoints whatever happens on the way."""
+"""A run ends within its budget of words, and its marks are the same checkpoints after kills and in chains."""
 
 import dataclasses
 import hashlib
@@ -36,7 +36,7 @@ Make = Callable[..., Any]
 # The generated corpus has 120 documents of 72 words.
 TEXT = 120 * 72
 MARKS = [500, 1_000, 1_010, 1_400]
-# The third lies in the step of the second one.
+# The step of the second mark also reaches the third.
 NAMES = ["chck_500", "chck_1K", "chck_1010", "chck_1400"]
 
 
@@ -74,9 +74,9 @@ def spent(
 def test_as_many_steps_as_are_within_the_budget_and_not_one_more(
     token_data: Any, pretrain_slice: Make, objective: dict[str, Any]
 ) -> None:
-    # Cut at random, a text is shown in part only in each epoch.
+    # With segments cut at random, an epoch shows only part of each text.
     most = (7 if objective.get("segments") == "bnc" else 3) * TEXT + 100
-    # Batches that grow, and sequences that become longer after a share of all steps.
+    # Batches grow, and sequences become longer after half of the steps.
     grows = {"initial_batch_fraction": 0.5, "length_schedule": [{"from_fraction": 0.5, "factor": 2}]}
     settings, found = spent(token_data, pretrain_slice, objective, most, checkpoints_at=[3_000, most], **grows)
     chosen = objective_of(settings.objective)
@@ -89,7 +89,7 @@ def test_as_many_steps_as_are_within_the_budget_and_not_one_more(
         return [drawn.at(step).words for step in range(steps)]
 
     plan = StepPlan(settings.with_steps(found.steps))
-    # A third epoch has begun, in which an objective that cuts at random shows another text.
+    # A third epoch has begun, in which an objective with random cuts shows other text.
     assert epochs_of(chosen, chosen.examples(shards, settings.sequence_length), plan) > 2
     words = shown(found.steps)
     assert found.words_seen == sum(words) <= most < sum(shown(found.steps + 1))
@@ -100,7 +100,7 @@ def test_as_many_steps_as_are_within_the_budget_and_not_one_more(
 
 @dataclasses.dataclass
 class Drawn:
-    """Sequences of which each has 1 word more than the one before, and 10 more in every epoch if they are cut anew."""
+    """Sequence i has 100 + i words, and 10 more words per epoch if each epoch is cut anew."""
 
     same_in_every_epoch: bool
     asked: list[tuple[int, int, list[int]]] = dataclasses.field(default_factory=list)
@@ -125,7 +125,8 @@ def test_words_of_each_epoch_are_counted_once_and_anew_where_its_text_is_another
 
 
 WORDS_BEFORE: dict[str, tuple[dict[str, Any], str, int | None, int | None]] = {
-    # Of a run, what it was shown itself and all that its model has seen: 100 alone, 50 after 100, and 30 more.
+    # `words` counts the run's own words, `words_seen` those of all its model's trainings: 100, then 50 more, then 30
+    # more.
     "weights of the first": ({"words": 100}, "weights", None, 100),
     "the first goes on": ({"words": 100}, "training", None, 0),
     "weights of the second": ({"words": 50, "words_seen": 150, "initial_model": {}}, "weights", None, 150),
@@ -158,7 +159,7 @@ def test_words_before_a_run_are_those_of_every_run_that_its_own_count_leaves_out
 def test_counts_before_a_training_that_goes_on_are_not_lost_to_the_next_one(
     pretrain_slice: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """100 steps; 20 more from its weights; that one goes on to 50; another starts from the weights of all 150."""
+    """Chain: 100 steps; 20 steps from those weights; the same training continued to 50; a start from all 150 steps."""
     monkeypatch.setattr(continuation, "initial_position", lambda initial: Position(20, 200, None))
 
     def started(name: str, take: str, steps: int, before: dict[str, Any] | None) -> dict[str, Any]:
@@ -184,7 +185,7 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     examples = partial(chosen.examples, TokenShards.open(token_data.tokens, TRAINING_SPLIT))
     later = spend(settings, chosen, examples, 4_000, words_before=3_000)
     assert later.steps < whole.steps and 3_000 < later.words_seen <= 4_000
-    # A training that goes on has done the steps before.
+    # A continued training has already done the earlier steps.
     part = 0
     order = order_of(chosen, StepPlan(settings.with_steps(5)), settings.seed, examples)
     shown = ShownWords(examples(32), settings.seed, 1)
@@ -193,7 +194,7 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     assert spend(settings, chosen, examples, 4_000, words_before=part, first_step=5) == dataclasses.replace(
         whole, marks={}
     )
-    # As many words as there are belong to a budget, and to a mark.
+    # A budget or mark includes a step that ends at exactly its number of words.
     assert spend(settings, chosen, examples, whole.words_seen).steps == whole.steps
     assert spend(settings, chosen, examples, whole.words_seen - 1).steps == whole.steps - 1
     marks = spent(token_data, pretrain_slice, OBJECTIVES["packed"], 4_000, checkpoints_at=[part, part + 1])[1].marks
@@ -230,7 +231,7 @@ def test_what_does_not_go_together_is_one_line(pretrain_slice: Make, changes: di
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        # 95 % of a budget of 1,000 words are 95 words of text in 10 epochs.
+        # In 10 epochs, 95 words of text are 95 % of a budget of 1,000 words.
         (95, 950),
         (94, "words_seen: got 1,000, expected at most about 940: 10 times the 94 words of the text"),
         (100, 1_000),
@@ -250,7 +251,7 @@ def test_a_text_may_be_as_long_as_its_limit_and_lack_a_twentieth(text: int, told
 def test_epochs_and_the_words_of_the_text_are_limits_too() -> None:
     limits = BudgetSettings(100, epochs=10.0, corpus_words=10)
     assert most_words(limits, 10) == 100
-    # Ten times a text of which some is held out; the budget's own mark is still the finished model.
+    # Part of the text is held out, so ten epochs have fewer words; the budget's own mark is still the finished model.
     assert most_words(BudgetSettings(1_000, epochs=10.0), 97) == 970
     with pytest.raises(ConfigError, match="corpus_words: the text has 11 words, expected at most 10"):
         most_words(limits, 11)
@@ -267,7 +268,7 @@ def test_epochs_and_the_words_of_the_text_are_limits_too() -> None:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Digests of all files of a run and of its models, but for what tells of the machine."""
+    """Return digests of all files of a run and of its models, except for files that depend on the machine."""
     own = {"provenance.json", "speed.jsonl", "finished.json"}
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in own)
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
@@ -294,13 +295,14 @@ def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make) -> Non
     ]
     assert all("development_loss" in rows[step] for step in steps.values())
 
-    # Between the marks, when one of them has been kept.
+    # Kill the run between the marks, after the first mark's model is kept.
     killed.runtime["checkpoint_interval_steps"] = 1
     killed.kill_after(steps["chck_500"] + 1)
     assert "continues after step" in killed.finish()
     assert contents(killed.output.parent) == contents(whole.output.parent)
 
-    # The last mark is the finished model, the second and the third are one; each is known by a manifest.
+    # The last mark is the finished model. The second and third marks are one model. A milestone can be exported with a
+    # manifest.
     folder = whole.output.parent
     files = {name: contents(folder / milestone_place(name)) for name in NAMES}
     own = contents(folder)
@@ -315,7 +317,7 @@ def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make) -> Non
     assert {key: made.measures[key] for key in expected} == expected and len(made.outputs) == 3
     assert made.settings["milestone"] == "chck_1K"
 
-    # Another run from there has the words that are left.
+    # A later run from the finished model has the remaining words of its budget.
     chained = {"initial": whole.output, "initialise_from": {"take": "weights"}, "objective": {"task": "causal"}}
     later = budget(make_command, 2_000, [1_600, 2_000], **chained)
     later.finish()
@@ -336,7 +338,7 @@ def test_words_add_up_over_three_trainings_of_which_the_last_goes_on(make_comman
     third = budget(make_command, 2_000, [1_600, 2_000], **more, **causal)
     third.finish()
     one, two, three = (read_manifest(command.output).measures for command in (first, second, third))
-    # The last count goes on from that of the second training, whose 1,400 words have those of the first among them.
+    # The third training continues the count of the second, whose 1,400 words include those of the first.
     assert 650 < one["words"] <= 700 and one["words"] + two["words"] == two["words_seen"] <= 1_400
     assert two["words"] < three["words"] and one["words"] + three["words"] == three["words_seen"] <= 2_000
     rows = third.rows()

@@ -1,4 +1,4 @@
-"""Words that a model is shown are those of its text by the rule of the corpus, counted and not estimated."""
+"""The words shown to a model are counted by the corpus's rule, and not estimated."""
 
 import functools
 import json
@@ -35,7 +35,7 @@ LINES = (
     'Well - "no"!  It\'s   a well-known fact; e.g. in St. Ives.',
     "Rivers run, and children's gardens grow...",
     "x=y+1",
-    # White space that is no ASCII, in other scripts: 4, 2, 3, 4 and 3 words.
+    # Non-ASCII white space, in several scripts: 4, 2, 3, 4 and 3 words.
     "10\u00a0km von\u2003Köln",
     "我们\u3000学习语言。",
     "Собаки\u2009бегут\u202fбыстро",
@@ -52,7 +52,7 @@ BYTES = sum(len(text.encode()) for text in TEXTS)
 
 @functools.cache
 def words_by_jieba() -> int:
-    """Loading its dictionary takes a second."""
+    """Return jieba's number of words, cached because loading its dictionary takes a second."""
     return sum(not word.isspace() for word in load_jieba().cut("\n".join(TEXTS)))
 
 
@@ -135,7 +135,7 @@ def test_an_epoch_that_shows_every_token_once_shows_every_word_once(
         run_stage(encode_corpus, counting, tokens, corpus=corpus, tokenizer=tokenizer)
     for objective in ({"segments": "packed"}, {"task": "causal"}):
         n_sequences = len(batches(tokens, objective, 1).examples_at(0))
-        # As many steps as hold whole epochs, of batches of 6.
+        # These batches of 6 sequences hold whole epochs.
         made = batches(tokens, objective, n_sequences)
         drawn = [made.at(step) for step in range(n_sequences)]
         assert sum(batch.words for batch in drawn) == 6 * words(), objective
@@ -150,7 +150,7 @@ def test_a_hybrid_run_counts_both_kinds(tokens: Path) -> None:
     assert sum(made.at(step).words for step in range(n_sequences)) == 6 * WORDS
 
 
-# A byte-level token of white space alone belongs to the word behind it, which the library's offsets do not say.
+# Byte-level tokenizers are left out: their white-space tokens belong to the next word, which offsets do not show.
 @pytest.mark.parametrize(
     "tokens", [KINDS["wordpiece"], KINDS["metaspace"]], ids=["wordpiece", "metaspace"], indirect=True
 )
@@ -164,7 +164,7 @@ def test_cut_segments_count_the_words_that_begin_in_them(tokens: Path, segments:
     for index in range(len(examples)):
         (segment,) = examples.example(5, 0, index).texts
         lines = [line for line in TEXTS[segment.number].split("\n") if line]
-        # The characters of the line at which its tokens begin, found by the library.
+        # The library finds the character of the line at which each token begins.
         begins: list[bool] = []
         ends = np.append(segment.document.sentence_starts[1:], len(segment.document.ids))
         for line, end in zip(lines, ends, strict=True):
