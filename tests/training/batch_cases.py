@@ -40,7 +40,7 @@ def make_batches(settings: PretrainSettings, token_data: Any, topology: Topology
 
 
 def rows(micro_batches: list[dict[str, torch.Tensor]]) -> list[list[Any]]:
-    """Ids, labels, mask and pair label of each sequence without its padding."""
+    """Return each sequence's ids, labels, mask and pair label, without padding."""
     found: list[list[Any]] = []
     for batch in micro_batches:
         for row, ids in enumerate(batch["input_ids"]):

@@ -104,7 +104,7 @@ def runtime_slice() -> SliceFactory:
 
 @pytest.fixture(scope="session")
 def single_process() -> Iterator[None]:
-    """A process group of one; once per session, because DeepSpeed keeps its groups as long as the interpreter lives."""
+    """Open a process group of one process, once per session because DeepSpeed keeps its groups until Python exits."""
     with process_group(SINGLE_PROCESS, torch.device("cpu")):
         yield
 
@@ -208,7 +208,7 @@ def train_here(
 ) -> Callable[..., Manifest]:
     """Train and export the model `name` within this process, which takes a second; returns its manifest."""
     monkeypatch.setattr("hatchery.training.run.process_group", lambda *_: nullcontext())
-    # Determinism and threads would stay set for all other tests.
+    # Without these patches, determinism and threads would stay set for all other tests.
     monkeypatch.setattr("hatchery.training.run.prepare_device", lambda *_: None)
 
     def train(
@@ -281,7 +281,7 @@ class Command:
         return [self.start(**meeting, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(number)]
 
     def finish(self, processes: int = 1) -> str:
-        """Run to the end; returns what the first process said."""
+        """Run to the end; return the first process's stderr."""
         ends = [(process, *process.communicate(timeout=300)) for process in self.start_processes(processes)]
         for process, out, err in ends:
             assert process.returncode == 0, err
@@ -289,7 +289,7 @@ class Command:
         return ends[0][2]
 
     def fail(self) -> str:
-        """Run to an end with a message and without an output; returns what was said."""
+        """Run to a failure with a message and without output; return stderr."""
         process = self.start()
         _, err = process.communicate(timeout=120)
         assert process.returncode == 1 and not self.output.exists(), err
@@ -297,22 +297,22 @@ class Command:
         return err
 
     def kill_after(self, step: int) -> None:
-        """Start, and kill once so many steps are done."""
+        """Start a process, and kill it after `step` steps."""
         process = self.start()
         self.wait_for_step(process, step)
         process.kill()
         process.communicate()
 
     def rows(self) -> list[dict[str, Any]]:
-        """The metrics of the finished run."""
+        """Return the metrics of the finished run."""
         return [json.loads(line) for line in self.output.with_name("metrics.jsonl").read_text().splitlines()]
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """Those of the finished model."""
+        """Return the weights of the finished model."""
         return load_file(self.output.with_name("model.safetensors"))
 
     def provenance(self) -> dict[str, Any]:
-        """What stands in no manifest."""
+        """Return the provenance of the finished run, which is not in the manifest."""
         return dict(json.loads(self.output.with_name("provenance.json").read_text()))
 
     def finished_steps(self) -> int:

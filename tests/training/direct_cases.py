@@ -1,4 +1,4 @@
-"""Texts, a small module, a watcher that stops and small settings, with which tests call `hatchery.train`."""
+"""Texts, a small module, a stopping watcher and small settings for tests of `hatchery.train`."""
 
 import random
 import signal
@@ -39,7 +39,7 @@ def trained(folder: Path, given: Any = None, model: Any = MODEL, **changes: Any)
 
 
 class Small(nn.Module):
-    """Attention over embeddings, whose matrix is the output's as well."""
+    """Attention over embeddings, with a tied output matrix."""
 
     def __init__(self, vocabulary_size: int) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Small(nn.Module):
 
 
 class Stops(Watcher):
-    """Raise SIGINT after a step."""
+    """Raise SIGINT after `step` steps."""
 
     def __init__(self, step: int) -> None:
         self.left = step

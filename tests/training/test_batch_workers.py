@@ -1,4 +1,4 @@
-"""Threads and processes that draw batches ahead of time: same batches, errors, and their end."""
+"""Batches drawn ahead of time by threads and processes: equal batches, reported errors, and a clean end."""
 
 import signal
 import threading
@@ -50,7 +50,7 @@ def test_who_draws_ends_with_the_block_even_in_the_middle_of_the_run(
         raise ZeroDivisionError
     deadline = time.monotonic() + 30
     while threading.active_count() > threads and time.monotonic() < deadline:
-        # The feeders of torch's queues are told to end, not waited for.
+        # The feeder threads of torch's queues are asked to end, and torch does not wait for them.
         time.sleep(0.01)
     assert threading.active_count() == threads
     assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in started)
@@ -83,7 +83,7 @@ def test_a_terminal_s_signals_do_not_reach_the_workers(pretrain_slice: Factory, 
     loader = BatchLoader(make_batches(settings, token_data, SINGLE_PROCESS, None), workers=2)
     before = set(psutil.Process().children())
     with loader.from_step(0) as batches:
-        # One from each, so that both have come to the point where they ignore signals.
+        # Read one batch from each worker, so that both workers already ignore signals.
         next(batches), next(batches)
         for worker in set(psutil.Process().children()) - before:
             worker.terminate()

@@ -1,4 +1,4 @@
-"""Batches of real shards: the same in any process and over both phases."""
+"""Batches of real shards are the same in any number of processes and across both lengths."""
 
 import json
 import math
@@ -129,7 +129,7 @@ def test_blocks_and_pair_labels_of_two_epochs_are_joined() -> None:
 
 
 class Recorded:
-    """Five sequences an epoch; sequence i has i + 2 tokens, i labels and 10 * epoch + i words."""
+    """Five sequences per epoch; sequence i has i + 2 tokens, i labels and 10 * epoch + i words."""
 
     fillers = FILLERS
     same_in_every_epoch = False
@@ -179,7 +179,8 @@ def test_a_step_over_three_epochs_has_the_sequences_rate_and_counts_that_are_wor
             recorded = Recorded()
             topology = Topology(rank, processes, rank, "a", 1)
             batches = TrainingBatches(StepPlan(settings), 9, topology, micro_batch, recorded.of_length)
-            # Steps 0 to 3 read numbers 0-6, 7-13, 14-20 and 21-27: the third has one of epoch 2, five of 3, one of 4.
+            # Steps 0 to 3 read sequences 0-6, 7-13, 14-20 and 21-27. The third step reads one sequence of epoch 2, five
+            # of epoch 3 and one of epoch 4.
             for step in range(4):
                 expected = orders[7 * step + cuts[rank] : 7 * step + cuts[rank + 1]]
                 recorded.asked = []
@@ -220,10 +221,11 @@ def test_a_development_score_is_per_label_and_per_pair_over_all_batches() -> Non
             return {"input_ids": torch.tensor(indices)[:, None], "pair_labels": torch.ones(len(indices))}
 
     def evaluate(batch: dict[str, torch.Tensor]) -> Any:
-        # Sequence i has i labels of 2 nats, sequence 4 one nat more; even pairs are judged rightly.
+        # Sequence i has i labels with a loss of 2 nats each; the loss of sequence 4 is one nat higher. Pairs with an
+        # even index are classified correctly.
         index = batch["input_ids"].flatten()
         loss = 2.0 * index.sum() + (index == 4).sum()
-        # Sequence i has three tokens that could have been labels more than labels.
+        # Sequence i has i labels and i + 3 maskable tokens.
         maskable = (index + 3).sum()
         return SimpleNamespace(n_labelled=index.sum(), loss_sum=loss, rightly=(index % 2 == 0).sum(), maskable=maskable)
 
@@ -231,7 +233,7 @@ def test_a_development_score_is_per_label_and_per_pair_over_all_batches() -> Non
         return HeldOutTerms(output.loss_sum, output.rightly, output.maskable if counted else None)
 
     engine: Any = SimpleNamespace(on_device=lambda batch: batch, evaluate=evaluate, device=torch.device("cpu"))
-    # Ten labels; if the objective names a divisor, 10 + 5 * 3 maskable tokens.
+    # There are ten labels. If the objective counts maskable tokens, the divisor is 10 + 5 * 3.
     for counted, divisor in ((False, 10), (True, 25)):
         examples: Any = Held()
         found = DevelopmentSet(
@@ -255,7 +257,7 @@ def test_development_sequences_are_drawn_from_the_whole_text() -> None:
     batches = DevelopmentSet(examples, 100, 30, SINGLE_PROCESS).batches
     chosen = torch.cat([batch["input_ids"] for batch in batches]).tolist()
     assert len(batches) == 4 and len(chosen) == 100 and chosen == sorted(set(chosen))
-    # About ten of each hundred: a binomial deviation is three.
+    # Each hundred contains about ten chosen numbers, with a binomial standard deviation of three.
     assert all(1 <= sum(number // 100 == part for number in chosen) <= 22 for part in range(10))
 
 
@@ -282,7 +284,7 @@ def test_sequences_are_framed_padded_and_masked_with_the_ids_that_the_shards_nam
     described = json.loads(manifest.read_text("utf-8"))
     described["measures"]["special_tokens"] = SPECIAL_SETS[name].record()
     manifest.write_text(json.dumps(described), encoding="utf-8")
-    # It has the checksum of the manifest as it was.
+    # provenance.json contains the checksum of the unchanged manifest.
     manifest.with_name("provenance.json").unlink()
     settings = pretrain_settings(pretrain_slice(batch_size=64))
     make = partial(objective_of(settings.objective).examples, TokenShards.open(manifest, TRAINING_SPLIT))

@@ -1,4 +1,4 @@
-"""Checkpoints are written in a thread beside training, which neither waits for them nor loses one."""
+"""Checkpoints are written in a thread beside training; training neither waits for the thread nor loses a checkpoint."""
 
 import threading
 import time
@@ -49,7 +49,7 @@ def save_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> Save:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Writing begins only when this event is set."""
+    """Writing waits until this event is set."""
     opened = threading.Event()
 
     def gated(*arguments: Any) -> Path:
@@ -76,7 +76,7 @@ def test_the_newest_and_the_milestones_are_kept(tmp_path: Path, save_step: Save,
         for step in range(1, 7):
             save_step(writer, step)
     assert steps_in(tmp_path) == [6, 5, 3, 1]
-    # The older ones are exported, so their weights are enough; training goes on from the newest.
+    # The older checkpoints are exported and need only weights; training resumes from the newest.
     assert [(checkpoint_folder(tmp_path, step) / OPTIMIZER).exists() for step in (6, 5, 3, 1)] == [
         True,
         True,

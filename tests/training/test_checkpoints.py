@@ -1,4 +1,4 @@
-"""Checkpoints come back bit for bit, damaged ones are passed over, and no kill loses one."""
+"""Checkpoints are restored bit for bit, damaged checkpoints are skipped, and no kill loses a checkpoint."""
 
 import json
 import shutil
@@ -116,9 +116,9 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(
     assert newest_sound_checkpoint(tmp_path) == older
     warning = capsys.readouterr().err
     assert warning.count("\n") == 1 and "the previous checkpoint is used" in warning
-    # A changed digit of a checksum is told of the file to which it belongs.
+    # A changed digit in the checksum file is reported for the file to which the checksum belongs.
     assert name in warning or (name == CHECKSUMS and kind == "flip" and "differs from its checksum" in warning)
-    # A damaged later checkpoint would otherwise push sound ones out of the newest that are kept.
+    # A damaged later checkpoint is removed; otherwise it would displace a sound one of the newest that are kept.
     assert checkpoint_folders(tmp_path) == [older]
 
 
@@ -147,11 +147,11 @@ def test_no_sound_checkpoint_means_training_from_the_start(tmp_path: Path) -> No
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing of ours catches it, so the disk is left as a kill would leave it."""
+    """Simulates SIGKILL: our code does not catch this exception, so the disk stays as after a kill."""
 
 
 def count_down(function: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
-    """`function`, after whose call number `calls[0]` the process dies; writes that follow never happen."""
+    """Return `function` with a simulated kill after call number `calls[0]`, so that later writes never happen."""
 
     def wrapped(*arguments: Any, **options: Any) -> Any:
         result = function(*arguments, **options)
@@ -167,7 +167,7 @@ def test_a_kill_after_any_write_leaves_a_whole_checkpoint_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls, outcomes = [0], []
-    # Every call of these changes the disk or makes a change safe; together they are all moments that differ.
+    # Each call of these functions changes the disk or makes a change durable, so the calls cover all distinct moments.
     for module, name in ((checkpoints, "save_file"), (checkpoints, "_sync"), (checkpoints, "sha256_file")):
         monkeypatch.setattr(module, name, count_down(getattr(module, name), calls))
     for name in ("mkdir", "write_text", "replace"):
@@ -189,7 +189,7 @@ def test_a_kill_after_any_write_leaves_a_whole_checkpoint_or_none(
         found = newest_sound_checkpoint(run_folder)
         outcomes.append(found is not None and found != older)
         assert not list(run_folder.glob(".*"))
-    # 1 folder, 3 tensor files, 2 texts and the checksums, 5 checksums, 7 syncs, the renaming and the last sync.
+    # Calls: 1 folder, 3 tensor files, 2 texts and the checksums, 5 checksums, 7 syncs, the renaming and the last sync.
     assert len(outcomes) == 21
     assert outcomes == sorted(outcomes) and not outcomes[0] and outcomes[-1]
 
@@ -232,7 +232,7 @@ def test_any_number_of_processes_goes_on_from_a_checkpoint_with_the_same_global_
     folder = save(tmp_path, 23)
     model, optimizer = make()
     step = load_checkpoint(folder, model, optimizer).position.step
-    # Nothing but the step says where the data stand, and the shares of the processes are the global batch.
+    # Only the step gives the position in the data, and the shares of the processes make up the global batch.
     assert json.loads((folder / STATE).read_text()) == {"run": tmp_path.name, "step": 23, "tokens": 23, "words": None}
     batch = sequences_from(step * 32, 32, 100, lambda epoch: epoch_permutation(7, epoch, 100))
     expected = np.concatenate([part.indices for part in batch])
@@ -281,7 +281,7 @@ def test_from_a_lost_milestone_training_goes_back_to_make_it_again(
     assert newest_sound_checkpoint(tmp_path, (2, 4), (2, 4)) == checkpoint_folder(tmp_path, 7)
     lost = checkpoint_folder(tmp_path, 4)
     damage(lost / MODEL, loss) if loss != "folder removed" else shutil.rmtree(lost)
-    # A milestone that was requested after its step is not missing.
+    # A milestone that was requested only after its step is not missing.
     assert newest_sound_checkpoint(tmp_path, (2, 5), (2,)) == checkpoint_folder(tmp_path, 7)
     capsys.readouterr()
     assert newest_sound_checkpoint(tmp_path, (2, 4), (2, 4)) == kept

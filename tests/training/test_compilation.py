@@ -1,4 +1,4 @@
-"""Layers through torch.compile: one code for all of them, no break, the numbers of the plain layers, training only."""
+"""torch.compile of layers: one graph for all layers or their blocks, no graph break, the numbers of plain layers."""
 
 import copy
 
@@ -59,9 +59,9 @@ def fresh_compiler():
     ("family", "weighting", "n_graphs"),
     [
         (LtgBertConfig, "none", 1),
-        # A mixture of one state, of two, and so on, are different functions.
+        # Mixtures of one state, of two states and so on are different functions.
         (LtgBertConfig, "biased", 1 + N_LAYERS),
-        # Attention and feed-forward block.
+        # Attention and feed-forward block have one graph each.
         (GptBertConfig, "unrestricted", 2),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_pretraining_pays_from_some_hundred_steps_on_where_layers_are_whole(mo
 @pytest.mark.parametrize(
     ("family", "weighting", "most_graphs"),
     [
-        # As one of many layers, and as a last one of which one token is asked for.
+        # One graph serves most layers, and one the last layer, which computes only requested tokens.
         (LtgBertConfig, "none", 2),
         (LtgBertConfig, "biased", 2 + N_LAYERS),
         (GptBertConfig, "unrestricted", 4),
@@ -146,7 +146,7 @@ def test_evaluated_models_are_compiled_once_for_all_lengths_and_copies(family, w
 
     compile_layers_(model, backend, evaluated=True, any_length=True)
     assert compilation_of(model) == "layers" and not compile_layers_(model), "once"
-    # As the model of another seed is.
+    # The copy represents a model with another seed.
     other = copy.deepcopy(plain)
     compile_layers_(other, backend, evaluated=True, any_length=True)
     with torch.inference_mode():
@@ -173,5 +173,5 @@ def test_texts_that_go_on_from_what_they_share_are_compiled_too():
                 one.encoder.states_behind(ids[:, :5], None, caches, 0)
                 states.append(one.encoder.states_behind(ids, None, caches, 5)[-1])
             assert torch.equal(*states)
-    # Of what is shared, and of what stands behind it: a view in the first layer, and not in the others.
+    # One graph serves the shared tokens. The following tokens need two, because only the first layer's input is a view.
     assert len(graphs) <= 3 and not torch._dynamo.utils.counters["graph_break"]

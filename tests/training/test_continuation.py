@@ -1,4 +1,4 @@
-"""Starting from another model: what is taken from it, what is exact, and what is refused before training."""
+"""Starts from another model: inherited state, exact continuation, and starts that are refused before training."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ from hatchery.modeling.relative_positions import RelativePositions
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Any]
-# A rate that does not depend on the number of steps, so that a longer run begins with the shorter one.
+# A learning rate that does not depend on the number of steps, so a longer run has the first steps of a shorter one.
 CONSTANT = {"name": "constant", "warmup_fraction": 1.0, "final_fraction": 0.1, "warmup_steps_limit": 4}
 PLAIN: dict[str, Any] = {"long": None, "schedule": CONSTANT, "evaluation_interval_steps": 5}
 
@@ -69,7 +69,7 @@ def test_weights_alone_start_a_new_run_from_step_0(make_command: Make, first: An
 
 
 def test_a_milestone_is_the_model_of_a_run_that_ended_there(make_command: Make) -> None:
-    """It is an output that the manifest vouches for; so a run of 0 steps can take and evaluate it."""
+    """The manifest lists the milestone as an output, so a run of 0 steps can load and evaluate it."""
     whole = make_command(steps=10, milestones=[5], **PLAIN)
     whole.finish()
     manifest = read_manifest(whole.output)
@@ -103,7 +103,7 @@ def test_steps_before_add_up_along_a_chain(make_command: Make, first: Any) -> No
 def test_an_imported_model_is_a_start_too_and_what_it_saw_is_not_known(make_command: Make, tmp_path: Path) -> None:
     plain = make_command(steps=0, model__layer_weighting="none", **PLAIN)
     plain.finish()
-    # As the authors' code calls the tensors.
+    # Use the tensor names of the authors' code.
     published = to_published(plain.weights(), RelativePositions(8, 64).rows(64))
     torch.save(published, tmp_path / "published.bin")
     output = tmp_path / "imported" / "manifest.json"

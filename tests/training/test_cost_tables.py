@@ -1,4 +1,4 @@
-"""An estimate of costs as a page, as Markdown and as CSV, in units that one can grasp."""
+"""The estimate of costs as a page, as Markdown and as CSV, in readable units."""
 
 import csv
 import dataclasses
@@ -57,7 +57,8 @@ def test_the_page_says_what_memory_each_zero_stage_asks_for(pretrain_slice):
     slices = [pretrain_slice(optimizer__name=name) for name in ("adamw", "lamb")]
     settings = settings_of(slices, device="a100", devices=4)
     costs = estimate(settings)
-    # Four bytes for each value, gradient and two moments; a share of a quarter, and its copy.
+    # Value, gradient and two moments have four bytes each. ZeRO keeps a quarter of each sharded tensor, plus a copy of
+    # a quarter of the values.
     per_parameter = [training_bytes(costs[0].parameters, 4, stage) / costs[0].parameters for stage in ZERO_STAGES]
     assert per_parameter == pytest.approx([16, 11, 8, 5])
     table = cost_markdown(settings, costs).split("## Memory of each device")[1].split("##")[0]

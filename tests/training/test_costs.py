@@ -1,4 +1,4 @@
-"""The estimate of an experiment's cost: published runs come out as published."""
+"""The estimate of an experiment's cost gives the published costs of published runs."""
 
 import dataclasses
 import json
@@ -45,7 +45,7 @@ def ltg_bert_slice(repository, pretrain_slice) -> dict[str, Any]:
     return pretrain_slice(long=(0.9, 4), model=model, **changes)
 
 
-# Against the papers.
+# Comparison with the papers.
 
 
 def test_the_full_run_of_ltg_bert_costs_what_its_reference_says(ltg_bert_slice):
@@ -57,14 +57,14 @@ def test_the_full_run_of_ltg_bert_costs_what_its_reference_says(ltg_bert_slice):
 
 
 def test_our_count_of_that_run_is_near_6_n_d(ltg_bert_slice):
-    # Less, because only masked positions meet the vocabulary and looking up embeddings costs nothing; more, because
-    # of attention.
+    # The count is lower, because only masked positions reach the output layer and embedding look-ups are free, and
+    # higher because of attention.
     cost = cost_of(ltg_bert_slice)
     assert 0.85 < cost.training_flops / cost.paper_flops < 1
 
 
 def test_the_published_wall_time_means_a_tenth_of_the_peak_and_that_tenth_gives_it_back(ltg_bert_slice):
-    # 128 dies of 191.5 TFLOP/s for 8 h 13 min.
+    # The run used 128 dies of 191.5 TFLOP/s for 8 h 13 min.
     assert LTG_BERT_RUN.mfu == pytest.approx(7.7255e19 / (128 * 191.5e12 * 29_580), rel=1e-3)
     assert 0.10 < LTG_BERT_RUN.mfu < 0.11
     cost = cost_of(ltg_bert_slice, device="mi250x", devices=128, mfu=LTG_BERT_RUN.mfu)
@@ -76,8 +76,8 @@ def test_the_published_wall_time_means_a_tenth_of_the_peak_and_that_tenth_gives_
 @pytest.mark.parametrize(
     ("sizes", "printed"),
     [
-        # embedding, hidden, intermediate, heads, layers; the reduced-vocabulary study's Tables 3 and 7 in 10^15, each
-        # within its last digit.
+        # Sizes: embedding, hidden, intermediate, heads and layers. Printed: 10^15 FLOPs in Tables 3 and 7 of the
+        # reduced-vocabulary study, compared to the last digit.
         ((256, 256, 1024, 8, 8), 110),
         ((32, 256, 1024, 8, 8), 80),
         ((256, 32, 1024, 8, 8), 42),
@@ -95,7 +95,7 @@ def test_a_run_of_the_reduced_vocabulary_study_costs_what_its_tables_print(sizes
     assert cost.sequences == 9_081_600
     assert cost.paper_formula == "study"
     assert cost.paper_flops / 1e15 == pytest.approx(printed, abs=0.5)
-    # The study has the vocabulary at every position; we at the masked ones.
+    # The study computes the output layer at every position, our count only at masked positions.
     assert cost.training_flops < cost.paper_flops
 
 
@@ -129,7 +129,7 @@ def test_the_development_set_is_scored_at_every_interval_and_at_the_end(pretrain
 
     assert development(21) == pytest.approx(3 * development(10))
     assert development(20) == pytest.approx(2 * development(1))
-    # A third of training on as many sequences of the short length.
+    # Evaluation costs a third of training on the same number of short sequences.
     trained = cost_of(pretrain_slice(steps=1, batch_size=8, evaluation_sequences=8))
     assert trained.development_flops == pytest.approx(trained.training_flops / 3)
 
@@ -227,15 +227,16 @@ def test_translation_counts_both_sides_and_early_evaluations_and_says_what_is_le
     )
     cost = cost_of(slice_)
     assert (cost.sequences, cost.tokens) == (100 * 100, 2 * 100 * 6400)
-    # A forward pass of a pair is a third of training on it.
+    # A forward pass of a pair costs a third of a training step on the pair.
     assert cost.development_flops == pytest.approx(cost.training_flops / 10_000 / 3 * 50 * (5 + more))
-    # Behind step 5 there are no evaluations at steps 0 and 5, but at 10 (with one halving) and at every interval.
+    # After step 5 there is an evaluation at step 10 (with one halving) and at every interval, but none at steps 0 and
+    # 5.
     assert evaluations(pretrain_settings(slice_), first_step=5) == 5 + min(early, 1)
     settings = settings_of([slice_])
     assert "Beam search on development pairs and test sets is not included" in cost_markdown(settings, [cost])
 
 
-# The workflow's side.
+# Estimates from the workflow's configuration.
 
 
 def slice_of(repository: Path, experiment: str, **cluster: Any) -> dict[str, Any]:

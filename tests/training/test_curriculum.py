@@ -1,4 +1,4 @@
-"""Sequences in the order of their difficulty: by hand, each once in an epoch, the same after a restart."""
+"""Order by difficulty: values by hand, each sequence once per epoch, and the same order after a restart."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from hatchery.training.start_settings import CurriculumSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build
 
-# Sentences of each document, one document for each sequence: tokens.
+# Tokens of each document's sentences; each document is one sequence.
 SENTENCES = [[[9, 9, 9, 9, 9, 9]], [[9, 7], [9, 7]], [[8, 8, 8]], [[9], [9], [9], [9], [7]]]
 
 
@@ -49,7 +49,7 @@ def settings(steps: int = 8, **order: Any) -> TrainingSettings:
 
 
 def epochs(found: DataOrder, plan: StepPlan) -> list[list[int]]:
-    """The sequences of the epochs of a plan."""
+    """Return the sequences of each epoch of a plan."""
     by_epoch: dict[int, list[int]] = {}
     for step in range(plan.steps):
         for part in found(plan.at(step)):
@@ -59,7 +59,7 @@ def epochs(found: DataOrder, plan: StepPlan) -> list[list[int]]:
 
 def test_difficulties_are_those_by_hand() -> None:
     assert difficulties(examples_of(16), "length").tolist() == [6.0, 2.0, 3.0, 1.0]
-    # 18 tokens: 12 of subword 9, 3 of 7 and 3 of 8.
+    # Of 18 tokens, 12 are subword 9, 3 are subword 7 and 3 are subword 8.
     often, seldom = -np.log(12 / 18), -np.log(3 / 18)
     expected = [often, (often + seldom) / 2, seldom, (4 * often + seldom) / 5]
     assert difficulties(examples_of(16), "rarity") == pytest.approx(expected)

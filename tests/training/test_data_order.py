@@ -1,4 +1,4 @@
-"""Complete epochs: each sequence once in each, in any batches, processes and micro-batches."""
+"""Every epoch contains each sequence once, for any batches, processes and micro-batches."""
 
 from collections import Counter
 from functools import partial
@@ -63,7 +63,7 @@ def test_epochs_and_seeds_have_different_orders_and_repeat_exactly() -> None:
     assert len(set(orders)) == 4
     epoch_permutation.cache_clear()
     assert tuple(epoch_permutation(0, 0, 100)) == orders[0]
-    # Fixed for ever: a change of this order would silently change every result.
+    # This order must never change, because a change would silently change every result.
     assert epoch_permutation(42, 3, 10).tolist() == ORDER_OF_TEN
 
 

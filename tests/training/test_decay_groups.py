@@ -1,4 +1,4 @@
-"""Every parameter is in the one group that settings decide, as in the published codes."""
+"""Settings put every parameter into exactly one group, as in the published codes."""
 
 import json
 from dataclasses import replace
@@ -25,19 +25,19 @@ SIZES = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidd
 
 
 def make_model(**fields: Any) -> LanguageModel:
-    """A model without values: only names and shapes matter here."""
+    """Return a model on the meta device, because only names and shapes matter here."""
     with torch.device("meta"):
         return LanguageModel(model_config({**SIZES, **fields}))
 
 
 def names_of(model: nn.Module, groups: list[dict[str, Any]]) -> list[list[str]]:
-    """The names of the parameters of each group, in its order."""
+    """Return the parameter names of each group, in the group's order."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return [[names[id(parameter)] for parameter in group["params"]] for group in groups]
 
 
 def values_of(group: dict[str, Any]) -> int:
-    """How many numbers a group holds."""
+    """Return the number of values in a group."""
     return sum(parameter.numel() for parameter in group["params"])
 
 
@@ -71,12 +71,13 @@ def test_ltg_bert_base_has_the_groups_of_the_bnc_code() -> None:
     body, head, undecayed = parameter_groups(model, AS_BNC)
     names = names_of(model, [body, head, undecayed])
     assert names[1] == [WORD_EMBEDDING, "head.linear.weight"]
-    # Five matrices in each of twelve layers; with the head's they are the 61 of the other reading.
+    # Each of the twelve layers has five matrices. The other reading also counts the head's matrix: 61.
     assert len(names[0]) == 60 and all(".layers." in name and name.endswith("projection.weight") for name in names[0])
     assert values_of(body) + 768 * 768 == 85_524_480 and values_of(head) == 768 * 768 + 16384 * 768
     assert [group["weight_decay"] for group in (body, head, undecayed)] == [0.1, 0.1, 0.0]
     assert "encoder.embedding.relative_embedding" in names[2] and "head.vocabulary_bias" in names[2]
-    # Per layer: three biases of projections and a norm of two; then the position table, its norm of two, two biases.
+    # Each layer has three projection biases and a layer norm's weight and bias. The rest are the position table, its
+    # layer norm's weight and bias, and two biases.
     assert len(names[2]) == 12 * 5 + 5
 
 
@@ -134,7 +135,8 @@ def test_the_head_has_its_own_decay_and_the_sentence_pair_head_that_of_the_body(
 def test_roberta_decays_its_projections_and_none_of_its_three_embeddings() -> None:
     model = make_model(family="roberta", embedding_size=16, layer_weighting="biased")
     decayed, undecayed = names_of(model, parameter_groups(model, SETTINGS))
-    # Query, key, value, output and two of the feed-forward block in each layer; the embedding's; the head's.
+    # Each layer has six matrices: query, key, value, output and two of the feed-forward block. The embedding and the
+    # head have one each.
     assert len(decayed) == 2 * 6 + 2 and {"encoder.projection.weight", "head.linear.weight"} < set(decayed)
     embeddings = {name for name in undecayed if name.endswith("_embedding.weight")}
     assert len(embeddings) == 3 and "encoder.projection_layer_norm.weight" in undecayed
@@ -204,7 +206,8 @@ def test_the_word_embedding_gets_the_trust_ratio_only_as_an_output_layer(reading
     optimizer = build_optimizer(model, replace(SETTINGS, tied_embedding=reading, head_weight_decay=0.1))
     embedding.grad = torch.ones_like(embedding)
     optimizer.step()
-    # Adam's first step is the learning rate; LAMB's is that share of the norm, here of a constant 0.5.
+    # Adam's first step moves each value by the learning rate. LAMB multiplies the learning rate by the norm, here of
+    # values of 0.5.
     moved = 0.01 if reading == "embedding" else 0.01 * 0.5
     torch.testing.assert_close(before - embedding.detach(), torch.full_like(before, moved), rtol=1e-4, atol=0)
 

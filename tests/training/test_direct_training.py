@@ -1,4 +1,4 @@
-"""`hatchery.train`: the workflow's losses without an experiment, from any texts, and going on after a stop."""
+"""`hatchery.train` gives the workflow's losses without an experiment, reads any texts, and resumes after a stop."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_a_file_a_folder_and_a_corpus_of_ours_are_texts_too(train: Any, tmp_path
 def test_losses_and_weights_are_those_of_the_workflow(
     train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each job of an experiment runs as `hatchery.job` hands it out, in a checkout with a configuration."""
+    """Compare with an experiment whose jobs run as `hatchery.job` returns them, in a folder with a configuration."""
     monkeypatch.chdir(tmp_path)
     Path("texts").mkdir()
     Path("texts/mine.txt").write_text("\n\n".join(texts()), encoding="utf-8")
@@ -117,7 +117,7 @@ def test_the_age_of_acquisition_is_measured_of_what_a_training_kept(kept: str, t
     surprisals = {row["step"]: row for row in json.loads(found.texts["surprisal.json"])["results"]}
     assert {name: row["word_count"] for name, row in surprisals.items()} == expected
     for name, opened in checkpoints:
-        # A hybrid model is asked for a masked token, at the position before it; the word is one token.
+        # A hybrid model predicts a masked token at the position before it; the word has one token.
         tokenizer = opened.tokenizer
         ids = tokenizer.encode_sentences(["the child sees a dog"])[0]
         hidden = torch.tensor([[tokenizer.cls_id, *ids[:-1], tokenizer.mask_id, *tokenizer.end_ids]])
@@ -135,7 +135,7 @@ def test_one_short_text_trains_without_development_text_and_says_so(train: Any, 
         made = train(given)
         assert made.curve.height == 12 and "development_loss" not in made.curve.columns
         assert "so no text is held out for a development loss" in capfd.readouterr().err
-    # It is finished, and stays so.
+    # The training is finished, so the same call does not train again.
     weights = (made.folder / "model.safetensors").stat().st_mtime_ns
     assert train(tmp_path / "short.txt").folder.joinpath("model.safetensors").stat().st_mtime_ns == weights
     with pytest.raises(CorpusError, match="only one document, so no document can be held out"):

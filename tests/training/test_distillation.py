@@ -1,4 +1,4 @@
-"""A run minimises its own loss and the divergence from its teachers, as the formula says, and goes on exactly."""
+"""Distillation: a run minimises its own loss and the divergence from its teachers, and resumes exactly."""
 
 import json
 import math
@@ -29,7 +29,7 @@ Train = Callable[..., Manifest]
 CPU = torch.device("cpu")
 LABELS = torch.tensor([[0, -100, 2], [-100, 1, 1]])
 POSITIONS = [0, 2, 4, 5]
-# Of a model of three words, at the four labels.
+# Logits of models with three words, at the four labels.
 STUDENT = [[0.5, -1.0, 0.2], [1.5, 0.0, -0.5], [0.0, 0.3, 0.1], [-2.0, 1.0, 0.0]]
 FIRST = [[2.0, 0.0, -1.0], [0.0, 1.0, 0.0], [0.3, 0.2, 0.1], [1.0, -1.0, 0.5]]
 SECOND = [[-1.0, 0.5, 0.0], [0.7, 0.0, 2.0], [0.0, 0.0, 0.0], [0.1, 0.2, -3.0]]
@@ -69,7 +69,7 @@ def softmax(logits: list[float], temperature: float) -> list[float]:
 
 
 def divergence_by_hand(label: int, teachers: list[Any], temperature: float) -> float:
-    """KL(mean of the teachers || student) of one label, in nats."""
+    """Return KL(mean of the teachers || student) of one label, in nats."""
     found = [softmax(teacher[label], temperature) for teacher in teachers]
     mean = [sum(values) / len(found) for values in zip(*found, strict=True)]
     student = softmax(STUDENT[label], temperature)
@@ -96,7 +96,7 @@ def test_the_loss_is_that_of_the_formula(
 
 
 def test_gradients_are_those_of_the_student_alone() -> None:
-    """d KL / d z = (q - p) / T, so with weight 1 the gradient is T * (q - p), whatever the labels are."""
+    """d KL / d z = (q - p) / T, so with weight 1 the gradient is T * (q - p) for any labels."""
     for labels in (LABELS, LABELS.clamp(min=0)):
         output, temperature = output_of(labels), 2.0
         taught = distilled(CausalObjective(CausalSettings()), FIRST, SECOND, weight=1, temperature=temperature)
@@ -143,7 +143,7 @@ def test_a_hybrid_run_of_one_kind_counts_that_kind(share: float) -> None:
 
 
 def test_rows_of_the_vocabulary_that_only_one_model_has() -> None:
-    """A teacher without a row gives it the probability 0; a row that the student lacks is left out."""
+    """A row that the teacher lacks has teacher probability 0; a row that the student lacks is ignored."""
     narrow, wide = [row[:2] for row in FIRST], [[*row, 5.0] for row in FIRST]
     for teacher, known in ((narrow, 2), (wide, 3)):
         (term,) = distilled(CausalObjective(CausalSettings()), teacher, weight=1).terms(output_of(), batch_of())
@@ -177,7 +177,7 @@ def test_a_run_learns_from_two_teachers_that_its_manifest_names(train_here: Trai
     first = rows(taught)[0]
     assert first["loss"] == rows(plain)[0]["loss"], "before the first update the labels are predicted alike"
     assert first["teacher_divergence"] > 0
-    # The forward products of a model of the same size are a third of its training.
+    # A forward pass of a model of the same size costs a third of its training, and there are two teachers.
     alone, more = pretrained_run(plain).facts, pretrained_run(taught).facts
     assert more["training_flops"] == pytest.approx(alone["training_flops"] * (1 + 2 / 3))
 
@@ -214,7 +214,7 @@ def test_the_job_refuses_teachers_that_cannot_predict_its_labels(train_here: Tra
         ConfigError, match=r"distillation: got .*expected null with task translation, preference or sentence_pairs"
     ):
         train_here("pairs", objective={"sentence_pairs": "document"}, **chosen)
-    # The same weights with a vocabulary in which two words have changed places.
+    # The weights are the same, but two words are swapped in the vocabulary.
     odd = tmp_path / "odd" / "manifest.json"
     odd.parent.mkdir()
     made = read_manifest(teacher)

@@ -1,4 +1,4 @@
-"""Divergences of predictions, and the drift of a bias, are what their formulas say."""
+"""Divergences of predictions and the drift of a bias follow their formulas."""
 
 import math
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ def random_unigram(n_types: int, seed: int) -> np.ndarray:
 
 
 def by_definition(logits: np.ndarray, targets: np.ndarray, unigram: np.ndarray) -> list[float]:
-    """Sums over the rows, each distribution written out in double precision."""
+    """Return sums over the rows, with each distribution computed in double precision."""
     logits = logits.astype(np.float64)
     n_types = len(unigram)
     everything = np.exp(logits - logits.max(axis=1, keepdims=True))

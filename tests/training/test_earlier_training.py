@@ -16,7 +16,7 @@ def settings(take: str, step: int | None = None) -> Any:
 
 
 def made(folder: Path, **measures: Any) -> Path:
-    """The manifest of a training of 20 steps, 900 tokens and 300 words, with a row of its metrics after step 5."""
+    """Write a training's manifest with 20 steps, 900 tokens and 300 words, and metrics after steps 5 and 6."""
     with stage_run(folder / "manifest.json", {}) as run:
         run.measures.update(steps=20, tokens=900, words=300, **measures)
         rows = [{"step": 5, "tokens": 200, "words": 70}, {"step": 6, "tokens": 240, "words": 80}]
@@ -34,7 +34,7 @@ LEFT_OUT = {"left_out_steps": 3, "left_out_tokens": 70}
     [
         ({}, None, 20, 900),
         ({"take": "weights", **BEFORE}, None, 20 + 10, 900 + 400),
-        # The 20 steps of a training that went on have the earlier 10 in them, but not those before these.
+        # The 20 steps of a continued training include the 10 earlier steps, but not the steps before those 10.
         ({"take": "training", **BEFORE}, None, 20, 900),
         ({"take": "training", **BEFORE, **LEFT_OUT}, None, 20 + 3, 900 + 70),
         ({"take": "weights", **BEFORE}, 5, 5 + 10, 200 + 400),
@@ -53,7 +53,7 @@ def test_steps_and_tokens_of_all_earlier_trainings_add_up_once(
     ("take", "step", "seen", "words"),
     [
         ("weights", None, None, 300),
-        # 500 words in all, of which 300 are its own.
+        # All trainings together read 500 words, this training 300 of them.
         ("weights", None, 500, 500),
         ("training", None, 500, 200),
         ("training", None, None, 0),

@@ -1,4 +1,4 @@
-"""When a run stops early, what it exports then, and that neither kills nor processes change it."""
+"""Early stopping: the last step, the exported weights, and the same results after kills and with two processes."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ Make = Callable[..., Any]
 
 
 def early_stopping(*settings: Any, rows: Sequence[dict[str, Any]] = (), **more: Any) -> EarlyStopping:
-    """After the evaluations in `rows`; further evaluations find the loss that the model has as its attribute."""
+    """Return early stopping after the evaluations in `rows`; later evaluations read the model's attribute `loss`."""
     development = Probe(lambda engine: {"development_loss": engine.model.loss}, lambda step: step % 2 == 0)
     stopping = EarlyStopping(EarlyStoppingSettings(*settings, **more), development)
     stopping.load({}, rows)
@@ -45,7 +45,7 @@ def test_it_is_over_after_so_many_evaluations_without_a_new_lowest_loss() -> Non
 def test_a_smaller_improvement_than_the_minimum_does_not_prolong_but_is_the_best() -> None:
     stopping = after([3.0, 2.95, 2.91], 2, minimum=0.1)
     assert stopping.reason_to_stop and stopping.best_step == 3
-    # Binary fractions: improvements of exactly the minimum, and of more.
+    # Binary fractions, so that improvements are exactly the minimum, or more.
     assert is_over([4.0, 3.75, 3.5], 2, minimum=0.25)
     assert not is_over([4.0, 3.75, 3.25], 2, minimum=0.25)
     assert not is_over([4.0, 3.75], 2, minimum=0.25)
@@ -94,7 +94,7 @@ def test_the_best_weights_survive_a_checkpoint_among_other_tensors(export: Any, 
     )
     assert [step for step in range(5) if first.due(step)] == [0, 2, 4]
     rows = []
-    # The initial weights, better ones, and worse ones.
+    # Evaluate the initial weights, which are never the best, then better and worse weights.
     for step, loss in ((0, 1.0), (2, 3.0), (4, 4.0)):
         nn.init.constant_(model.weight, step)
         rows.append({"step": step, **first.scores(step, engine_of(model, loss))})
@@ -124,7 +124,7 @@ def test_the_reason_is_true_where_the_last_evaluation_was_the_best_by_too_little
     )
 
 
-# What really runs. The rate is far too high, so that the loss goes up and down.
+# Settings of the real runs. The learning rate is far too high, so the loss goes up and down.
 STEPS = 400
 WILD: dict[str, Any] = {
     "steps": STEPS,
@@ -135,7 +135,7 @@ WILD: dict[str, Any] = {
     "schedule": {"name": "constant", "warmup_fraction": 0.0, "final_fraction": 1.0},
     "early_stopping": {"patience_evaluations": 4},
 }
-# Two processes whose micro-batches are those of one.
+# Two processes have the same micro-batches as one process.
 RUNTIME = {"micro_batch_size": 4}
 
 
@@ -157,7 +157,7 @@ def test_a_stopped_run_records_where_and_exports_the_weights_of_the_lowest_loss(
     assert found["stopped_early"] and measures["steps"] == rows[-1]["step"] < STEPS
     assert losses[found["exported_step"]] == min(losses.values()) == found["best_development_loss"]
     assert found["exported_step"] == measures["steps"] - 4 * 3
-    # The schedule does not depend on the number of steps, so this is the same run up to there.
+    # The schedule does not depend on the number of steps, so the shorter run has the same steps up to there.
     short = make_command(RUNTIME, **{**WILD, "steps": found["exported_step"], "early_stopping": None})
     short.finish()
     ours = stopped.weights()
@@ -179,7 +179,7 @@ def test_the_weights_of_the_last_step_are_exported_where_that_is_asked_for(stopp
 def test_a_killed_run_stops_at_the_same_step_with_the_same_bits(stopped: Any, make_command: Make) -> None:
     command = make_command(RUNTIME, **WILD)
     exported = read_manifest(stopped.output).measures["early_stopping"]["exported_step"]
-    # After the best evaluation: its weights have to come out of the checkpoint.
+    # Kill after the best evaluation, so that the best weights must come from the checkpoint.
     command.kill_after(exported + 6)
     assert "continues after step" in command.finish()
     assert command.digests() == stopped.digests()

@@ -1,4 +1,4 @@
-"""The engine computes what a plain torch loop computes, in any precision and micro-batches."""
+"""The engine computes the same numbers as a plain PyTorch loop, with any micro-batches."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("single_process")
 CPU = torch.device("cpu")
 FP32 = Precision("fp32")
 VOCABULARY, LENGTH = 50, 12
-# The epsilon is large, because Adam's m / sqrt(v) would blow up the rounding of gradients that are almost zero.
+# Use a large epsilon, because Adam's m / sqrt(v) would magnify the rounding errors of gradients near zero.
 OPTIMIZER = OptimizerSettings(epsilon=1e-3, max_gradient_norm=0.5)
 
 
@@ -50,7 +50,7 @@ def make_model(dropout: float = 0.0) -> LanguageModel:
 
 
 def make_batch(sequences: int, seed: int) -> dict[str, Tensor]:
-    """Random sequences in which the numbers of labels differ widely, and one has no padding."""
+    """Return random sequences of random lengths whose numbers of labels differ widely."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(7, VOCABULARY, (sequences, LENGTH), generator=generator)
     mask = torch.arange(LENGTH)[None] < torch.randint(3, LENGTH + 1, (sequences, 1), generator=generator)
@@ -92,7 +92,7 @@ def one_step(engine: Engine, *batches: dict[str, Tensor]) -> Update:
 
 
 def train_plainly(name: str) -> tuple[nn.Module, list[float]]:
-    """The same four steps with nothing but torch: mean cross-entropy of the whole batch."""
+    """Take the same four steps in plain PyTorch, with the mean cross-entropy of the whole batch."""
     model = make_model()
     optimizer = build_optimizer(model, replace(OPTIMIZER, name=name))
     norms = []
@@ -130,13 +130,13 @@ def test_dropout_depends_on_seed_step_and_place_in_the_global_batch_and_nothing_
         engine.begin_step(seed, step, 0.01, first_sequence)
         losses.append(engine.forward(batch).loss_sum.item())
     assert losses[0] == losses[1] and len(set(losses)) == 4
-    # What is drawn, not only that it is the same: finished runs stay reproducible.
+    # Check the drawn values too, because finished runs must stay reproducible.
     torch.manual_seed(int(np.random.SeedSequence([1, 1, 0]).generate_state(1, np.uint64)[0]))
     assert model(**batch).loss_sum.item() == losses[0]
 
 
 def kept_and_gradients(recomputed: bool, precision: Precision) -> tuple[int, list[Tensor]]:
-    """Numbers that are kept for the backward pass of one batch, and its gradients."""
+    """Return the number of values kept for the backward pass of one batch, and the gradients."""
     model, saved = make_model(dropout=0.2), 0
 
     def count(tensor: Tensor) -> Tensor:
@@ -166,7 +166,7 @@ def test_layers_that_are_computed_again_give_the_same_numbers_and_keep_less(prec
 def test_a_micro_batch_drops_the_same_behind_others_and_as_the_first_of_its_process() -> None:
     model = make_model(dropout=0.2)
     engine = Engine(model, build_optimizer(model, OPTIMIZER), 1.0, FP32, CPU, SINGLE_PROCESS)
-    # The first two hold the same sequences, so that only what is dropped can tell one from the other.
+    # The first two batches contain the same sequences, so only dropout can make their losses differ.
     batches = [make_batch(sequences, 0) for sequences in (3, 3, 2)]
 
     def losses(first_sequence: int, number: int) -> list[float]:
@@ -179,7 +179,7 @@ def test_a_micro_batch_drops_the_same_behind_others_and_as_the_first_of_its_proc
 
 
 class Places:
-    """Sequences that hold nothing but the place at which their epoch comes to them."""
+    """Sequences whose only token is their position in the order of the epoch."""
 
     fillers: ClassVar[dict[str, int]] = {}
 
@@ -209,7 +209,7 @@ class Places:
 def test_a_process_knows_where_its_share_of_the_global_batch_begins_at_each_length(processes: int) -> None:
     long = LongSequenceSettings(0.7, 2)
     plan = StepPlan(TrainingSettings(steps=3, batch_size=6, sequence_length=8, long_sequence=long))
-    # The long sequences begin with the first one again.
+    # The position restarts at the first sequence when long sequences begin.
     begins = [0, 6, 0]
     for rank in range(processes):
         batches = TrainingBatches(plan, 5, Topology(rank, processes, rank, "a", 1), 2, lambda _: Places())
@@ -229,7 +229,7 @@ def test_without_a_limit_nothing_is_clipped_and_the_norm_is_known_all_the_same()
     weights, norms = [], []
     for limit in (None, 1e9, 0.01):
         model = make_model()
-        # Plain gradient descent, because Adam would hide the length of a gradient.
+        # Use plain gradient descent, because Adam would hide the norm of a gradient.
         engine = Engine(model, torch.optim.SGD(model.parameters(), lr=0.1), limit, FP32, CPU, SINGLE_PROCESS)
         norms.append(one_step(engine, make_batch(6, 0)).gradient_norm.item())
         weights.append(torch.cat([parameter.detach().flatten() for parameter in model.parameters()]))
@@ -258,7 +258,7 @@ def test_zero_gathers_the_state_on_the_cpu_and_takes_it_back() -> None:
 def test_micro_batches_add_up_to_the_gradient_of_stage_0_at_every_stage(
     stage: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # At stage 3 DeepSpeed puts a linear layer of its own in the place of PyTorch's, for good.
+    # At stage 3, DeepSpeed permanently replaces PyTorch's linear function; this patch restores it after the test.
     monkeypatch.setattr(torch.nn.functional, "linear", torch.nn.functional.linear)
     norms: list[list[float]] = []
     for zero_stage in (0, stage):
@@ -286,7 +286,7 @@ def test_an_exception_that_passes_asks_no_other_process_for_anything(monkeypatch
 
 @pytest.mark.parametrize(("family", "order"), [("roberta", "qkv"), ("encoder_decoder", "kvq")])
 def test_the_gradients_of_an_attention_are_summed_in_the_order_of_earlier_runs(family: str, order: str) -> None:
-    """It decides the last bits of what a model learns."""
+    """The order of the sum determines the last bits of trained weights."""
     sizes = {"hidden_size": 32, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     model = build_language_model(model_config({"family": family, **sizes, "vocab_size": 20}))
     initialise_(model, 5)

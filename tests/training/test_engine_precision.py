@@ -1,4 +1,4 @@
-"""The engine in half precision: bf16 comes close to fp32 and casts weights once, fp16 scales its loss."""
+"""The engine in half precision: bf16 is close to fp32 and casts weights once per update, fp16 scales its loss."""
 
 from typing import Any
 
@@ -27,14 +27,14 @@ def test_bf16_autocast_keeps_parameters_and_optimizer_in_fp32_and_comes_close() 
 
 
 def losses_of(precision: str, steps: int) -> list[float]:
-    """The mean loss of every step of a small model with dropout, on the same batches over and over."""
+    """Return the mean loss of every step of a small model with dropout, on three batches in turn."""
     model, losses = make_model(dropout=0.1), []
     optimizer = build_optimizer(model, OPTIMIZER)
     with Engine(model, optimizer, 0.5, resolve_precision(precision, CPU), CPU, SINGLE_PROCESS) as engine:
         for step in range(steps):
             batch = make_batch(6, step % 3)
             labelled = int((batch["labels"] != UNLABELLED).sum())
-            # At twice this rate a batch is learnt by heart at the end, where any rounding grows to several percent.
+            # At twice this rate the model memorises the batches, and rounding differences grow to several percent.
             engine.begin_step(3, step, learning_rate=0.01)
             total = 0.0
             for piece in cut(batch, 3):
@@ -81,7 +81,7 @@ def test_weights_are_cast_to_bf16_once_per_update_and_anew_after_it() -> None:
             engine.step()
             assert casts.number == 2 * (step + 1)
         assert not torch.is_autocast_enabled("cpu")
-        # No step is open: evaluation sees the weights as they are now.
+        # No step is open, so evaluation casts the current weights.
         engine.evaluate(make_batch(6, 0))
         assert casts.number > 4
 
@@ -89,7 +89,7 @@ def test_weights_are_cast_to_bf16_once_per_update_and_anew_after_it() -> None:
 def test_fp16_scales_the_loss_and_takes_the_scale_out_of_the_gradients() -> None:
     plain, scaled = make_model(), make_model()
     scaler = LossScaler(2.0**10)
-    # fp32 arithmetic with the scaler: what the scaling does, without the rounding of fp16.
+    # Use fp32 arithmetic with the scaler, to test scaling without the rounding of fp16.
     precisions = (FP32, Precision("fp32", scaler))
     updates = [
         one_step(

@@ -1,4 +1,4 @@
-"""Starting the engine compiles nothing, says nothing and needs no thread."""
+"""Starting the engine compiles nothing, prints nothing and needs no thread."""
 
 import subprocess
 import sys

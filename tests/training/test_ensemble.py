@@ -1,4 +1,4 @@
-"""An ensemble is a model of its own: mean probabilities by hand, whole without its members, its words their sum."""
+"""An ensemble predicts its members' mean probabilities, works without their files, and sums their words."""
 
 import shutil
 from collections.abc import Callable
@@ -22,7 +22,7 @@ SENTENCE = "The old dogs sleep ."
 
 
 def probabilities_by_hand(made: Manifest, ids: list[int], place: int) -> np.ndarray:
-    """The probabilities of one position, by the network alone."""
+    """Return the probabilities at one position, computed with the network alone."""
     network = load_language_model(made.folder).eval()
     with torch.no_grad():
         states = network.encoder(torch.tensor([ids]))[-1][0, place]
@@ -36,7 +36,7 @@ def test_an_ensemble_predicts_the_mean_of_its_members_and_stays_without_them(tra
     chosen: dict[str, Any] = {"steps": 0, "ensemble": True, "members": [made.path for made in members]}
     joined = train_here("joined", **chosen)
     assert [joined.inputs[name] for name in ("member", "member_2", "member_3")] == [made.digest for made in members]
-    # The third member has also seen the words of the second, from whose weights it started.
+    # The third member also counts the words of the second, because it started from the second member's weights.
     first, second, third = (made.measures["words"] for made in members)
     assert joined.measures["words"] == first + second + (second + third)
     assert joined.measures["parameters"] == 3 * members[0].measures["parameters"]

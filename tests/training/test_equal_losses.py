@@ -1,7 +1,7 @@
-"""The losses of a run do not depend on how its batches are cut, on interruptions, or on the number of processes.
+"""The losses of a run do not depend on how its batches are split, on interruptions, or on the number of processes.
 
-Each run is the command with LAMB and 26 steps, or with AdamW and 15, in processes of its own. Dropout is drawn for a
-micro-batch, so runs whose micro-batches differ are compared without it.
+Each run starts the command in its own processes, with LAMB and 26 steps or with AdamW and 15 steps. Dropout is drawn
+per micro-batch, so runs with different micro-batches are compared without dropout.
 """
 
 import shutil
@@ -45,7 +45,7 @@ CHANGES: dict[str, Any] = {
 
 
 def stop_after_checkpoint(command: Any, processes: int) -> None:
-    """Kill the run once its checkpoint after step 11 is whole, and make sure that no later one is left."""
+    """Kill the run once its checkpoint of step 11 is complete, and remove any later checkpoint."""
     running = command.start_processes(processes)
     deadline = time.monotonic() + 120
     while command.run_folder is None or not checkpoint_folder(command.run_folder, RESUMED).exists():
@@ -68,7 +68,7 @@ def losses(command: Any) -> list[float]:
 
 @pytest.fixture(scope="module")
 def expected(make_command: Make) -> list[float]:
-    """One process, one forward pass of 32 sequences per step, from the start to the end."""
+    """Losses of one uninterrupted process with one forward pass of 32 sequences per step."""
     command = make_command(**CHANGES)
     command.finish()
     return losses(command)
@@ -85,7 +85,7 @@ def test_the_losses_of_26_steps_do_not_depend_on_how_the_batch_is_cut(
 
 DROPOUT: dict[str, Any] = {
     **CHANGES,
-    # Cut like the batches, so that the development losses are sums of the same two numbers, too.
+    # Evaluation has the same micro-batches, so the development losses are sums of the same two numbers, too.
     "evaluation_sequences": 32,
     "model__hidden_dropout_prob": 0.1,
     "model__attention_probs_dropout_prob": 0.1,
@@ -94,7 +94,7 @@ DROPOUT: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def dropped(make_command: Make) -> Any:
-    """One process with dropout and two micro-batches per step, from the start to the end."""
+    """An uninterrupted run of one process with dropout and two micro-batches per step."""
     command = make_command({"micro_batch_size": 16}, **DROPOUT)
     command.finish()
     return command
@@ -151,7 +151,7 @@ def test_a_ramp_with_several_lengths_a_falling_rate_and_averaged_weights_survive
     raw = load_file(whole.output.parent / "raw_weights" / "model.safetensors")
     assert any((raw[name] != tensor).any() for name, tensor in whole.weights().items())
     rows = whole.rows()
-    # More and more tokens in a step, and words are counted.
+    # The number of tokens per step grows, and words are counted.
     tokens = [row["tokens"] - before["tokens"] for before, row in pairwise(rows)]
     assert tokens[0] < 0.6 * tokens[-1] and all(row["words"] < row["tokens"] for row in rows)
 
@@ -196,14 +196,14 @@ def test_four_micro_batches_with_dropout_differ_between_one_and_two_processes_in
         command.finish(processes)
         found.append(losses(command))
     assert found[1] == pytest.approx(found[0], rel=0, abs=TOLERANCE)
-    # Other micro-batches drop something else, which is far more than rounding.
+    # Other micro-batches draw other dropout masks, whose effect is far larger than rounding.
     assert losses(dropped) != pytest.approx(found[0], rel=0, abs=100 * TOLERANCE)
 
 
 def mean_of_process_means(
     settings: PretrainSettings, token_data: Any, processes: int
 ) -> tuple[LanguageModel, list[float]]:
-    """Training with nothing but torch: each process's mean loss over its own labels, then the mean of those."""
+    """Train with plain PyTorch on the mean of the processes' mean losses, each over the labels of its process."""
     shards = TokenShards.open(token_data.tokens, TRAINING_SPLIT)
     model = build_model(settings, shards.vocabulary_size, shards.special)
     optimizer = build_optimizer(model, settings.optimizer)
@@ -225,12 +225,12 @@ def mean_of_process_means(
 
 
 def test_the_published_loss_is_the_mean_of_the_means_of_the_processes(make_command: Make, token_data: Any) -> None:
-    # Few sequences per process, so that their numbers of labels differ and the two means do.
+    # Each process has few sequences, so the numbers of labels differ, and so do the two means.
     changes = {**CHANGES, "steps": 12, "batch_size": 4, "optimizer__epsilon": 1e-3}
     results = {}
     for average in ("processes", "tokens"):
         command = make_command(**changes)
-        # Not in the slice of the fixture: a key that is new there.
+        # The fixture's settings do not contain this key.
         command.settings["loss_average"] = average
         command.finish(2)
         results[average] = [row["loss"] for row in command.rows()]
@@ -243,13 +243,13 @@ def test_the_published_loss_is_the_mean_of_the_means_of_the_processes(make_comma
     assert results["tokens"] != pytest.approx(expected, rel=1e-4)
 
 
-# Fewer steps, which are slow where processes share the parameters; several behind the checkpoint.
+# Fewer steps, because steps are slow if processes share the parameters; several steps follow the checkpoint.
 ADAMW = {**CHANGES, "steps": 15, "optimizer__name": "adamw", "optimizer__learning_rate": 0.003}
 
 
 @pytest.fixture(scope="module")
 def expected_of_adamw(make_command: Make) -> list[float]:
-    """One process with AdamW, without ZeRO."""
+    """Losses of one process with AdamW and without ZeRO."""
     command = make_command(**ADAMW)
     command.finish()
     return losses(command)

@@ -1,8 +1,8 @@
-"""Every model of every experiment takes its first steps, and every head of its tasks one, in a miniature of its sizes.
+"""Every experiment's models take two training steps, and the heads of its tasks one step, all with tiny sizes.
 
 The settings are those that planning resolves for each run and task. Only numbers are made smaller: widths, layers and
-heads, lengths, batches and steps. Text is generated, and everything between the batch and the changed weights is the
-code of the stages. Runs that are then alike are trained once.
+heads, lengths, batches and steps. The text is generated; the code from the batch to the changed weights is that of the
+stages. Runs whose reduced settings are equal are trained once.
 """
 
 import copy
@@ -43,27 +43,27 @@ from hatchery.workflow.jobs import Jobs
 
 PROJECT = Project(Path(__file__).resolve().parents[2] / "config")
 CPU = torch.device("cpu")
-# One step with short sequences and, where they grow, one with long ones.
+# One step has short sequences and, if the length grows, the other has long sequences.
 STEPS = 2
 WIDTH, VOCABULARY = 16, 100
-# They say what is measured, kept and loaded, and not what a step does.
+# These settings control measurement, storage and loading, and do not change a step.
 BESIDE_THE_STEP = {
     *("divergences", "bias_drift", "early_stopping", "keep_training_state", "milestones", "initialise_from"),
     *("budget", "checkpoints_at"),
 }
-# The first layer has one earlier output to mix, so nothing to learn.
+# The first layer mixes only one earlier output, so its weight cannot learn.
 NOTHING_TO_LEARN = {"encoder.mixture.layer_weights.0"}
 
 
 class Trained(NamedTuple):
-    """A model after its steps, with the special tokens of its text."""
+    """A trained model, with the special tokens of its text."""
 
     model: LanguageModel
     special: SpecialTokens
 
 
 def batch_size(settings: Mapping[str, Any]) -> int:
-    """Sequences of the last length, and of the first step, are at least one of each kind."""
+    """Return a batch size with at least one sequence of each kind in the first step and at the last length."""
     return 32 if "length_schedule" in settings else 8
 
 
@@ -74,7 +74,7 @@ def shrunk(settings: Mapping[str, Any]) -> dict[str, Any]:
         wider = (embedding > model["hidden_size"]) - (embedding < model["hidden_size"])
         model["embedding_size"] = WIDTH + 8 * wider
     model |= {"hidden_size": WIDTH, "intermediate_size": 24}
-    # Three layers, so that the last one of ELC-BERT mixes several.
+    # Three layers, so that the last layer of ELC-BERT mixes several outputs.
     model["num_hidden_layers"] = min(3, model["num_hidden_layers"])
     model["num_attention_heads"] = min(2, model["num_attention_heads"])
     return {
@@ -97,13 +97,13 @@ def way(values: Any) -> Any:
 
 
 def unchanged(model: nn.Module, before: Mapping[str, torch.Tensor]) -> set[str]:
-    """The parameters that are as they were."""
+    """Return the names of the unchanged parameters."""
     return {name for name, parameter in model.named_parameters() if torch.equal(parameter, before[name])}
 
 
 @pytest.fixture(scope="module")
 def train(token_data: Any, pair_data: Any, single_process: None) -> Callable[[Mapping[str, Any]], Trained]:
-    """The model of shrunk settings after its steps, in which every parameter has changed."""
+    """Train a model with reduced settings, and check that every parameter has changed."""
     kept: dict[Any, Trained] = {}
 
     def made(values: Mapping[str, Any]) -> Trained:
@@ -121,7 +121,7 @@ def train(token_data: Any, pair_data: Any, single_process: None) -> Callable[[Ma
         with Engine(model, optimizer, settings.optimizer.max_gradient_norm, precision, CPU, SINGLE_PROCESS) as engine:
             for step in range(STEPS):
                 skipped = True
-                # fp16 leaves a step out until the scale of its loss is small enough for the gradients.
+                # fp16 skips a step until the loss scale is small enough for the gradients.
                 while skipped:
                     rate = learning_rate(settings.optimizer.learning_rate, settings.schedule, step, STEPS)
                     engine.begin_step(0, step, rate)
@@ -143,7 +143,7 @@ def train(token_data: Any, pair_data: Any, single_process: None) -> Callable[[Ma
 
 @pytest.fixture(scope="module")
 def tune() -> Callable[[Trained, Mapping[str, Any], ProtocolSettings], None]:
-    """Takes one step with a head, of the kind and with the options of a task, on a copy of the trained encoder."""
+    """Take one step with a task's head and options on a copy of the trained encoder."""
     seen: set[Any] = set()
 
     def step(trained: Trained, head: Mapping[str, Any], protocol: ProtocolSettings) -> None:
@@ -162,7 +162,7 @@ def tune() -> Callable[[Trained, Mapping[str, Any], ProtocolSettings], None]:
         context = HeadContext(3 if HEADS[name].has_label_set else None, protocol.dropout, 5, pad)
         model = build_task_model(name, copy.deepcopy(trained.model.encoder), context, options).train()
         with torch.no_grad():
-            # The study's rectified loss learns nothing from outputs below 0.
+            # The study's rectified loss has no gradient at outputs below 0.
             model.output_layer.bias.add_(1.0)
         before = copy.deepcopy(model.state_dict())
         optimizer = build_finetuning_optimizer(model, protocol, protocol.learning_rates[0])

@@ -1,4 +1,4 @@
-"""The manifest of a model of inside a training vouches for its files, and says what the training was told."""
+"""The manifest of an exported milestone lists the milestone's files and repeats the training's settings and inputs."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from hatchery.training.stages.export_milestone import export_milestone
 
 
 def training(folder: Path, *steps: int) -> Path:
-    """The manifest of a training of 9 steps that kept these models."""
+    """Write the manifest of a training of 9 steps that kept milestones after `steps`."""
     for name in ("tokens", "tokenizer"):
         write_text(folder / f"{name}.json", name)
     settings = {"stage": "pretrain", "stage_version": 1, "objective": {"task": "causal"}}
@@ -43,7 +43,7 @@ def test_it_has_the_settings_and_inputs_of_the_training_and_its_own_files_and_st
     assert made.settings == {**whole.settings, "milestone": 6}
     assert made.inputs == {**whole.inputs, "pretraining": whole.digest}
     assert made.measures == {"steps": 6, "parameters": 5}
-    # The training's own manifest is as it was.
+    # The training's own manifest is unchanged.
     assert read_manifest(pretraining).digest == whole.digest
 
 

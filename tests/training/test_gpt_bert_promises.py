@@ -1,4 +1,4 @@
-"""What GPT-BERT's training promises, and the mistakes that train and evaluate without an error and give a bad model."""
+"""Properties of GPT-BERT's training whose violation raises no error but gives a bad model."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -66,7 +66,7 @@ class Texts:
 
 
 def sentences() -> Texts:
-    """A hundred sentences of a few words, each of which says what follows it."""
+    """Return a hundred short sentences in which each token determines the next one."""
     starts = np.random.default_rng(0).integers(16, VOCABULARY, size=100)
     return Texts([16 + (start - 16 + 7 * np.arange(4 + start % 9)) % (VOCABULARY - 16) for start in starts])
 
@@ -74,7 +74,7 @@ def sentences() -> Texts:
 def examples(
     rate: float | None, texts: Texts | None = None, length: int = LENGTH, vocabulary: int = VOCABULARY
 ) -> BlockExamples:
-    """Hidden tokens at this rate, or causal sequences."""
+    """Return examples with tokens masked at this rate, or causal sequences if the rate is None."""
     settings = None if rate is None else MaskingSettings("short_span", "corrected", rate)
     rule = None if settings is None else masking_rule(settings, 0, vocabulary, SPECIAL)
     return BlockExamples(texts or sentences(), length, SPECIAL, rule, fills=True)
@@ -97,7 +97,7 @@ def test_the_label_of_a_position_is_the_token_to_its_right_for_both_objectives(r
         originals = np.concatenate([np.append(SPECIAL.cls, text.tokens) for text in sample.texts])
         labelled = np.flatnonzero(sample.labels != UNLABELLED)
         assert (sample.labels[labelled] == originals[labelled + 1]).all()
-        # What is to be guessed is hidden where it stands, and not where it is predicted.
+        # A target token is masked at its own position, not at the position that predicts it.
         visible = labelled[labelled + 1 < len(sample.input_ids)] + 1
         shown = sample.input_ids[visible]
         hidden = np.setdiff1d(np.arange(len(sample.input_ids)), visible)
@@ -107,7 +107,8 @@ def test_the_label_of_a_position_is_the_token_to_its_right_for_both_objectives(r
         starts = np.cumsum([0, *[1 + len(text) for text in sample.texts][:-1]])
         firsts += int((sample.labels[starts[starts < len(sample.labels)]] != UNLABELLED).sum())
         random += shown[(shown != SPECIAL.mask) & (shown != originals[visible])].tolist()
-    # The first token of a block is predicted from its start, in either way, and nothing special is put in at random.
+    # Both objectives predict the first token of a block from its start token. Random replacements are never special
+    # tokens.
     assert firsts > 50 and all(number >= 16 for number in random) and bool(random) == (rate is not None)
 
 
@@ -124,7 +125,7 @@ def test_with_hidden_tokens_a_model_sees_what_follows_and_as_a_causal_one_it_doe
 def test_both_losses_are_one_where_nothing_is_hidden_and_nothing_behind_is_seen(model: LanguageModel) -> None:
     batch = examples(None).batch(0, 0, range(6))
     following = CausalObjective(CausalSettings(segments="blocks")).terms(model(**batch), batch)
-    # The same sequences as those with masked tokens, under a mask that lets nothing see what follows.
+    # The same sequences count as masked sequences, under an attention mask that hides later tokens.
     below = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()[
         : batch["input_ids"].shape[1], : batch["input_ids"].shape[1]
     ]
@@ -137,7 +138,7 @@ def test_both_losses_are_one_where_nothing_is_hidden_and_nothing_behind_is_seen(
 @torch.no_grad()
 def test_a_mixed_batch_has_the_mean_of_sixteen_devices_that_have_as_many_targets(model: LanguageModel) -> None:
     made, kinds = examples(0.3), examples(None)
-    # Of each kind as many targets as of the first; of hidden ones there are few numbers to choose from.
+    # Choose masked sequences with equal numbers of targets; the causal sequence is the sixteenth device.
     masked = [made.example(0, 0, index) for index in range(len(made))]
     wanted = int((masked[0].labels != UNLABELLED).sum())
     chosen = [sample for sample in masked if (sample.labels != UNLABELLED).sum() == wanted][:15]
@@ -181,7 +182,7 @@ def trained(
     schedule: ScheduleSettings,
     peak: float = 0.01,
 ) -> tuple[LanguageModel, list[list[float]]]:
-    """A model after so many steps of 16 sequences, this share of them causal, and the losses of each kind."""
+    """Return a model after `steps` steps of 16 sequences, `share` of them causal, and the losses of each kind."""
     network = build_language_model(model_config(sizes))
     initialise_(network, seed=1)
     settings = HybridSettings(
@@ -217,7 +218,7 @@ def test_a_tiny_model_learns_a_hundred_sentences_both_ways() -> None:
 
 
 def shares_right(network: LanguageModel, pairs: Sequence[Sequence[Sequence[int]]]) -> dict[str, float]:
-    """Of pairs of a right and a wrong sentence, by way of scoring."""
+    """Return the share of pairs whose grammatical sentence scores higher, for each way of scoring."""
     tokenizer: Any = SimpleNamespace(cls_id=SPECIAL.cls, end_ids=(), mask_id=SPECIAL.mask, unknown_id=None)
     found = {}
     for way, architecture in WAYS.items():
@@ -230,7 +231,7 @@ def shares_right(network: LanguageModel, pairs: Sequence[Sequence[Sequence[int]]
 
 @pytest.mark.slow
 def test_a_tiny_hybrid_model_is_better_both_ways_than_a_model_of_one_objective_on_its_weaker_side() -> None:
-    """Agreement in the demo's language, which one objective alone teaches less well the other way."""
+    """Train on agreement in the demo's language, where a model of one objective is worse at the other's scoring."""
     chosen = [paradigm for paradigm in PARADIGMS if paradigm.term == "subject_verb_agreement"]
     text = [pair.good for paradigm in chosen for pair in draw_pairs(paradigm, 800, 1, ())]
     seen = {text_of(words) for words in text}

@@ -1,4 +1,4 @@
-"""The loss of a batch with hidden and causal sequences is what the published model of GPT-BERT returns for it."""
+"""The loss of a batch with masked and causal sequences equals the loss of the published GPT-BERT model."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ CASES = {
     "half": HybridSettings(causal_share=0.5),
     "one_sixteenth": HybridSettings(causal_share=15 / 16),
     "half_of_columns_ratio_15_16": HybridSettings(causal_share=0.5, causal_weight=1 / 16),
-    # An empty part counts 0, and the other keeps its weight.
+    # The loss of an empty part is 0, and the other part keeps its weight.
     "all_columns_masked_ratio_15_16": HybridSettings(causal_share=1 / 16),
     "no_column_masked_ratio_1_16": HybridSettings(causal_share=15 / 16),
     "all_columns_masked_ratio_1": HybridSettings(causal_share=0.0),
@@ -48,7 +48,7 @@ def model(directory: Path) -> LanguageModel:
 
 
 def batch_of(arrays: Any, n_masked: int) -> dict[str, Tensor]:
-    """The first columns with masked tokens, the others causal; batch first, masks True where a key is seen."""
+    """Return a batch with masked columns first, then causal ones; batch first, mask True at visible keys."""
     kinds = ["masked"] * n_masked + ["causal"] * (COLUMNS - n_masked)
 
     def rows(name: str, axis: int) -> Tensor:

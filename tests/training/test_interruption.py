@@ -1,4 +1,4 @@
-"""Signals and the time limit are collected during training, and only then.
+"""Signals and the time limit request a stop during training, and only then.
 
 The deadline is the sooner of the settings' limit and the end of the Slurm job, less the grace time.
 """
@@ -54,7 +54,7 @@ def test_another_attempt_that_asks_for_the_run_folder_is_a_request_to_stop() -> 
 
 @pytest.fixture
 def clocks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Clocks that stand still: `monotonic()` at `clocks[0]`, which begins at 500, and `time()` 1,000,000 later."""
+    """Frozen clocks: `monotonic()` returns `clocks[0]`, which begins at 500, and `time()` 1,000,000 more."""
     now = [500.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(time, "time", lambda: now[0] + 1_000_000.0)
@@ -63,7 +63,7 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def clock(clocks: list[float]) -> list[float]:
-    """The clocks, which begin at 1000."""
+    """The frozen clocks, beginning at 1000."""
     clocks[0] = 1000.0
     return clocks
 
@@ -78,14 +78,14 @@ def test_training_stops_while_the_longest_recent_step_still_fits_before_the_grac
     request = StopRequest(Deadline(at=2000.0, grace_seconds=100.0))
     asked = []
     for seconds in (10.0, 40.0, *[10.0] * 90):
-        # Asked in the middle of a step, as the loop does.
+        # Ask in the middle of a step, as the loop does.
         clock[0] += seconds / 2
         asked.append((clock[0], request.is_made))
         clock[0] += seconds / 2
         request.step_finished()
         if asked[-1][1]:
             break
-    # The question of 1865 would come back only at 1905, inside the grace time, if the next step took 40 seconds.
+    # If the next step took 40 seconds, the question after 1865 would come only at 1905, inside the grace time.
     assert asked[-2:] == [(1855.0, False), (1865.0, True)]
 
 
@@ -95,7 +95,7 @@ def test_where_processes_agree_at_intervals_the_steps_until_then_are_reckoned_wi
         clock[0] += 10.0
         request.step_finished()
         assert not request.is_made
-    # At 1690 twenty more steps would end at 1890, ten seconds before the grace time; at 1710 they would end in it.
+    # At 1690, twenty more steps would end at 1890, ten seconds before the grace time; at 1710, during the grace time.
     clock[0] += 20.0
     assert request.is_made
 
@@ -129,7 +129,7 @@ def test_the_message_names_the_reason_the_step_and_the_way_on(clock: list[float]
 
 
 def test_a_signal_in_a_callback_of_an_import_ends_the_process(tmp_path: Path) -> None:
-    # What a callback of a weak reference raises is ignored, and imports have such callbacks for their locks.
+    # Python ignores exceptions in callbacks of weak references, and import locks have such callbacks.
     (tmp_path / "imported.py").write_text(
         "import os, signal, time, weakref\n"
         "class Lock: pass\n"
@@ -160,7 +160,7 @@ SLURM = {"SLURM_JOB_END_TIME": "1000900"}
     ("environment", "minutes", "deadline"),
     [
         ({}, None, None),
-        # The limit counts from the start, and Slurm tells the end on the clock of the wall; the sooner of both counts.
+        # The limit counts from the start, and Slurm gives the end as wall-clock time; the sooner of both counts.
         ({}, 10.0, Deadline(at=1100.0, grace_seconds=60.0)),
         (SLURM, None, Deadline(900.0, 60.0)),
         (SLURM, 5.0, Deadline(800.0, 60.0)),

@@ -1,8 +1,8 @@
-"""Ten kills of one run, during checkpoint writing too, and not one bit of the result depends on them.
+"""Ten kills of one run, some during checkpoint writing, change no bit of the result.
 
-The command is started again with the same arguments after every kill. To hit the writing of a checkpoint for certain
-the process is stopped when a partial folder shows, and killed only if the folder is still there. Between two kills the
-newest checkpoint is truncated or tampered with, so that the run has to go back to the one before.
+The command is started again with the same arguments after every kill. To hit the writing of a checkpoint for certain,
+the process is stopped when a partial folder appears, and killed only if the folder still exists. Between two kills the
+newest checkpoint is truncated or changed, so that the run must resume from the previous checkpoint.
 """
 
 import json
@@ -25,9 +25,9 @@ from hatchery.training.telemetry import SECONDS, SPEED_FILE
 
 Make = Callable[..., Any]
 
-# One kill in every five steps; the last steps are left for the end of the run.
+# There is one kill in every five steps, and none in the last steps.
 STEPS, KILLS, STEPS_PER_KILL = 70, 10, 5
-# Every step is a checkpoint, so about half of a tiny run's time is spent on writing.
+# Every step writes a checkpoint, so a tiny run spends about half of its time on writing.
 RUNTIME = {
     "checkpoint_interval_steps": 1,
     "keep_checkpoints": 3,
@@ -44,7 +44,7 @@ def kill_when_it_writes(command: Any, process: subprocess.Popen[str], number: si
         if not partial_folders(command.run_folder):
             continue
         process.send_signal(signal.SIGSTOP)
-        # The signal is delivered when the system call under way returns.
+        # SIGSTOP takes effect when the current system call returns.
         time.sleep(0.01)
         if partial_folders(command.run_folder):
             process.send_signal(number)
@@ -58,7 +58,7 @@ def partial_folders(run_folder: Path) -> list[Path]:
 
 
 def damage_newest(run_folder: Path, kind: str) -> Path:
-    """Truncate or tamper with a file of the newest checkpoint; returns the one that training has to go back to."""
+    """Truncate or change a file of the newest checkpoint; return the checkpoint from which training must resume."""
     newest, older = checkpoint_folders(run_folder)[:2]
     path = newest / (MODEL if kind == "truncated" else OPTIMIZER)
     content = bytearray(path.read_bytes())
@@ -80,7 +80,8 @@ def test_ten_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_comman
     half_written, expected_step, seconds = 0, None, [0.0]
     for kill, (number, in_writing) in enumerate(zip(numbers, during_writing, strict=True)):
         wanted = STEPS_PER_KILL * kill + rng.randint(1, STEPS_PER_KILL)
-        # At least one step of this attempt has to be done: the file of metrics still tells those of the one before.
+        # This attempt must finish at least one step, because the metrics file still contains the steps of the previous
+        # attempt.
         wanted = max(wanted, command.finished_steps() + 1)
         process = command.start()
         command.wait_for_step(process, wanted)
@@ -96,7 +97,7 @@ def test_ten_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_comman
             assert err.count("the previous checkpoint is used") == 1
             assert f"continues after step {expected_step:,} " in err
         if number == signal.SIGTERM:
-            # The last step is saved, the writing under way was waited for, and the last line says how to go on.
+            # The last step is saved, the pending write has finished, and the last line says how to go on.
             assert "SIGTERM" in err.splitlines()[-1] and "run the same command again" in err.splitlines()[-1]
             assert checkpoint_step(checkpoint_folders(command.run_folder)[0]) == command.finished_steps()
             assert not partial_folders(command.run_folder)
@@ -111,7 +112,7 @@ def test_ten_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_comman
     assert half_written >= 1
     assert "continues after step" in log
     assert command.digests() == uninterrupted.digests()
-    # The time of all attempts, not of the last one.
+    # The time is that of all attempts, not only of the last attempt.
     assert all(earlier < later for earlier, later in pairwise(seconds))
     assert command.provenance()[SECONDS] > seconds[-1]
 
@@ -140,7 +141,7 @@ def test_a_signal_to_one_process_stops_both_and_one_process_goes_on(make_command
     changing = make_command(RUNTIME)
     both = changing.start_processes(2)
     changing.wait_for_step(both[0], 15)
-    # Only the second process is asked; the first has to learn of it.
+    # Only the second process gets the signal; the first process has to learn of it.
     both[1].terminate()
     errors = [process.communicate(timeout=60)[1] for process in both]
     assert [process.returncode for process in both] == [EXIT_STATUS_INTERRUPTED] * 2, errors
@@ -153,11 +154,11 @@ def test_a_signal_while_libraries_are_imported_is_one_line_and_not_lost(
     number: signal.Signals, make_command: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = make_command(steps=100_000, long=None)
-    # Not forked from a process that has imported everything.
+    # Start a new process, because a forked process has already imported everything.
     monkeypatch.setitem(command.start.__func__.__globals__, "Forked", subprocess.Popen)
     process = command.start()
     heeded = 0
-    # Python itself heeds SIGINT from the beginning; the command takes all of its signals together.
+    # Python itself handles SIGINT from the start; the command installs all of its handlers together.
     while not heeded >> (signal.SIGUSR1 - 1) & 1:
         assert process.poll() is None
         status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
@@ -198,7 +199,7 @@ def test_a_tokenizer_that_changes_during_the_training_does_not_come_with_a_finis
     file.write_text(file.read_text("utf-8") + " ", encoding="utf-8")
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1 and f"error: {file}: has " in err.splitlines()[-1]
-    # No copy of the manifest either, which another attempt would take.
+    # No copy of the manifest may remain either, because another attempt would use it.
     assert not command.output.exists() and not command.output.with_name("finished.json").exists()
 
 

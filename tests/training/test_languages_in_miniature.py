@@ -1,4 +1,4 @@
-"""Mandarin, and a mixture with it, from released columns to a model with its 28 checkpoints, in adjusted words."""
+"""Train on Mandarin and on a mixture, from released columns to a model with 28 checkpoints, in adjusted words."""
 
 import csv
 import math
@@ -20,7 +20,7 @@ from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.training.milestones import mark_name, milestone_place
 
-# The challenge's 28 marks, divided by 50,000: 20 to 20,000 words.
+# The challenge's 28 marks, divided by 50,000: from 20 to 20,000 words.
 MARKS = [step * unit for unit, most in ((20, 9), (200, 9), (2_000, 10)) for step in range(1, most + 1)]
 LETTERS = {
     "mandarin": (list("的一是不了在人有我他这个们中来上大为和国地到以说时要就出会"), ""),
@@ -73,7 +73,7 @@ def test_a_run_in_adjusted_words_has_its_28_checkpoints(
 
     measures = read_manifest(tokens).measures
     manifest = read_manifest(drawn)
-    # Bytes over the premium of the language, by the documents of the raw text that were drawn.
+    # The expected words are the bytes of the drawn documents divided by the language's byte premium.
     texts = {language: set(documents(language)) for language in shares}
     sizes = dict.fromkeys(shares, 0)
     for path in manifest.files(".parquet", "train-"):

@@ -42,7 +42,7 @@ def test_cosine_equals_the_measured_rates(golden_directory: Path) -> None:
     ],
 )
 def test_cosine_equals_the_printed_table_of_the_bnc_runs(step: int, rate: float) -> None:
-    # One unit of the last printed digit: that of step 8000 was rounded twice.
+    # Allow one unit of the last printed digit, because the rate of step 8000 was rounded twice.
     assert learning_rate(0.01, COSINE, step, 31_250) == pytest.approx(rate, rel=0, abs=1e-7)
 
 
@@ -141,13 +141,13 @@ def test_a_warm_up_in_steps_gives_a_beginning_the_rates_of_the_whole_run(name: s
 @pytest.mark.parametrize(
     ("name", "cooldown", "expected"),
     [
-        # Step 55 is 45 of the 90 steps after the warm-up: both are halfway between 1 and 0.2.
+        # At step 55, 45 of the 90 steps after the warm-up are done, so both rates are halfway between 1 and 0.2.
         ("linear", 0.0, {5: 0.5, 10: 1.0, 19: 0.92, 55: 0.6, 99: 0.2 + 0.8 / 90, 100: 0.2}),
         ("cosine", 0.0, {5: 0.5, 10: 1.0, 40: 0.8, 55: 0.6, 70: 0.4, 100: 0.2}),
         # The last 20 steps go from 0.2 to 0, independently of the earlier steps.
         ("linear", 0.2, {55: 0.6, 79: 1 - 0.8 * 69 / 90, 80: 0.2, 85: 0.15, 90: 0.1, 99: 0.01}),
         ("constant", 0.2, {79: 1.0, 80: 0.2, 90: 0.1}),
-        # Rounded down: 7 of 7.9 steps.
+        # The cool-down of 7.9 steps is rounded down to 7.
         ("constant", 0.079, {92: 1.0, 93: 0.2, 100: 0.0}),
     ],
 )

@@ -105,9 +105,9 @@ def test_auto_on_a_gpu_is_bf16_or_full_precision_and_never_fp16(monkeypatch, sup
 @pytest.mark.parametrize("capability", ["avx512_bf16", "amx_bf16", "avx2"])
 def test_bf16_on_a_processor_without_its_instructions_is_said_in_one_line(monkeypatch, capability) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": False, capability: True})
-    said = slow_arithmetic(Precision("bf16"), CPU)
-    assert (said is None) == ("bf16" in capability)
-    assert said is None or ("set precision: fp32" in said and "\n" not in said)
+    message = slow_arithmetic(Precision("bf16"), CPU)
+    assert (message is None) == ("bf16" in capability)
+    assert message is None or ("set precision: fp32" in message and "\n" not in message)
     assert slow_arithmetic(Precision("fp32"), CPU) is slow_arithmetic(Precision("bf16"), torch.device("cuda")) is None
 
 

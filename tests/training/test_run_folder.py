@@ -1,4 +1,4 @@
-"""One process at a time owns a run folder; signs of life in the lock file show an owner where file locks do not work."""
+"""Only one process at a time owns a run folder; signs of life show an owner where file locks do not work."""
 
 import fcntl
 import subprocess
