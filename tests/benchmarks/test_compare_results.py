@@ -1,4 +1,4 @@
-"""Results of a GPU beside those of a CPU: perplexities and minimal pairs have limits, and nothing may be missing."""
+"""Comparison of a GPU's and a CPU's results: limits for perplexities and minimal pairs, and no missing values."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ TASK = ("ltg_bert", "pairs_of_sentences", "entailment", "accuracy_percent")
 
 
 def summary_of(folder: Path, values: dict[tuple[str, str, str, str], float | None]) -> Path:
-    """A summary with the tidy table beside it, as far as either is read."""
+    """Write a summary and its tidy table, with the columns that the comparison reads."""
     frame = pl.DataFrame([*values], schema=KEYS, orient="row")
     frame.with_columns(mean=pl.Series([*values.values()], dtype=pl.Float64)).write_csv(folder / "summary.csv")
     kinds = {PERPLEXITY: "pretraining", PAIRS: "minimal_pairs", TASK: "finetuning"}

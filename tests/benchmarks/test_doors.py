@@ -1,4 +1,4 @@
-"""The benchmark of programs: ours run, and print the numbers of a loop or of a few lines with the library."""
+"""The benchmark of programs: our programs run and print the numbers of a few lines with the library."""
 
 import zipfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`make bench-gpu` with tiny sizes on a CPU: every part runs, with nothing but what a machine for deep learning has."""
+"""`make bench-gpu` with tiny sizes on a CPU: every part runs with only the packages of a deep learning machine."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from benchmarks import gpu
 
 ROOT = Path(__file__).parents[2]
-# What docs/gpu.md promises to be enough, with what these need themselves.
+# Packages that suffice according to docs/gpu.md, with their own requirements.
 ALLOWED = (
     *("torch", "torchgen", "functorch", "numpy", "safetensors", "tokenizers", "pyarrow", "psutil", "tqdm"),
     *("deepspeed", "hjson", "cpuinfo", "einops", "msgpack", "ninja", "packaging"),
@@ -44,7 +44,7 @@ def test_every_kind_of_part_runs_on_a_cpu_without_the_packages_of_the_workflow(t
     page = tmp_path / "gpu.md"
     page.write_text(gpu.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--device", "cpu", "--sizes", "tiny"]
-    # The other kinds of steps are these with a length exchanged, and fewer ways.
+    # The other parts with training steps differ only in length, and time fewer variants.
     parts = ["product", "elc_short", "gpt_short", "score", "finetune", "resume", "loop", "others_long"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(

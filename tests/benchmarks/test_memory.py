@@ -1,4 +1,4 @@
-"""The benchmarks of memory: the peak is that of the program alone, and stages and trainings run with few texts."""
+"""The memory benchmarks: the peak is that of the program alone, and stages run with a few texts."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Experiments on a GPU beside a CPU's results: what is copied, and what ends it with 1. Here both are a CPU's."""
+"""Experiments on a GPU compared with a CPU's results: copied files, and failures. Here both results are a CPU's."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ SUMMARY = f"{','.join(PAIRS)},mean\n{','.join(PAIRS.values())},{{}}\n"
 
 @pytest.fixture
 def cpu(tmp_path: Path) -> Path:
-    """A checkout with results, as far as the benchmark looks at it."""
+    """A checkout with the results that the benchmark reads."""
     files = {
         "resources/sources/a.json": "{}",
         "results/models/m/manifest.json": "{}",

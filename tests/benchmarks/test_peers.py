@@ -1,4 +1,4 @@
-"""The benchmark beside others: what is there is compared, and what is not is left out with the reason."""
+"""The comparison with other libraries: missing libraries are left out, with the reason."""
 
 import sys
 from argparse import Namespace
@@ -13,7 +13,7 @@ TINY = Namespace(tiny=True, repetitions=1)
 
 def test_a_peer_that_is_not_there_is_left_out_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("minicons", "lm_eval"):
-        # What an import of something that is not there ends with.
+        # None makes the import fail as if the package were missing.
         monkeypatch.setitem(sys.modules, name, None)
     rows = list(peers.score_rows(TINY, tmp_path))
     assert [(work, peer) for work, peer, _ in rows] == [

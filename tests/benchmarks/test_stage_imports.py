@@ -1,4 +1,4 @@
-"""The seconds of imports by stage, from logs that were written by hand."""
+"""The import seconds of each stage, from logs that were written by hand."""
 
 from pathlib import Path
 
