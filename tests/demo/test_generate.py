@@ -1,4 +1,4 @@
-"""The generator: identity from run to run, raw formats that parse, grammatical text, tests that cannot be guessed."""
+"""The generator: equal bytes in every run, grammatical text, and pairs that simple statistics cannot solve."""
 
 import json
 import math
@@ -56,11 +56,11 @@ def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_bytes_are_those_that_the_numbers_of_the_demo_rest_on(tmp_path: Path) -> None:
     run_generator(tmp_path, SMALL)
-    # What a compressed file looks like depends on the library.
+    # The bytes of a compressed file depend on the library's version.
     files = read_manifest(tmp_path / "manifest.json").listed()
     written = {file.path.relative_to(tmp_path).as_posix(): file.sha256 for file in files}
     written = {name: sha256 for name, sha256 in written.items() if not name.endswith(".gz")}
-    # Sources that came later have digests of their own.
+    # Sources that were added later have their own digests.
     later = {folder: {} for folder in ("meco", "multilingual", "reading_times")}
     for name in list(written):
         if (folder := name.partition("/")[0]) in later:
@@ -144,7 +144,7 @@ DETERMINED = {"this": 0, "that": 0, "every": 0, "each": 0, "a": 0, "an": 0} | di
 
 
 def test_documents_hold_no_broken_agreement() -> None:
-    """An independent check by surface patterns: determiner before noun, auxiliary behind subject, reflexives."""
+    """Check agreement independently by surface patterns: determiner and noun, subject and auxiliary, reflexives."""
     number_of = {noun.singular: 0 for noun in NOUNS} | {noun.plural: 1 for noun in NOUNS}
     rng = random.Random(1)
     checked = 0
@@ -191,6 +191,6 @@ def test_the_other_domain_has_longer_sentences_and_evener_words() -> None:
     found = lines_of(2000)
     words = {split: [word for line in found[f"{split}.en"] for word in line.split()] for split in ("test", "other")}
     assert len(words["other"]) / len(found["other.en"]) > 1.8 * len(words["test"]) / len(found["test.en"])
-    # The ten most frequent words are a smaller share of the text.
+    # In the other domain, the ten most frequent words are a smaller share of the text.
     shares = {split: sum(n for _, n in Counter(words[split]).most_common(10)) / len(words[split]) for split in words}
     assert shares["other"] < shares["test"]

@@ -1,4 +1,4 @@
-"""The edge probing files: spans within the text, labels that fit, and CoNLL-U whose trees are trees."""
+"""The edge probing files: spans within the text, valid labels, and CoNLL-U sentences that are trees."""
 
 import json
 from collections import Counter
@@ -77,7 +77,7 @@ def test_reflexives_corefer_with_the_name_before_them_and_with_no_other(generate
             counts[target["label"]] += 1
             start = target["span2"][0]
             if words[start] in ("himself", "herself"):
-                # In "Mary says that Tom blames himself" the antecedent is the name behind "that".
+                # In "Mary says that Tom blames himself" the antecedent is the name after "that".
                 assert target["label"] == str(int(words[target["span1"][0] - 1] == "that"))
                 found += 1
     assert found >= 4

@@ -19,7 +19,7 @@ from demo.rows import RowTask, draw_splits
 from hatchery.corpora.sentences import split_sentences
 from hatchery.errors import ConfigError
 
-# file stem (folder/task) -> fields, labels; the splits follow from the folder.
+# Each file stem (folder/task) has fields and labels; the folder determines the splits.
 LABELLED: dict[str, tuple[set[str], set[Any]]] = {
     "filter_data/glue_filtered/cola": ({"sentence"}, {0, 1}),
     "filter_data/glue_filtered/sst2": ({"sentence"}, {0, 1}),
@@ -79,7 +79,7 @@ def test_a_task_has_the_published_fields_balanced_labels_and_disjoint_splits(ste
 
 
 def test_mnli_and_cb_follow_from_negation_and_direction(generated: Path) -> None:
-    """An independent judge: polarity by "not", the narrower noun by its absence from the category words."""
+    """Judge independently: polarity by "not", and the narrower noun because it is no category word."""
     categories = {"animal", "fruit", "tool", "vehicle", "toy", "plant", "garment"}
     for row in read(generated / "filter_data" / "glue_filtered" / "mnli.train.json"):
         premise, hypothesis = row["premise"][:-1].split(), row["hypothesis"][:-1].split()
@@ -176,7 +176,7 @@ def no_word_tells_the_label(rows: list[dict[str, Any]], fields: tuple[str, ...])
                 counts[word][row["label"]] += 1
         for word, labels in counts.items():
             number = labels.total()
-            # Five standard deviations of a fair draw.
+            # Allow five standard deviations of a fair draw.
             allowed = 5 * math.sqrt(number * (n_labels - 1)) / n_labels + 1
             for label in range(n_labels):
                 assert abs(labels[label] - number / n_labels) <= allowed, (field, word, labels)
@@ -197,7 +197,7 @@ def msgs(generated: Path, stem: str, split: str) -> list[dict[str, Any]]:
 
 
 def main_verb_in_ing(words: list[str]) -> bool:
-    """After a relative clause the main verb comes last, otherwise before the complement's "that"."""
+    """Return whether the main verb ends in -ing: last after a relative clause, otherwise before "that"."""
     that = words.index("that")
     main = words[that + 1 :] if that == 2 else words[:that]
     return main[-1].endswith("ing")
