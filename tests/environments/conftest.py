@@ -1,4 +1,4 @@
-"""A checkout of the files that set up, in which nothing is installed."""
+"""A checkout of the set-up files, without installed packages."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     folder = tmp_path_factory.mktemp("copy") / "a checkout with spaces"
     library = folder / "scripts" / "hatchery"
     library.mkdir(parents=True)
-    # What commands import before anything is installed; the rest of the library needs packages.
+    # Commands import these files before anything is installed; the rest of the library needs packages.
     for path in (REPOSITORY / "scripts" / "hatchery").glob("*.py"):
         shutil.copy(path, library)
     for pattern in ("artifacts/*.py", "training/__init__.py", "training/inputs.py", "training/run_folder.py"):

@@ -25,7 +25,7 @@ from write_environments import (
 from hatchery.workflow.registry import STAGES
 from tests.library_imports import imported_modules
 
-# Direct requirements that no script imports: they are started as programs, or by Snakemake, or tests compare with them.
+# No script imports these direct requirements: they start as programs or by Snakemake, or tests compare with them.
 PROGRAMS = {
     "axe-core-python",
     "hatchling",
@@ -40,7 +40,7 @@ PROGRAMS = {
     "scikit-learn",
     "snakefmt",
 }
-# What PyTorch's builds for GPUs bring with them, and no other build.
+# Packages that only PyTorch's builds for GPUs install.
 WITH_PYTORCH = {"triton"}
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -53,13 +53,13 @@ def lock(repository: Path) -> dict[str, LockedPackage]:
 
 
 def third_party(*files: Path) -> set[str]:
-    """The top-level names outside the standard library and Hatchery that files import."""
+    """Return the top-level names that files import from outside the standard library and Hatchery."""
     tops = {module.partition(".")[0] for file in files for module in imported_modules(file)}
     return tops - {"hatchery", "demo", *WITH_PYTORCH, *sys.stdlib_module_names}
 
 
 def pip_requirements(content: Mapping[str, Any]) -> list[str]:
-    """The lines in the `pip:` section of an environment: pins with hashes."""
+    """Return the lines in the `pip:` section of an environment: pins with hashes."""
     return [line for item in content["dependencies"] if isinstance(item, dict) for line in item["pip"]]
 
 
@@ -86,7 +86,7 @@ def test_an_environment_has_python_from_conda_forge_and_pins_of_the_lock_without
     assert set(pins) <= {" ".join([package.pin, *package.hash_options]) for package in lock.values()}
     listed = {canonical_name(re.split(r"[=;\s]", line)[0]) for line in pins}
     assert set(read_groups(repository)[environment]) <= listed
-    # Nothing that a listed package asks for is missing: pip resolves nothing.
+    # No requirement of a listed package is missing, because pip resolves nothing.
     assert needed_packages(listed, lock) == []
 
 
@@ -104,7 +104,7 @@ def test_every_import_of_the_scripts_is_a_direct_requirement_and_the_other_way_r
     imported = {canonical_name(name) for top in tops for name in providers.get(top, [])} & direct
     assert {top for top in tops if not direct & set(map(canonical_name, providers.get(top, [])))} == set()
     assert direct - imported == PROGRAMS
-    # Snakemake plans, and people call `hatchery`, outside of the environments of the rules.
+    # Snakemake and the program `hatchery` run outside the environments of the rules.
     grouped = {name for names in read_groups(repository).values() for name in names}
     assert imported - grouped == {"typer", *(name for name in direct if name.startswith("snakemake"))}
     assert grouped <= imported

@@ -1,4 +1,4 @@
-"""`make env` says in one line what a machine lacks; cleaning removes what it is told to and nothing else."""
+"""`make env` reports in one line what a machine lacks; cleaning removes only the requested files."""
 
 import json
 import os
@@ -18,7 +18,7 @@ TOOLS = ("sh", "sed", "awk", "env", "nproc")
 
 
 def tools(folder: Path, **programs: str) -> str:
-    """A PATH on which only the basic tools and the given programs are found."""
+    """Return a PATH with only the basic tools and the given programs."""
     for name in TOOLS:
         if found := shutil.which(name):
             (folder / name).symlink_to(found)
@@ -44,7 +44,7 @@ BROKEN = '#!/bin/sh\necho "pyenv: python3.11: command not found" >&2\nexit 127\n
     ("programs", "words", "message"),
     [
         ({}, (), NO_PYTHON),
-        # Of another version, and broken.
+        # One Python has another version, and the other is broken.
         ({"python3": "#!/bin/sh\nexit 1\n", "python3.11": BROKEN}, (), NO_PYTHON),
         ({"python3.11": THIS_PYTHON}, ("PYTHON=python9",), "error: PYTHON=python9 is not Python 3.11 to 3.14$"),
         ({"python3": THIS_PYTHON}, (), "error: git is missing.*install git"),
@@ -57,7 +57,7 @@ def test_what_a_machine_lacks_is_told(
 
 
 def without_ensurepip(folder: Path) -> str:
-    """This Python as Debian has it without python3-venv."""
+    """Return a script that starts this Python without ensurepip, like Debian's without python3-venv."""
     (folder / "modules").mkdir()
     (folder / "modules" / "ensurepip.py").write_text("raise ImportError('left out', name='ensurepip')\n")
     return f'#!/bin/sh\nPYTHONPATH="{folder / "modules"}" exec "{Path(sys.executable).resolve()}" "$@"\n'
