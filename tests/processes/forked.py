@@ -1,12 +1,12 @@
-"""Python processes that start in milliseconds: a server has loaded torch and all else that takes seconds, and forks.
+"""Python processes that start in milliseconds: they are forked from a server that has loaded torch and other packages.
 
-`Forked(command)` is `subprocess.Popen(command)` for a command `python <script of this repository> ...` or
-`python -m snakemake ...`: a process of its own with the same status, output, folder, surroundings and signals. What
-it leaves out is the start (imports, a hash seed of its own) and the taking down. Tests of just that start real
-processes, and so does everything that the server cannot be: other scripts, other code, other settings of Python.
+`Forked(command)` is `subprocess.Popen(command)` for a command `python <script of this repository> ...` or `python -m
+snakemake ...`: a process with the same status, output, folder, environment and signals. It skips only the start
+(imports, an own hash seed) and the cleanup at the end. Tests of start and cleanup use real processes, and so do
+commands that the server cannot run: other scripts, other code, other settings of Python.
 
-Run as a program, this file is the server (`--serve`), or what `python` stands for in the shell commands of a workflow
-under test. The server has no threads and computes nothing, so that its children can begin with one or with many.
+Run as a program, this file is the server (`--serve`), or the program `python` in the shell commands of a workflow under
+test. The server has no threads and computes nothing, so that its children can begin with one thread or with many.
 """
 
 import contextlib
@@ -24,31 +24,31 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 SERVER = "HATCHERY_TESTS_FORK_SERVER"
-# Names a file that the paths of all files go to that a forked process opens, a line each.
+# This variable names a log file for the paths of all files that a forked process opens, one path a line.
 WATCH = "HATCHERY_TESTS_WATCH"
-# Names a folder that notes stages: the first job of each is started as a user's is, and tells what it imports.
+# This variable names a folder of stages: the first job of each stage starts as a user's does, and reports its imports.
 FIRST = "HATCHERY_TESTS_FIRST"
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 STATUS = struct.Struct("i")
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
-# Beside the scripts and the library, what these, and Snakemake, import when they need it.
+# Modules that the scripts, the library and Snakemake import only when they need them.
 LOADED = (
     *("transformers", "scipy.special", "scipy.stats", "sacrebleu"),
     *("snakemake.api", "snakemake.cli", "snakemake.profiles", "snakemake.report"),
     *("snakemake.assets", "snakemake.benchmark", "snakemake.storage", "smart_open", "pydantic.dataclasses"),
 )
-# Not loaded, since few processes need it and every fork would copy its memory; and what needs Triton, which has no
-# wheel for a processor.
+# Modules that are not loaded: few processes need the first ones, and every fork would copy their memory. Triton has no
+# wheel for a CPU.
 LARGE = (
     *("hatchery.export.modeling_", "hatchery.export.transformers_", "hatchery.raw.hub"),
     "hatchery.modeling.kernels.triton_",
 )
-# Settings of Python that change nothing that a test sees, and the Makefile's variable, which is none.
+# Settings of Python that change no test result, and the Makefile's variable PYTHON, which Python does not read.
 HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
 
 def can_be_forked(arguments: list[str], folder: str, environment: dict[str, str]) -> bool:
-    """Whether the server's children are what `python *arguments` would be."""
+    """Return whether a child of the server behaves like `python *arguments`."""
     if {name for name in environment if name.startswith("PYTHON")} - HARMLESS:
         return False
     if arguments[:2] == ["-m", "snakemake"]:
@@ -60,7 +60,7 @@ def can_be_forked(arguments: list[str], folder: str, environment: dict[str, str]
 def _request(
     place: str, arguments: list[str], folder: str, environment: dict[str, str], streams: list[int], session: bool
 ) -> tuple[socket.socket, int]:
-    """Ask the server for a process; returns the connection and the id of the process."""
+    """Ask the server for a process; return the connection and the process id."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(place)
     words = json.dumps([arguments, folder, environment, session], ensure_ascii=False)
@@ -81,7 +81,7 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 
 
 class Forked(subprocess.Popen[Any]):
-    """A process that the server forks, where it can; otherwise one of the usual kind."""
+    """A process that the server forks if possible, and otherwise an ordinary process."""
 
     _connection: socket.socket | None = None
 
@@ -128,21 +128,21 @@ def run(
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} if capture_output else {}
     with Forked(command, **pipes, **choices) as process:
         try:
-            said, errors = process.communicate(timeout=timeout)
+            output, errors = process.communicate(timeout=timeout)
         except BaseException:
             process.kill()
             raise
-    done = subprocess.CompletedProcess(process.args, process.returncode, said, errors)
+    done = subprocess.CompletedProcess(process.args, process.returncode, output, errors)
     if check:
         done.check_returncode()
     return done
 
 
 def surroundings(number: int = 0) -> dict[str, str]:
-    """Variables that lead the shell commands of a workflow to the server, which the first call starts.
+    """Return variables that direct a workflow's shell commands to the server, which the first call starts.
 
-    `python` comes first on PATH in them and is this file. Children of one server have one hash seed; those of a server
-    with another number have another.
+    With these variables, `python` is this file. All children of one server have the same hash seed; servers with
+    different numbers have different seeds.
     """
     python, place = _server(number)
     search = [str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]
@@ -150,13 +150,13 @@ def surroundings(number: int = 0) -> dict[str, str]:
 
 
 def python_beside(place: Path) -> Path:
-    """What workflows run as `python`, for a server that listens at `place`."""
+    """Return the path of the program that workflows run as `python`, for a server that listens at `place`."""
     return place.with_name("bin") / "python"
 
 
 @functools.cache
 def _server(number: int) -> tuple[Path, Path]:
-    """The file that workflows run as `python`, and the socket at which the server listens."""
+    """Start a server; return the file that workflows run as `python`, and the server's socket."""
     import atexit
     import tempfile
 
@@ -185,7 +185,7 @@ def _load() -> None:
     import runpy
     from unittest import mock
 
-    # Imports create many objects and hardly any garbage.
+    # Disable garbage collection, because imports create many objects and hardly any garbage.
     gc.disable()
     import torch
 
@@ -198,29 +198,30 @@ def _load() -> None:
         if not module.name.startswith(LARGE):
             importlib.import_module(module.name)
     importlib.import_module("hatchery.training.processes").import_deepspeed(torch.device("cpu"))
-    # Every process with ZeRO imports it, and its decorators the compiler, for an optimizer that nobody has here.
+    # Every process with ZeRO imports this module; its decorators import the compiler, for an optimizer that we do not
+    # use.
     with mock.patch.object(torch, "compile", lambda function: function):
         importlib.import_module("deepspeed.runtime.zero.muon.muon_optimizer")
-    # What every call of Snakemake begins with: finding its plugins, and what validates each class of settings.
+    # Every call of Snakemake begins with finding its plugins and building validators of settings classes.
     importlib.import_module("snakemake.cli").get_argument_parser()
     project = importlib.import_module("hatchery.experiment.project").Project(SCRIPTS.parent / "config")
     project.experiment("strict_mini")
-    # A drawing loads fonts and what writes them into a PDF.
+    # Draw once, because a drawing loads fonts and the PDF writer.
     drawing = importlib.import_module("matplotlib.figure").Figure()
     drawing.text(0, 0, "a")
     drawing.savefig(io.BytesIO(), format="pdf")
-    # Kept for the rest of the process: the versions of packages and of this code.
+    # Collect the versions of packages and of this code, which are kept for the rest of the process.
     importlib.import_module("hatchery.artifacts.host").surroundings(0)
-    # Nobody waits for the disk: jobs are killed in tests, but no machine loses its power.
+    # Disable fsync: tests kill jobs, but the machine does not lose its power.
     os.fsync = lambda descriptor: None  # type: ignore[assignment]
-    # Collecting garbage would copy the memory that children share.
+    # Freeze the loaded objects, because garbage collection would copy the memory that children share.
     gc.freeze()
     gc.enable()
     _keep_in_huge_pages()
 
 
 def _keep_in_huge_pages() -> None:
-    """Gather the memory that is loaded in pages of 2 MiB where Linux can: a fork copies an entry for each page."""
+    """Move loaded memory into pages of 2 MiB if Linux can, because a fork copies an entry for each page."""
     import ctypes
 
     size, huge, collapse = 1 << 21, 14, 25
@@ -231,13 +232,13 @@ def _keep_in_huge_pages() -> None:
         first, end = (int(address, 16) for address in addresses.split("-"))
         first, end = -(-first // size) * size, end // size * size
         if access == "rw-p" and name in ([], ["[heap]"]) and first < end:
-            # Either may be refused, which costs time only.
+            # Linux may refuse either call, which costs only time.
             madvise(first, end - first, huge)
             madvise(first, end - first, collapse)
 
 
 def _serve(place: str) -> list[str]:
-    """Answer requests; returns in each child that is to become a process, with the arguments of its Python."""
+    """Answer requests; return only in forked children, with the arguments of their Python."""
     waiting = selectors.DefaultSelector()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(place)
@@ -256,7 +257,7 @@ def _serve(place: str) -> list[str]:
                 content, streams, _, _ = socket.recv_fds(connection, STATUS.size, 3)
                 words = _receive(connection, STATUS.unpack(content)[0])
             except (OSError, struct.error):
-                # Who asked was killed meanwhile.
+                # The process that asked was killed meanwhile.
                 connection.close()
                 for stream in streams:
                     os.close(stream)
@@ -278,7 +279,7 @@ def _serve(place: str) -> list[str]:
 
 
 def _tell_end(ended: int, child: int, connection: socket.socket) -> None:
-    """Send the status of a child that has ended, as the descriptor `ended` says, to who asked for it."""
+    """Send the status of an ended child to the process that asked for it, and close the child's descriptor `ended`."""
     os.close(ended)
     _, status = os.waitpid(child, 0)
     with connection, contextlib.suppress(OSError):
@@ -297,7 +298,7 @@ def _become(words: bytes, streams: list[int]) -> list[str]:
     os.environ.clear()
     os.environ.update(environment)
     if SERVER in environment:
-        # Snakemake puts the folder of its Python first on the PATH of its jobs.
+        # Snakemake puts the folder of `sys.executable` first on the PATH of its jobs.
         sys.executable = str(python_beside(Path(environment[SERVER])))
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -310,7 +311,7 @@ def _become(words: bytes, streams: list[int]) -> list[str]:
 
 
 def _run(arguments: list[str]) -> NoReturn:
-    """Be `python *arguments`, without taking down afterwards what the server has loaded."""
+    """Run `python *arguments`, and exit without cleaning up what the server has loaded."""
     import atexit
     import runpy
     import threading
@@ -356,7 +357,7 @@ def _is_first(arguments: list[str], environment: dict[str, str]) -> bool:
 
 
 def _pass_on(arguments: list[str]) -> int:
-    """What `python` is in the shell commands of a workflow: the server's child, or the real Python."""
+    """Run `python` for a workflow's shell command, as a child of the server or as the real Python."""
     folder, environment = str(Path.cwd()), dict(os.environ)
     if not arguments or not can_be_forked(arguments, folder, environment):
         os.execv(sys.executable, [sys.executable, *arguments])

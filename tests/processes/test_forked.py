@@ -1,4 +1,4 @@
-"""A forked process is what the command would be on its own: status, output, folder, surroundings, signals."""
+"""A forked process behaves as the command does on its own: status, output, folder, environment, signals."""
 
 import os
 import signal
