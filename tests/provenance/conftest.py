@@ -1,4 +1,4 @@
-"""A project whose results lie on disk as the stages write them: two models, from raw files to a summary."""
+"""A project with results as the stages write them: two models, from raw files to a summary."""
 
 import contextlib
 import shutil
@@ -27,7 +27,7 @@ class Toy:
 
     def stage(self, place: str, settings: Mapping[str, Any], inputs: Mapping[str, Path], text: str = "made") -> Path:
         output = self.folder / "results" / place / "manifest.json"
-        # As the workflow does: from within the project, by paths relative to it.
+        # Run within the project with relative paths, as the workflow does.
         read = {name: path.relative_to(self.folder) for name, path in inputs.items()}
         with contextlib.chdir(self.folder), stage_run(output, settings, read) as run:
             write_text(output.parent / "data.txt", f"{text} {place}")
@@ -47,7 +47,7 @@ class Toy:
         return self.folder / "results" / place / "manifest.json"
 
     def write_summary(self) -> None:
-        """Two models on one task, and a second metric of the first; digests as the pairs' manifests have them now."""
+        """Write two models on one task and a second metric of ltg_bert, with digests of the pairs' manifests."""
         lines = []
         for model, mean in (("elc_bert", "53.0000"), ("ltg_bert", "64.0000")):
             digest = sha256_file(self.manifest(f"exp/minimal_pairs/{model}-s1/pairs"))[:12]
@@ -66,7 +66,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     raw = Path("data/raw")
     for number in range(7):
         write_text(project.folder / raw / f"text{number}.txt", f"raw text {number}\n")
-    # As the workflow registers: from within the project, so that the location is relative to it.
+    # Register within the project, as the workflow does, so that the location is relative to it.
     with contextlib.chdir(project.folder):
         origin = {"url": "a page", "year": 2020}
         place = "resources/sources/toy.json"
@@ -91,7 +91,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 @pytest.fixture
 def toy(built: Toy, tmp_path: Path) -> Toy:
-    """A copy that the test may damage."""
+    """A copy of the project that the test may damage."""
     return Toy(Path(shutil.copytree(built.folder, tmp_path / "project")))
 
 

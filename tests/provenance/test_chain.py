@@ -1,4 +1,4 @@
-"""A number leads by digests to the raw files, and what does not match on the way is named."""
+"""Digests lead from a number to the raw files, and each mismatch on the way is named."""
 
 import json
 import shutil
@@ -48,7 +48,7 @@ def test_the_chain_leads_through_every_stage_to_the_source(toy: Any) -> None:
 
 def test_an_input_that_was_made_anew_is_named_with_both_digests(toy: Any) -> None:
     old = sha256_file(toy.manifest("tokens/toy/toy"))
-    # What tells where the input lay.
+    # provenance.json gives the path of the input.
     provenance = toy.manifest("exp/pretraining/elc_bert-s1").with_name("provenance.json")
     write_text(provenance, json.dumps({"inputs": {"tokens": "results/tokens/toy/toy/manifest.json"}}))
     toy.stage("tokens/toy/toy", {"stage": "encode_corpus", "stage_version": 2}, {"corpus": toy.manifest("corpora/toy")})

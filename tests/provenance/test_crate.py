@@ -111,7 +111,7 @@ def test_every_file_is_described_with_its_size_and_is_there_or_named_by_its_dige
             padded = name.removeprefix("ni:///sha-256;") + "="
             assert base64.urlsafe_b64decode(padded).hex() == entity["sha256"]
     assert json.loads(crate.files["configuration.json"]) == SETTINGS["configuration"]
-    # Two trained models, two results of pairs, a corpus and its tokens; no weights, and no raw text.
+    # The manifests are of two trained models, two results of pairs, a corpus and its tokens.
     assert sum(name.endswith("manifest.json") for name in crate.files) == 6
     assert not [name for name in crate.files if name.endswith("data.txt") or name.startswith("data/")]
 
@@ -134,7 +134,7 @@ def test_the_graph_leads_from_a_result_to_every_raw_file(crate: Read, toy: Any) 
     found = {entity["sha256"]: entity["name"] for entity in map(crate.graph.get, names) if "sha256" in entity}
     assert len(raw) == 7
     assert raw.items() <= found.items()
-    # The output of a stage is a result of the stage's action, with the manifest.
+    # The output of a stage is a result of the stage's action, as the manifest is.
     weights = sum_of((toy.folder / "results/exp/pretraining/elc_bert-s1/data.txt").read_bytes())
     (action,) = [a for a in crate.of_type("CreateAction") if named_by_digest(weights) in crate.named(a, "result")]
     assert crate.named(action, "instrument") == ["#stage-pretrain"]

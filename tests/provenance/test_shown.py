@@ -1,4 +1,4 @@
-"""A number's way back to the raw data on the terminal and on the page of provenance."""
+"""The way from a number back to the raw data, on the terminal and on the page of provenance."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def test_a_cell_is_traced_to_raw_bytes(trace: Trace, toy: Any) -> None:
     assert any("licence: CC BY; terms: with attribution" in line for line in lines)
     assert sha256_file(toy.folder / "data/raw/text0.txt") in result.stdout
     assert any(line.endswith("and 2 more (--full lists them)") for line in lines)
-    # The source is read by the corpus and by the evaluation, and told once.
+    # The corpus and the evaluation read the source, which is described only once.
     assert sum("raw files 'toy'" in line for line in lines) == 2
     assert sum("(see above)" in line for line in lines) == 1
 
@@ -75,9 +75,9 @@ def test_what_manifests_say_steers_no_terminal(trace: Trace, toy: Any) -> None:
     toy.stage("exp/minimal_pairs/elc_bert-s1/pairs", settings, {"model": model})
     toy.write_summary()
     for flags, shown in ((["--full"], "\ufffd[2Jpairs\ufffd\ufffd"), (["--json"], "pairs\ufffd\ufffd")):
-        told = trace("--row", "1", *flags).stdout
-        assert shown in told
-        assert not {"\x1b", "\u202e", "\x9b"} & set(told)
+        output = trace("--row", "1", *flags).stdout
+        assert shown in output
+        assert not {"\x1b", "\u202e", "\x9b"} & set(output)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_selection_that_is_not_one_row_is_one_line(trace: Trace, arguments: li
     assert result.returncode == 1
     assert result.stderr.startswith("error: ") and result.stderr.endswith(f"{words}\n")
     assert result.stderr.count("\n") == 1
-    # The rows to choose from.
+    # The output lists the rows to choose from.
     assert [line.split()[0] for line in result.stdout.splitlines()] == (["2", "3"] if "2 rows" in words else [])
 
 
@@ -155,12 +155,12 @@ def test_every_row_and_manifest_has_an_anchor_and_every_link_a_target(toy: Any) 
     anchors = re.findall(r'\bid="([^"]+)"', text)
     assert len(anchors) == len(set(anchors))
     assert row_anchor("ltg_bert", "pairs", "binding", "f1_percent") in anchors
-    # Three rows, the pairs and pretraining of two models, tokens, corpus and source, and four sections.
+    # Anchors: three rows, the pairs and pretraining of two models, tokens, corpus and source, and four sections.
     assert len(anchors) == 3 + 7 + 4
     links = re.findall(r'href="#([^"]+)"', text)
     assert set(links) <= set(anchors)
     assert not re.search(r'(?:src|href)="(?!#)', text)
-    # The raw files and their terms, and nothing of their content.
+    # The page shows raw files and their terms, but none of their content.
     assert text.count("raw text") == 0
     assert all(f">text{number}.txt</th>" in text for number in range(7))
     assert "licence: CC BY; terms: with attribution" in text
