@@ -31,14 +31,14 @@ from cluster_files import (
 
 PACKAGES = ("slurm-wlm", "slurmdbd", "slurm-client", "munge", "mariadb-server")
 COMMANDS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "mariadb-install-db", "sbatch", "sacctmgr")
-# In the surroundings of every daemon, and so of every step that a slurmd starts: how `stop` knows its own.
+# The environment of every daemon contains this variable, and so does every step of a slurmd; `stop` finds them by it.
 MARK = "HATCHERY_TEST_CLUSTER"
 DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld", *(f"slurmd.{node}" for node in NODES))
 START_SECONDS = 120.0
 
 
 def unavailable() -> str:
-    """Why no test cluster can run here, in one sentence; empty where one can."""
+    """Return in one sentence why no test cluster can run here; empty if one can run."""
     if not sys.platform.startswith("linux"):
         return "the test cluster needs Linux"
     if os.geteuid() != 0:
@@ -52,7 +52,7 @@ def unavailable() -> str:
 
 
 def install() -> None:
-    """Install Debian's packages. Their services stay off: nothing but `start` of this file starts anything."""
+    """Install Debian's packages. Their services stay off: only `start` of this file starts daemons."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     refuse_foreign_files()
     for command in (["apt-get", "update"], ["apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES]):
@@ -61,9 +61,9 @@ def install() -> None:
 
 
 def start() -> None:
-    """Start the cluster and return when both nodes are idle; one that runs already goes on.
+    """Start the cluster and return when both nodes are idle; a running cluster is kept.
 
-    Raises ClusterError where it cannot run here or where a daemon does not come up, with the end of its log.
+    Raises ClusterError if the cluster cannot run here or a daemon does not come up, with the end of its log.
     """
     reason = unavailable()
     if reason:
@@ -85,11 +85,11 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Cancel all jobs, end all daemons and whatever a job left behind, and take the settings out of /etc."""
+    """Cancel all jobs, end all daemons and all processes of jobs, and remove the settings from /etc."""
     if _pid("slurmctld") is not None and _succeeds("scontrol", "ping"):
         subprocess.run(["scancel", "--full", "--user=root"], env=_environment(), check=False, timeout=60)
         _until(lambda: not _output("squeue", "--noheader").strip(), seconds=20)
-    # Slurm first and from top to bottom: the accounting must outlive those who write to it.
+    # Stop Slurm first, in reverse order of the start, because the accounting must outlive the daemons that write to it.
     for name in reversed(DAEMONS):
         _terminate(name)
     for pid in leftovers():
@@ -99,19 +99,19 @@ def stop() -> None:
 
 
 def forget_jobs() -> None:
-    """Empty the accounting of a cluster that is off; jobs of earlier sessions may have had the same folders."""
+    """Empty the accounting of a stopped cluster, because jobs of earlier sessions may have had the same folders."""
     shutil.rmtree(STATE / "database", ignore_errors=True)
 
 
 def status() -> dict[str, str]:
-    """State of each daemon and node, such as {"slurmctld": "runs (pid 4711)", "n1": "idle"}."""
+    """Return the state of each daemon and node, such as {"slurmctld": "runs (pid 4711)", "n1": "idle"}."""
     pids = {name: _pid(name) for name in DAEMONS}
     found = {name: "off" if pid is None else f"runs (pid {pid})" for name, pid in pids.items()}
     return {**found, **{node: node_states().get(node, "unknown") for node in NODES}}
 
 
 def node_states() -> dict[str, str]:
-    """State of every node in Slurm's words (`idle`, `mixed`, `down`); empty while no controller answers."""
+    """Return the state of every node in Slurm's words (`idle`, `mixed`, `down`); empty if no controller answers."""
     if _pid("slurmctld") is None:
         return {}
     lines = _output("sinfo", "--noheader", "--Node", "--format=%N %T", "--partition=main").splitlines()
@@ -119,7 +119,7 @@ def node_states() -> dict[str, str]:
 
 
 def is_up() -> bool:
-    """Whether all daemons run and every node takes jobs."""
+    """Return whether all daemons run and every node takes jobs."""
     if any(_pid(name) is None for name in DAEMONS):
         return False
     states = node_states()
@@ -127,7 +127,7 @@ def is_up() -> bool:
 
 
 def leftovers() -> list[int]:
-    """Processes of the cluster that still run: daemons, steps, and every process below a step."""
+    """Return the running processes of the cluster: daemons, steps, and every process below a step."""
     marked, parents = set(), {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -175,7 +175,7 @@ def _start_database() -> None:
             *("mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", f"--socket={STATE}/database.socket"),
             *("--bind-address=127.0.0.1", f"--port={DATABASE_PORT}", "--skip-name-resolve"),
             *(f"--init-file={STATE}/grants.sql", f"--pid-file={STATE}/database.pid"),
-            # What slurmdbd asks for, and no waiting for the disk: nothing in here outlives a test.
+            # slurmdbd asks for the first settings. No write waits for the disk, because no data outlives a test.
             *("--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0"),
         ],
     )
@@ -188,7 +188,7 @@ def _add_account() -> None:
         ("account", ACCOUNT, f"cluster={CLUSTER}"),
         ("user", "root", f"account={ACCOUNT}", f"cluster={CLUSTER}"),
     ):
-        # Exits with 1 where it is there already, so the result is looked at below instead.
+        # The command exits with 1 if the entity exists already, so the result is checked below.
         subprocess.run(
             ["sacctmgr", "--immediate", "add", *entity], env=_environment(), capture_output=True, check=False
         )
@@ -212,7 +212,7 @@ def _start(name: str, command: list[str]) -> None:
 
 
 def _pid(name: str) -> int | None:
-    """Process id of a running daemon of this cluster, None where it does not run."""
+    """Return the process id of a running daemon of this cluster, or None if it does not run."""
     try:
         pid = int((STATE / f"{name}.started").read_text(encoding="utf-8"))
         marked = f"{MARK}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()

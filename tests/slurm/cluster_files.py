@@ -1,7 +1,7 @@
-"""The files of the test cluster: where they lie, what they hold, and which of them may be overwritten.
+"""The files of the test cluster: their paths and contents, and which files may be overwritten.
 
-Slurm's own files must lie in /etc/slurm, because Snakemake's executor removes SLURM_CONF from the surroundings of every
-job. They are written only where nothing lies or where a file starts with `MARKER`: a real cluster's settings are safe.
+Slurm's own files must be in /etc/slurm, because Snakemake's executor removes SLURM_CONF from the environment of every
+job. They are written only if no file exists or the file starts with `MARKER`, so a real cluster's settings are safe.
 """
 
 import os
@@ -24,7 +24,7 @@ CPUS_PER_NODE = 64
 MEMORY_PER_NODE_MB = 512_000
 GPUS_PER_NODE = 8
 KILL_WAIT_SECONDS = 10
-# Below the ports that training jobs use for their rendezvous and below the ephemeral ones.
+# These ports are below the rendezvous ports of training jobs and below the ephemeral ports.
 CONTROLLER_PORT, ACCOUNTING_PORT, DATABASE_PORT, FIRST_NODE_PORT = 16817, 16819, 16306, 16821
 
 
@@ -41,7 +41,7 @@ def _node_lines() -> str:
 
 
 def _make_devices() -> str:
-    """One character device (a second /dev/null) for each GPU, since Slurm numbers GPUs by their devices."""
+    """Make one character device (a second /dev/null) per GPU, because Slurm numbers GPUs by their devices."""
     lines = []
     for index in range(GPUS_PER_NODE):
         path = STATE / f"gpu{index}"
@@ -52,13 +52,13 @@ def _make_devices() -> str:
 
 
 def foreign_files() -> list[Path]:
-    """Settings in /etc/slurm that this module did not write and that it would have to overwrite."""
+    """Return settings in /etc/slurm that this module did not write and would have to overwrite."""
     paths = [SETTINGS / name for name in ("slurm.conf", "slurmdbd.conf", "gres.conf")]
     return [path for path in paths if path.exists() and not path.read_text(encoding="utf-8").startswith(MARKER)]
 
 
 def refuse_foreign_files() -> None:
-    """Raise ClusterError where /etc/slurm holds somebody else's settings."""
+    """Raise ClusterError if /etc/slurm contains somebody else's settings."""
     foreign = foreign_files()
     if foreign:
         raise ClusterError(
@@ -70,7 +70,7 @@ def refuse_foreign_files() -> None:
 def write_files() -> None:
     """Write all settings, a key for munge, and the names of the nodes in /etc/hosts.
 
-    Raises ClusterError where somebody else's settings lie in /etc/slurm.
+    Raises ClusterError if /etc/slurm contains somebody else's settings.
     """
     refuse_foreign_files()
     STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def _write(path: Path, template: str, values: dict[str, object], mode: int = 0o6
 
 
 def remove_files() -> None:
-    """Take away from /etc what `write_files` put there; state and logs stay."""
+    """Remove the files of `write_files` from /etc; state and logs stay."""
     for name in ("slurm.conf", "slurmdbd.conf", "gres.conf"):
         path = SETTINGS / name
         if path.exists() and path.read_text(encoding="utf-8").startswith(MARKER):
@@ -124,7 +124,7 @@ def name_nodes() -> None:
 
 
 def forget_nodes() -> None:
-    """Remove the names again. In place: in containers /etc/hosts is a mount that cannot be replaced."""
+    """Remove the nodes' names, in place because in containers /etc/hosts is a mount that cannot be replaced."""
     lines = HOSTS.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if HOSTS_MARK not in line]
     if kept != lines:

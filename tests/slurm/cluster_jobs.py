@@ -1,6 +1,6 @@
-"""What the tests of the cluster ask of Slurm and of Snakemake on it: submit, look, wait, kill.
+"""Helpers for tests of Slurm and of Snakemake on the cluster: submit, look, wait, kill.
 
-Nothing here waits for ever: every wait has a limit in seconds and says what it waited for and what it saw instead.
+Every wait has a limit in seconds; its error names the expected condition and the observed state.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from projects import configure, make_project
 
 from hatchery.training.run_folder import Owner, read_sign
 
-# Looks after a second instead of the profile's twenty, since these jobs are short, and the interpreter of the tests
-# instead of conda.
+# Check jobs after a second instead of the profile's twenty, because these jobs are short, and use the tests'
+# interpreter instead of conda.
 OPTIONS = ("--slurm-init-seconds-before-status-checks=1", "--software-deployment-method=env-modules")
 STEPS, DISTURBED_AFTER = 300, 40
 RUNS = tuple(f"ltg_bert-s{seed}" for seed in (1, 2, 3, 4))
@@ -31,7 +31,7 @@ MODELS = tuple(f"results/long/pretraining/{run}/manifest.json" for run in RUNS)
 
 @dataclass(frozen=True)
 class Queued:
-    """A job in the queue: `comment` is what Snakemake's executor writes there (rule and wildcards)."""
+    """A job in the queue; Snakemake's executor writes rule and wildcards into `comment`."""
 
     job_id: str
     state: str
@@ -41,7 +41,7 @@ class Queued:
 
 @dataclass(frozen=True)
 class Sent:
-    """A job that has ended, as the accounting knows it."""
+    """A job that has ended, from the accounting."""
 
     job_id: str
     submitted: datetime
@@ -51,31 +51,31 @@ class Sent:
 
 
 def environment() -> dict[str, str]:
-    """This interpreter's folder first on PATH, as the rules expect, and nothing of a surrounding Slurm job."""
+    """Return an environment with this interpreter's folder first on PATH and no variable of a surrounding Slurm job."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM", "SBATCH", "SRUN"))}
     return {**kept, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"}
 
 
 def cluster_command(action: str) -> subprocess.CompletedProcess[str]:
-    """Run `cluster.py ACTION` as a user would, so that the daemons are nobody's children here."""
+    """Run `cluster.py ACTION` as a user would, so that the daemons are not children of this process."""
     program = str(Path(__file__).resolve().parent / "cluster.py")
     return subprocess.run([sys.executable, program, action], capture_output=True, text=True, check=False, timeout=300)
 
 
 def ask(*command: str) -> str:
-    """Output of a Slurm command; AssertionError with its message where it fails or takes more than a minute."""
+    """Return the output of a Slurm command; raise AssertionError if it fails or takes more than a minute."""
     result = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode == 0, f"{' '.join(command)}: {result.stderr.strip()}"
     return result.stdout
 
 
 def log_of(folder: Path, model: str) -> Path:
-    """The log of the pretraining that the link of an experiment leads to."""
+    """Return the log of the pretraining to which an experiment's link points."""
     return folder / "logs/pretrain" / f"{(folder / model).parent.resolve().name}.log"
 
 
 def pretraining_in_mid_run(folder: Path, model: str) -> Owner | None:
-    """The process that writes the run of `model` in a project folder, once some of its steps are done."""
+    """Return the process that writes the run of `model` once some of its steps are done, otherwise None."""
     for path in folder.glob("results/checkpoints/*/metrics.jsonl"):
         sign = read_sign(path.with_name("lock"))
         if sign is not None and Path(sign.owner.output).resolve() == (folder / model).resolve():
@@ -86,16 +86,16 @@ def pretraining_in_mid_run(folder: Path, model: str) -> Owner | None:
 
 
 def submit(folder: Path, script: str, *options: str) -> str:
-    """Send a shell script with sbatch from `folder` (its output goes there as slurm-<job>.out); the job's id."""
+    """Send a shell script with sbatch from `folder` (its output is slurm-<job>.out there); return the job's id."""
     path = folder / "job.sh"
     path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     return ask("sbatch", "--parsable", f"--chdir={folder}", *options, str(path)).strip().split(";")[0]
 
 
 def make_cluster_project(folder: Path, repository: Path) -> Path:
-    """A project folder whose pretrainings take two nodes on the cluster, and give the same bytes on one machine.
+    """Make a project folder whose pretrainings take two nodes on the cluster, with the same bytes as on one machine.
 
-    For that, one process has to compute the same halves of each batch that two processes would.
+    For equal bytes, one process has to compute the same halves of each batch as two processes.
     """
     make_project(folder, repository)
     shutil.copy(Path(__file__).with_name("long.yaml"), folder / "config/experiments/long.yaml")
@@ -105,7 +105,7 @@ def make_cluster_project(folder: Path, repository: Path) -> Path:
 
 
 def shorten_demo(folder: Path) -> None:
-    """Leave the demo of a project folder two models with one seed each, and seconds of training in each stage."""
+    """Reduce the demo of a project folder to two models with one seed each and seconds of training in each stage."""
     path = folder / "config/experiments/demo.yaml"
     text = path.read_text(encoding="utf-8")
     for long, short in (
@@ -123,14 +123,14 @@ def shorten_demo(folder: Path) -> None:
 
 
 def queued(folder: Path, rule: str = "") -> list[Queued]:
-    """The jobs that were sent from `folder` and wait, run or are about to end; with `rule`, those of one rule."""
+    """Return jobs from `folder` that wait, run or are about to end; with `rule`, only those of one rule."""
     lines = ask("squeue", "--noheader", "--format=%i|%T|%Z|%k").splitlines()
     jobs = [Queued(*line.split("|", 3)) for line in lines]
     return [job for job in jobs if Path(job.folder).resolve() == folder.resolve() and rule in job.comment]
 
 
 def sent(folder: Path) -> list[Sent]:
-    """All jobs that were sent from `folder` and have ended, by the accounting; a requeued one once for each start."""
+    """Return all ended jobs from `folder`, by the accounting; a requeued job counts once for each start."""
     fields = "--format=JobIDRaw,Submit,End,State,WorkDir,Comment"
     lines = ask("sacct", "-nPX", "--duplicates", "--starttime=now-3hours", fields).splitlines()
     found = []
@@ -142,20 +142,20 @@ def sent(folder: Path) -> list[Sent]:
 
 
 def restarts(job_id: str) -> int:
-    """How often Slurm requeued a job that is in the queue or ended some minutes ago at most."""
+    """Return how often Slurm requeued a job that is queued or ended at most some minutes ago."""
     found = re.search(r"Restarts=(\d+)", ask("scontrol", "show", "job", job_id))
     assert found, f"scontrol knows no job {job_id}"
     return int(found[1])
 
 
 def state(job_id: str) -> str:
-    """State of a job in the accounting, such as COMPLETED or TIMEOUT; empty where it is unknown."""
+    """Return a job's state in the accounting, such as COMPLETED or TIMEOUT; empty if it is unknown."""
     lines = ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", "--format=State").split("\n")
     return lines[0].split(" ")[0]
 
 
 def wait_for(condition: Callable[[], object], what: str, seconds: float = 120) -> None:
-    """Return as soon as `condition` holds; AssertionError naming `what` and the queue after `seconds`."""
+    """Return as soon as `condition` holds; after `seconds`, raise AssertionError with `what` and the queue."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -165,7 +165,7 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float = 120) -
 
 
 def wait_for_state(job_id: str, *states: str, seconds: float = 120) -> str:
-    """Wait until a job is in one of `states` by the accounting, and say in which."""
+    """Wait until a job is in one of `states` by the accounting; return that state."""
     wait_for(lambda: state(job_id) in states, f"job {job_id} {' or '.join(states)}", seconds)
     return state(job_id)
 
@@ -178,7 +178,7 @@ def cancel(folder: Path) -> None:
 
 
 def rank_process(job_id: str, rank: int, command: str) -> int | None:
-    """Process id of rank `rank` of a job's newest step whose command line holds `command`; None where there is none."""
+    """Return the process id of a rank in a job's newest step whose command line contains `command`, or None."""
     wanted = (f"SLURM_JOB_ID={job_id}", f"SLURM_PROCID={rank}")
     for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: -int(path.name)):
         try:
@@ -192,7 +192,7 @@ def rank_process(job_id: str, rank: int, command: str) -> int | None:
 
 
 def step_daemons(job_id: str, step: str) -> list[int]:
-    """Process ids of the slurmstepd of a job's step, such as `batch` or `0`."""
+    """Return the process ids of the slurmstepd of a job's step, such as `batch` or `0`."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -203,7 +203,7 @@ def step_daemons(job_id: str, step: str) -> list[int]:
 
 
 def snakemake_on_slurm(folder: Path, *arguments: str, seconds: int = 900) -> subprocess.CompletedProcess[str]:
-    """Run `snakemake --profile slurm ARGUMENTS` in `folder`, interrupted (which cancels its jobs) after `seconds`."""
+    """Run `snakemake --profile slurm ARGUMENTS` in `folder`; interrupt it (which cancels its jobs) after `seconds`."""
     log = folder / "snakemake_alone.out"
     with _snakemake(folder, log, arguments) as process, contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
@@ -211,13 +211,13 @@ def snakemake_on_slurm(folder: Path, *arguments: str, seconds: int = 900) -> sub
 
 
 def snakemake_in_background(folder: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
-    """The same while the test does something else. Its output is in `folder`/snakemake.out; it ends with the block."""
+    """Run Snakemake on Slurm during the block; its output is in `folder`/snakemake.out, and it ends with the block."""
     return _snakemake(folder, folder / "snakemake.out", arguments)
 
 
 @contextmanager
 def _snakemake(folder: Path, log: Path, arguments: tuple[str, ...]) -> Iterator[subprocess.Popen[str]]:
-    # However the block is left, an interrupted test included, neither process nor job stays behind.
+    # Neither process nor job stays behind, even if a test is interrupted in the block.
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
             slurm_command(arguments),
@@ -242,5 +242,5 @@ def _snakemake(folder: Path, log: Path, arguments: tuple[str, ...]) -> Iterator[
 
 
 def slurm_command(arguments: tuple[str, ...]) -> list[str]:
-    """The words of `snakemake --profile slurm ARGUMENTS`."""
+    """Return the words of `snakemake --profile slurm ARGUMENTS`."""
     return [sys.executable, "-m", "snakemake", "--profile", "slurm", *OPTIONS, *arguments]

@@ -1,4 +1,4 @@
-"""The test cluster, started once for all tests that need it and stopped behind them."""
+"""The test cluster, started once for all tests that need it and stopped after them."""
 
 import os
 import shutil
@@ -11,15 +11,15 @@ from cluster_jobs import MODELS, cluster_command, make_cluster_project
 from projects import snakemake
 
 TOKENS = "results/tokens/tiny/tiny/manifest.json"
-# What fine-tuning reads.
+# Sources that fine-tuning reads.
 SOURCES = tuple(f"resources/sources/embedded_{name}.json" for name in ("glue", "filter_data", "hans"))
 
 
 @pytest.fixture(scope="session")
 def slurm_cluster() -> Iterator[None]:
-    """Two idle nodes. One that ran before stays; one started here is stopped without leaving a process.
+    """Two idle nodes. A cluster that ran before stays; a cluster started here is stopped without leaving a process.
 
-    Where none can run the tests are skipped, or fail with HATCHERY_REQUIRE_CLUSTER set, as CI does.
+    If no cluster can run, the tests are skipped, or fail with HATCHERY_REQUIRE_CLUSTER set, as in CI.
     """
     reason = cluster.unavailable()
     if reason and os.environ.get("HATCHERY_REQUIRE_CLUSTER"):
@@ -41,20 +41,20 @@ def slurm_cluster() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def prepared_project(slurm_cluster: None, tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder configured for two nodes, with sources, tokens and tokenizer; none may change it."""
+    """A project folder configured for two nodes, with sources, tokens and tokenizer; tests must not change it."""
     folder = make_cluster_project(tmp_path_factory.mktemp("prepared") / "project", repository)
     return _run_here(folder, *SOURCES, TOKENS)
 
 
 @pytest.fixture(scope="session")
 def copy_of_project(prepared_project: Path) -> Callable[[Path], Path]:
-    """What makes a copy of the prepared project, to be called with the folder that it is to lie in."""
+    """Return a function that copies the prepared project into the given folder."""
     return lambda folder: Path(shutil.copytree(prepared_project, folder, symlinks=True))
 
 
 @pytest.fixture(scope="session")
 def local_project(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project folder in which the pretrainings ran on this machine alone, each undisturbed in one process."""
+    """A project folder whose pretrainings ran on this machine alone, each undisturbed in one process."""
     return _run_here(copy_of_project(tmp_path_factory.mktemp("local") / "project"), *MODELS)
 
 

@@ -1,4 +1,4 @@
-"""The check of a cluster on a real one: it is satisfied with what is there, and names what is not."""
+"""The cluster check on a real cluster: it accepts available resources, and reports missing ones."""
 
 import subprocess
 import sys

@@ -13,11 +13,11 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("slur
 
 
 def test_a_job_that_ends_within_the_grace_time_has_failed_and_is_not_requeued(tmp_path: Path) -> None:
-    """A job in `urgent` takes both nodes from a long one in `graceful`."""
+    """A job in `urgent` takes both nodes from a long job in `graceful`."""
     options = ("--nodes=2", "--exclusive")
     victim = submit(tmp_path, "srun sh -c 'echo runs; exec sleep 600'", *options, "--partition=graceful")
     written = tmp_path / f"slurm-{victim}.out"
-    # Slurm tells the steps of a job and not its script: before they run nobody would hear it.
+    # Slurm sends the signal to a job's steps and not to its script, so wait until the steps run.
     wait_for(lambda: written.exists() and written.read_text().count("runs") == 2, "the first job's step runs")
     (tmp_path / "urgent").mkdir()
     wait_for_state(submit(tmp_path / "urgent", "true", *options, "--partition=urgent"), "COMPLETED")
@@ -30,7 +30,7 @@ def test_settings_of_a_real_cluster_are_never_overwritten(tmp_path: Path, monkey
     settings.mkdir()
     hosts.write_text("127.0.0.1 localhost\n", encoding="utf-8")
     monkeypatch.setattr(cluster_files, "SETTINGS", settings)
-    # Otherwise the cluster that runs would lose its names.
+    # Otherwise the running cluster would lose its nodes' names.
     monkeypatch.setattr(cluster_files, "HOSTS", hosts)
     theirs = settings / "slurm.conf"
     theirs.write_text("ClusterName=university\n", encoding="utf-8")

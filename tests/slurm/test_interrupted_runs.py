@@ -1,4 +1,4 @@
-"""Whatever happens to the command, its configuration or Slurm's daemon while a job runs: the right model, once."""
+"""A job survives disturbances of the command, its configuration or Slurm's daemon: it makes the right model, once."""
 
 import json
 import os
@@ -28,7 +28,7 @@ from projects import configure, planned_rules, snakemake
 
 from hatchery.artifacts.manifests import FINISHED, read_manifest
 
-# Some ten seconds of work, on a machine that may be busy.
+# The work takes some ten seconds, but the machine may be busy.
 PATIENCE_SECONDS = 600
 MODEL = MODELS[0]
 
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 @dataclass(frozen=True)
 class Waited:
-    """A pretraining that waited in the queue while another command was given and the experiment's file edited."""
+    """A pretraining that waited in the queue during a second command and an edit of the experiment's file."""
 
     folder: Path
     job_id: str
@@ -46,7 +46,7 @@ class Waited:
 
 
 def pretraining_job(folder: Path) -> str:
-    """Id of the only pretraining that was sent from `folder`, once it is there."""
+    """Return the id of the only pretraining from `folder`, once it is queued."""
     wait_for(lambda: queued(folder, "rule_pretrain"), "a pretraining in the queue", seconds=PATIENCE_SECONDS)
     jobs = queued(folder, "rule_pretrain")
     assert len(jobs) == 1
@@ -57,7 +57,7 @@ def pretraining_job(folder: Path) -> str:
 def waited(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Waited]:
     folder = copy_of_project(tmp_path_factory.mktemp("waited") / "project")
     configure(folder, partition="closed")
-    # Jobs sent there wait until it is opened.
+    # Jobs in this partition wait until it is opened.
     ask("scontrol", "update", "PartitionName=closed", "State=DOWN")
     try:
         with snakemake_in_background(folder, "--retries=0", "--", MODEL) as process:
@@ -98,7 +98,7 @@ def test_after_the_command_was_killed_it_says_what_to_do_and_then_takes_the_run_
         with snakemake_in_background(folder, "--", MODEL) as process:
             job_id = pretraining_job(folder)
             wait_for(lambda: pretraining_in_mid_run(folder, MODEL), "the training in mid-run", seconds=PATIENCE_SECONDS)
-            # It stands still until the next job wants its run, or a fast machine would be ready before.
+            # Stop the process until the next job wants its run, because a fast machine would finish before.
             held = rank_process(job_id, 1, "run.py pretrain")
             assert held is not None
             os.kill(held, signal.SIGSTOP)
@@ -134,12 +134,12 @@ def test_a_result_that_was_finished_behind_a_killed_slurmstepd_is_taken_by_the_n
         with snakemake_in_background(folder, "--retries=0", "--", MODEL) as process:
             wait_for(lambda: pretraining_in_mid_run(folder, MODEL), "the training in mid-run", seconds=PATIENCE_SECONDS)
             (job,) = queued(folder, "rule_pretrain")
-            # The daemon of the script, not that of the step, whose end would end the processes.
+            # Kill the daemon of the script, because the end of the step's daemon would end the processes.
             (daemon,) = step_daemons(job.job_id, "batch")
             assert rank_process(job.job_id, 0, "run.py pretrain") is not None
             os.kill(daemon, signal.SIGKILL)
             wait_for(manifest.exists, "the result of the orphaned job", seconds=PATIENCE_SECONDS)
-            # Slurm looks after the script when a node registers, at its leisure; now it is told that the job is lost.
+            # Slurm checks the script only when a node registers, so this command tells Slurm that the job is lost.
             ask("scancel", "--signal=KILL", job.job_id)
             assert process.wait(PATIENCE_SECONDS) != 0
         wait_for(lambda: not queued(folder), "the job has gone")

@@ -1,7 +1,7 @@
 """Pretrainings on two nodes that are cancelled, hit their limit, lose a process or are requeued: the same weights.
 
-Four are disturbed in mid-run at the same time, each in its own way, and then left to the workflow's own retries. What
-they end in is compared with what one undisturbed process on this machine made.
+Four pretrainings are disturbed in mid-run at the same time, each in its own way, and then left to the workflow's own
+retries. Their results are compared with those of one undisturbed process on this machine.
 """
 
 import os
@@ -38,7 +38,7 @@ PATIENCE_SECONDS = 600
 
 @dataclass(frozen=True)
 class Story:
-    """What became of a pretraining: its disturbed job, the log of that job, and the log of the last attempt."""
+    """A pretraining's disturbed job, the log of that job, the log of the last attempt, and the weights."""
 
     job_id: str
     first_log: str
@@ -47,7 +47,7 @@ class Story:
 
 
 def rank(job_id: str, number: int) -> int:
-    """Process id of a rank of a job that trains."""
+    """Return the process id of a rank of a job that trains."""
     pid = rank_process(job_id, number, "run.py pretrain")
     assert pid is not None, f"rank {number} of job {job_id} does not run"
     return pid
@@ -57,8 +57,8 @@ def disturb(run: str, job_id: str) -> None:
     if run == CANCELLED:
         ask("scancel", job_id)
     elif run == LIMITED:
-        # Shortened while it runs, so that the training cannot know: this is the limit that hits. Until then it stands
-        # still, or a fast machine would be ready before.
+        # Shorten the limit during the run, so that the training cannot know it and is ended by it. Until then the
+        # process is stopped, because a fast machine would finish before.
         os.kill(rank(job_id, 0), signal.SIGSTOP)
         ask("scontrol", "update", f"JobId={job_id}", "TimeLimit=1")
     elif run == KILLED:
@@ -68,7 +68,7 @@ def disturb(run: str, job_id: str) -> None:
 
 
 def disturb_all(folder: Path) -> dict[str, str]:
-    """Disturb each pretraining as soon as it is in mid-run; the jobs that were met, by run."""
+    """Disturb each pretraining as soon as it is in mid-run; return the disturbed jobs, by run."""
     met: dict[str, str] = {}
 
     def all_met() -> bool:
@@ -85,7 +85,7 @@ def disturb_all(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def stories(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
-    """What became of each pretraining, by run."""
+    """The history of each pretraining, by run."""
     folder = copy_of_project(tmp_path_factory.mktemp("disturbed") / "project")
     try:
         with snakemake_in_background(folder, "--", *MODELS) as process:
@@ -99,7 +99,7 @@ def stories(copy_of_project: Callable[[Path], Path], tmp_path_factory: pytest.Te
         assert code == 0, (folder / "snakemake.out").read_text(encoding="utf-8")[-6000:]
     finally:
         cancel(folder)
-    # Those of jobs that failed are kept; a requeued one writes its own again.
+    # Slurm logs of failed jobs are kept; a requeued job writes its log again.
     logs = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob(".snakemake/slurm_logs/*/*/*.log")}
     return {
         run: Story(
@@ -128,7 +128,7 @@ def test_each_goes_on_where_it_was_and_ends_with_the_weights_of_an_undisturbed_o
 def test_a_cancelled_job_saves_before_it_ends(stories: dict[str, Story]) -> None:
     story = stories[CANCELLED]
     assert state(story.job_id) in ("CANCELLED", "FAILED")
-    # The signal comes to both processes, and where one has it a step sooner, the other stops for its sake.
+    # Both processes get the signal; if one gets it a step earlier, the other stops because of it.
     stopped = re.search(r"[01]: .*stopped by SIGTERM after step (\d+) of", story.first_log)
     assert stopped, story.first_log
     assert f"continues after step {stopped[1]} from" in story.log

@@ -1,4 +1,4 @@
-"""The demo on two nodes gives the bytes of the same on one machine; many jobs go out a few at once."""
+"""The demo on two nodes gives the same bytes as on one machine; many jobs are sent a few at a time."""
 
 import os
 import re
@@ -72,7 +72,7 @@ def test_pretraining_ran_in_one_process_on_each_of_two_nodes(slurm_project: Path
     for run in ("ltg_bert-s42", "elc_bert-s42"):
         log = log_of(slurm_project, f"results/demo/pretraining/{run}/manifest.json")
         lines = log.read_text(encoding="utf-8").splitlines()
-        # Two processes that did not find each other would both speak for the whole training.
+        # Two processes without a common process group would both write the log of a whole training.
         assert {line.split(":")[0].strip() for line in lines} == {"0"}, run
 
 
@@ -97,7 +97,7 @@ def test_inside_of_a_job_snakemake_sends_jobs_of_their_own_size(
     project = copy_of_project(tmp_path / "project")
     (project / TOKENS).unlink()
     words = shlex.join(slurm_command(("--", TOKENS)))
-    # Memory per processor contradicts the memory that the jobs ask for, where they inherit it.
+    # If jobs inherit memory per processor, it contradicts the memory that they ask for.
     inside = submit(project, f"{words} > inside.out 2>&1", "--cpus-per-task=1", "--mem-per-cpu=700")
     ending = wait_for_state(inside, "COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", seconds=300)
     assert ending == "COMPLETED", (project / "inside.out").read_text(encoding="utf-8")[-6000:]
@@ -108,7 +108,7 @@ def test_inside_of_a_job_snakemake_sends_jobs_of_their_own_size(
 
 AT_ONCE = 3
 TASKS = [f"task_{number}" for number in range(1, 6)]
-# The only one that reads this file.
+# No other task reads this task's file.
 ODD = "demo_babylm_mnli"
 EXPERIMENT = """description: Six small fine-tunings of a model that was never trained.
 corpus: tiny
@@ -122,7 +122,7 @@ finetuning:
 
 
 def add_experiment(folder: Path) -> list[str]:
-    """Add the experiment `many` with six tasks, five of them equal but for their seed; the results to ask for."""
+    """Add the experiment `many` with six tasks, five of them equal except for their seed; return its results."""
     task = (folder / "config/tasks/demo_acceptability.yaml").read_text(encoding="utf-8")
     lines = [f"    {ODD}: {{seeds: [1]}}\n"]
     for seed, name in enumerate(TASKS, start=1):
@@ -137,7 +137,7 @@ def finetunings(folder: Path) -> list[Sent]:
 
 
 def most_at_once(jobs: list[Sent]) -> int:
-    """Most jobs that waited or ran at the same time; the accounting knows whole seconds."""
+    """Return the maximum number of jobs that waited or ran at the same time; the accounting has whole seconds."""
     return max(sum(job.submitted <= moment < job.ended for job in jobs) for moment in (job.submitted for job in jobs))
 
 
