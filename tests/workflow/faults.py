@@ -1,4 +1,4 @@
-"""What can happen to a file between the stage that wrote it and the stage that reads it."""
+"""Damage to a file between the stage that wrote it and the stage that reads it."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def _folder(path: Path) -> None:
 
 
 def _unreadable(path: Path) -> None:
-    # Root reads whatever its mode is, but nobody reads a link to nothing.
+    # Root can read a file of any mode, but nobody can read a dangling link.
     path.unlink()
     path.symlink_to("nowhere")
 
@@ -48,7 +48,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 @contextmanager
 def damaged(path: Path, damage: str) -> Iterator[None]:
-    """Damage a file, and put it back as it was in the end."""
+    """Damage a file, and restore it at the end."""
     kept = path.with_name(f"{path.name}.kept")
     shutil.copy2(path, kept)
     try:

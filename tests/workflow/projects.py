@@ -1,4 +1,4 @@
-"""Project folders in which tests run the real workflow: links to the code, a configuration of their own."""
+"""Project folders in which tests run the real workflow: links to the code, and a configuration of their own."""
 
 import csv
 import os
@@ -21,7 +21,7 @@ EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task:
 
 
 def make_project(folder: Path, repository: Path) -> Path:
-    """A project folder with the shipped configuration, the tiny experiment, and small embedded sources."""
+    """Make a project folder with the shipped configuration, the tiny experiment, and small embedded sources."""
     folder.mkdir(parents=True)
     for name in LINKED:
         (folder / name).symlink_to((repository / name).resolve())
@@ -35,7 +35,7 @@ def make_project(folder: Path, repository: Path) -> Path:
 
 
 def with_fewer_pairs(folder: Path) -> None:
-    """Three pairs of each of the hundred paradigms: scoring ten takes a miniature as long as all else."""
+    """Keep three pairs of each of the hundred paradigms; scoring ten takes as long as the rest of a miniature."""
     path = folder / "config/config.yaml"
     text = path.read_text(encoding="utf-8")
     assert EMBEDDED in text
@@ -43,7 +43,7 @@ def with_fewer_pairs(folder: Path) -> None:
 
 
 def with_smaller_models(folder: Path) -> None:
-    """A third of the width for the models of the miniatures, and two layers, the fewest of a mixture of layers."""
+    """Reduce the miniatures' models to a third of the width and two layers, the minimum for a mixture of layers."""
     smaller = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
     for name in ("ltg_demo", "elc_demo", "ltg_demo_bnc", "gpt_bert_demo"):
         path = folder / f"config/models/{name}.yaml"
@@ -73,7 +73,7 @@ def snakemake(
 ) -> subprocess.CompletedProcess[str]:
     """Run snakemake in `folder` with this interpreter's environment first on PATH, and further variables.
 
-    Unless `forked`, it and its jobs are processes that start from nothing, as a user's are.
+    Unless `forked`, Snakemake and its jobs are new processes, as a user's are.
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return (run if forked else subprocess.run)(
@@ -88,20 +88,20 @@ def snakemake(
 
 
 def rows_of(table: Path) -> list[dict[str, str]]:
-    """The rows of a CSV table by column."""
+    """Return the rows of a CSV table, by column."""
     with table.open(encoding="utf-8", newline="") as handle:
         return list(csv.DictReader(handle))
 
 
 def planned_rules(folder: Path, *targets: str) -> dict[str, int]:
-    """Rules that a dry run for `targets` would run, with the number of their jobs; each figure counts as one.
+    """Return the rules that a dry run for `targets` plans, with their numbers of jobs; each figure counts as a rule.
 
-    Warnings of results that are not up to date are refused.
+    Raises AssertionError if Snakemake warns of results that are not up to date.
     """
     result = snakemake(folder, "--dry-run", *targets)
     assert result.returncode == 0, result.stdout + result.stderr
     output = result.stdout + result.stderr
-    # What Snakemake calls finished is made from what is there.
+    # Results that Snakemake calls finished must be made from the present files.
     assert "warning: " not in result.stderr, result.stderr
     if "Nothing to be done" in output:
         return {}

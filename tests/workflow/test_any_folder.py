@@ -29,7 +29,7 @@ rule lines:
 
 
 def plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What Snakemake plans for the page of the demo in a folder, by the outputs of the jobs."""
+    """Return Snakemake's plan for the page of the demo in a folder, by the outputs of the jobs."""
     monkeypatch.chdir(folder)
     with opened(["--dry-run", "--", PAGE]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
@@ -140,7 +140,7 @@ def test_jobs_of_a_cluster_read_a_copy_of_the_checkout_s_own_configuration_too(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HATCHERY_CONFIGURATION", "")
     for folder in (repository / "config", tmp_path / "config"):
-        # Before and behind the shipped blocks by name.
+        # By name, these blocks come before and after the shipped blocks.
         if folder.parent == tmp_path:
             for name in ("corpora/mine.yaml", "tasks/mine.yaml"):
                 (folder / name).parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The whole way of BabyLM in miniature: from raw text to the submission, the page and the branches of the hub."""
+"""The complete BabyLM workflow in miniature: from raw text to the submission, the page and the hub's branches."""
 
 import hashlib
 import json

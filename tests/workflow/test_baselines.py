@@ -1,4 +1,4 @@
-"""Models of others in the workflow: told when they are not there, left out by one key, and evaluated beside ours."""
+"""Baselines in the workflow: reported if they are missing, left out by one key, evaluated next to our models."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_a_paper_s_baselines_are_planned_told_when_they_are_not_there_and_left_o
     assert planned.returncode == 0, planned.stdout + planned.stderr
     told = {name: line for name, line in missing(planned.stderr).items() if "leave_out_baselines" in line}
     names = [f"babylm_{name}" for name in ORGANISERS] if experiment != "bnc" else ["bert_base_cased"]
-    # BERT is fetched from the hub, at a commit.
+    # BERT is fetched from the hub at a commit, so its absence is not reported.
     assert sorted(told) == sorted(names if experiment != "bnc" else [])
     for name, line in told.items():
         assert f"to continue without this model: leave_out_baselines: [{name}] in config/config.yaml" in line
@@ -59,7 +59,7 @@ def test_tiny_models_of_others_go_through_every_evaluation_beside_ours_and_stand
     text = path.read_text(encoding="utf-8")
     runs = "runs:\n  ltg_bert: {model: ltg_tiny}\n"
     text = re.sub(r"(?ms)^runs:.*?^(?=\w)", runs, text) + f"baselines: [{', '.join(NAMES)}]\n"
-    # Their tokenizers know letters alone, and probes drop what is too long.
+    # Their tokenizers know only letters, so texts are long, and probes drop texts that are too long.
     text = text.replace("seeds: [4], max_length: 32", "seeds: [4], max_length: 256")
     path.write_text(text, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The demo means something: minimal pairs go from chance to far above it, and pretraining helps fine-tuning."""
+"""The demo's results: accuracy on minimal pairs goes from chance to far above it, and pretraining helps fine-tuning."""
 
 import json
 import os
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 SEEDS = "seeds: [42, 43, 44]"
 KEY = ("model", "suite", "task", "metric")
-# The rows of the first table of docs/course.md by suite, task and metric.
+# Rows of the first table in docs/course.md, with suite, task and metric.
 MEASURES = {
     "perplexity of development text": ("pretraining", "development", "perplexity"),
     "bits per byte of development text": ("pretraining", "development", "bits_per_byte"),
@@ -38,7 +38,7 @@ MEASURES = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder in which the demo ran with one seed: the page's ranges are those of a model of any seed."""
+    """A project folder in which the demo ran with one seed; the page's ranges hold for a model of any seed."""
     folder = tmp_path_factory.mktemp("demo")
     for name in LINKED:
         (folder / name).symlink_to((repository / name).resolve())
@@ -92,7 +92,7 @@ def test_fine_tuning_collapses_neither_with_another_seed_nor_with_slightly_other
     assert rows and {row["n_failed"] for row in rows} == {"0"}
     assert mean(demo, model, "demo", name) >= 100 * least
     monkeypatch.chdir(folder)
-    # Another processor rounds otherwise: as if the weights were a little different.
+    # Change the weights slightly, as the rounding of another processor would.
     manifest = read_manifest(folder / f"results/demo/finetuning/{model}-s42/{name}/manifest.json")
     found = {key: value for key, value in manifest.settings.items() if not key.startswith("stage")}
     settings = build(FinetuneSettings, found)
@@ -111,7 +111,7 @@ def test_fine_tuning_collapses_neither_with_another_seed_nor_with_slightly_other
 def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path, repository: Path) -> None:
     cells = json.loads((repository / "docs/demo_results.ipynb").read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    # A model has one colour in both plots.
+    # Each model must have the same colour in both plots.
     told = (
         "from matplotlib.colors import to_rgba\n"
         "curves, bars = (plt.figure(number).axes[0] for number in (1, 2))\n"
@@ -119,7 +119,7 @@ def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path,
         "alike = [shown[line.get_label()] == to_rgba(line.get_color()) for line in curves.lines]\n"
         "print(len(plt.get_fignums()), compared.height, found.attentions.shape[-1] == len(found.tokens), alike)"
     )
-    # As a kernel that is started where the notebook lies.
+    # Run the code like a kernel that starts in the notebook's folder.
     (folder / "docs").mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-c", "\n\n".join([*code, told])],
@@ -136,7 +136,7 @@ def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path,
 
 
 def test_ranges_of_the_course_hold_on_this_processor(demo: list[dict[str, str]], repository: Path) -> None:
-    """Every mean is in its range or, because the ranges are those of few models, at most a tenth outside."""
+    """Every mean is in its range or at most a tenth outside, because the ranges come from few models."""
     first = (repository / "docs/course.md").read_text(encoding="utf-8").partition("## 1.")[2].partition("## 2.")[0]
     header, _, *lines = (line.strip("|").split("|") for line in first.splitlines() if line.startswith("|"))
     models = [cell.strip(" `") for cell in header[1:]]
@@ -168,7 +168,7 @@ def test_agreement_of_the_course_is_with_the_nearest_noun(
         lowest, highest = map(float, seeds.split(" to "))
         found[model, what] = lowest, highest
     assert len(found) == 12
-    # What the page says of every trained model, with any seed.
+    # The page states these limits for every trained model and any seed.
     for model in ("ltg_bert", "elc_bert"):
         assert found[model, "nothing"][0] > 55 and found[model, "a noun of the same number"][0] > 55
         for what in ("a noun of the other number", "this noun after two adjectives"):

@@ -57,7 +57,7 @@ def test_the_literal_cluster_command_is_found_in_a_fresh_clone(tmp_path: Path, r
     assert result.returncode == 0, output
     assert "pretrain" in output
     assert "never awaited" not in output
-    # With conda the rules' environments are meant, without it the user is told what jobs run in.
+    # With conda, jobs use the rules' environments; without conda, a line names the environment of the jobs.
     assert output.count("conda is not on PATH") == (shutil.which("conda") is None)
 
 
@@ -70,7 +70,7 @@ def test_a_dry_run_makes_nothing(tmp_path: Path, repository: Path) -> None:
     planned = snakemake(project, "-n", "results/tiny/summary.csv")
     assert planned.returncode == 0 and "missing: " not in planned.stderr, "generated text misses nothing"
     assert {path.name for path in project.iterdir()} == before | {".snakemake"}
-    # Snakemake's own folder is there, without anything of ours.
+    # Snakemake's own folder exists, but contains no files of ours.
     assert not (project / ".snakemake/configurations").exists()
     assert not (tmp_path / "large").exists()
     config.write_text(text.replace("storage_root: null", f"storage_root: {tmp_path}/lrage/x"), encoding="utf-8")

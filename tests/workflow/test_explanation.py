@@ -1,4 +1,4 @@
-"""Why jobs would run, and what they would cost: from Snakemake's plan, from manifests, and as `make why` prints it."""
+"""Reasons and costs of planned jobs: from Snakemake's plan, from manifests, and as `make why` prints them."""
 
 import json
 import re
@@ -44,7 +44,7 @@ rule part:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A small workflow whose result is made."""
+    """A small workflow whose result exists."""
     (tmp_path / "Snakefile").write_text(SNAKEFILE, encoding="utf-8")
     write_settings(tmp_path, 12)
     result = snakemake(tmp_path, "--cores", "1", "join")
@@ -88,7 +88,7 @@ RUNS = ("random-s42", "ltg_bert-s42", "elc_bert-s42")
 
 
 def reason(**found: Any) -> Reason:
-    """Snakemake's reason, with what it found."""
+    """Return a reason of Snakemake's with the given findings."""
     made = Reason()
     for name, value in found.items():
         setattr(made, f"_{name}" if isinstance(value, set) else name, value)
@@ -99,7 +99,7 @@ MISSING = reason(missing_output={"it"})
 
 
 def job_of(jobs: Jobs, rule: str, place: str, why: Reason) -> PlannedJob:
-    """The job that makes a result of the experiment `demo`."""
+    """Return the job that makes a result of the experiment `demo`."""
     output = jobs.storage_path(readable_path("demo", *place.split("/", 1)))
     addresses = output.split("/")[2:-1]
     return PlannedJob(rule, (output,), dict(zip(("model", "address"), addresses, strict=False)), why)
@@ -114,7 +114,7 @@ def finetune(jobs: Jobs, run: str, task: str) -> PlannedJob:
 
 
 def finished(folder: Path, job: PlannedJob, jobs: Jobs, **changes: Any) -> None:
-    """What the job left behind when the settings were those of now with `changes`."""
+    """Write the job's manifest as of an earlier run, whose settings were the present settings with `changes`."""
     settings = json.loads(jobs.call_at(job.wildcards.get("address", job.wildcards["model"])).settings)
     with stage_run(folder / job.outputs[0], {**settings, **changes}):
         pass
@@ -224,7 +224,7 @@ CORPUS = "results/corpora/tiny/manifest.json"
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """The tiny project with its corpus made, and nothing behind it."""
+    """The tiny project with its corpus and no later results."""
     folder = make_project(tmp_path_factory.mktemp("explain") / "project", repository)
     result = snakemake(folder, "--cores", "2", CORPUS)
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]

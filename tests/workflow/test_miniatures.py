@@ -25,35 +25,35 @@ MINIATURES = {
     "bnc_mini": "ltg_bert",
     "gpt_bert_mini": "gpt_bert",
 }
-# The tables of the paper that compare models of the track; the variants and their orders are of the other track.
+# The paper's tables that compare models of the track; tables of variants and orders belong to the other track.
 TABLES = {
     "strict_mini": (1, 2, 3, 7, 8, 9, 10, 11, 12),
     "strict_small_mini": (1, 2, 7, 8, 9, 10),
     "bnc_mini": (1, 2, 3, 4, 5, 6, 7, 8),
-    # Two more are of a study, and of a suite that is not generated.
+    # Two more tables belong to a study, and to a suite that is not generated.
     "gpt_bert_mini": (1, 3, 4, 5, 6, 7),
 }
 AGAIN = "strict_small_mini"
-# The models that really run: every table of the paper has numbers of ours, every figure something to draw.
+# Only these models run: every table of the paper gets numbers of ours, and every figure data.
 RUNS = {
     "strict_mini": ("ltg_bert", "elc_biased", "elc_zero"),
     "strict_small_mini": ("ltg_bert", "elc_zero", "elc_zero_submitted"),
     "bnc_mini": ("subword", "post_norm", "order_nsp", "half_steps"),
     "gpt_bert_mini": ("gpt_bert", "ratio"),
 }
-# One that really learns in the file.
+# In its file, one of these models trains long enough to learn.
 FEWER_STEPS = {
     "bnc_mini": {"batch_size": 8},
     "gpt_bert_mini": {"steps": 20, "batch_size": 32, "evaluation_interval_steps": 10, "evaluation_sequences": 32},
 }
-# Table 2 of GPT-BERT: models of two experiments. No other run of the second one has a row.
+# Table 2 of GPT-BERT shows models of two experiments. No other run of the second experiment has a row.
 STUDY, ABLATIONS = "gpt_bert_table_2_mini", "gpt_bert_ablations_mini"
 WITHOUT = ("layer_weights", "gate", "mask_schedule", "batch_schedule")
-# Their fine-tuning, too, is shorter than in the files: a tiny model is no better for more of it.
+# Fine-tuning is also shorter than in the files, because longer fine-tuning does not improve a tiny model.
 EPOCHS, MOST_RATES = 1, 2
-# Here of one seed, as others show spreads.
+# These experiments have one seed here, because other experiments show spreads.
 ONE_SEED = ("strict_small_mini", "gpt_bert_mini")
-# Figures that the tiny experiment has not.
+# Figures that the tiny experiment does not have.
 OTHERS = ("bias_violins", "feature_dots")
 
 
@@ -65,10 +65,10 @@ TABLE_2 = f"results/{STUDY}/analyses/table_2/manifest.json"
 
 
 def shorten_ablations(folder: Path) -> None:
-    """Of the models without one part each, the two numbers that the miniature of Table 2 has a column for."""
+    """Keep only the two numbers for which the miniature of Table 2 has a column, of models without one part each."""
     files = [folder / f"config/experiments/{name}.yaml" for name in ("gpt_bert_mini", ABLATIONS)]
     base, block = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in files)
-    # The base loses runs of its own in these tests.
+    # The base experiment loses these runs in these tests, so copy them.
     block["runs"] |= {run: settings for run, settings in base["runs"].items() if run.startswith("without_")}
     block["minimal_pairs"] = ["demo_pairs_mntp"]
     block["finetuning"] = {"tasks": dict.fromkeys(base["finetuning"]["tasks"])}
@@ -89,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
         assert len(block["runs"]) > len(runs)
         block["runs"] = {run: block["runs"][run] for run in runs}
         block["pretraining"] |= FEWER_STEPS.get(experiment, {})
-        # So narrow that phones need no drawing of their own.
+        # The figures are so narrow that phones need no separate drawings.
         block["figures"] = {"width_inches": 5}
         for settings in (block["finetuning"]["protocol"], *block["finetuning"]["tasks"].values()):
             if "base" in settings:
@@ -98,7 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
                 settings["learning_rates"] = settings["learning_rates"][:MOST_RATES]
             if experiment in ONE_SEED and "seeds" in settings:
                 settings["seeds"] = settings["seeds"][:1]
-        # JSON is YAML.
+        # JSON text is also YAML.
         path.write_text(json.dumps(block, indent=1), encoding="utf-8")
     result = snakemake(folder, "--cores", "2", *pages(*MINIATURES), TABLE_2, timeout=3600)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
@@ -197,7 +197,7 @@ def test_a_cell_is_traced_to_raw_bytes_by_one_command(folder: Path, repository: 
 
 
 def test_the_views_made_again_are_the_same_bytes(folder: Path) -> None:
-    """That all results are the same from scratch is shown with the tiny experiment, which has no tables of a paper."""
+    """The tiny experiment, which has no tables of a paper, tests equal results of runs from scratch."""
     results = folder / f"results/{AGAIN}"
     parts = ("*.csv", "*.parquet", "*.md", "*.txt", "index.html", "figures/*", "paper_tables/*")
     before = {path: path.read_bytes() for part in parts for path in results.glob(part) if path.is_file()}

@@ -1,4 +1,4 @@
-"""The multilingual track of BabyLM in miniature: from raw rows in three scripts to both files and the page."""
+"""The multilingual track of BabyLM in miniature: from raw rows in three scripts to the submission and the page."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repo
     assert all("meco_l1_zho" in entry for entry in predictions["fast_eval_results"])
     report = (made / "submission.md").read_text(encoding="utf-8").replace("\\_", "_")
     missing = report.partition("## Missing parts")[2].partition("## Structure")[0]
-    # Three marks of a thousand words are not the 28, and one table of reading times is measured at them.
+    # Three marks of a thousand words are fewer than the 28, and one table of reading times is measured at these marks.
     assert [line for line in missing.split("\n") if line.startswith("- ")] == [
         "- fast_eval_results: 3 of 28 checkpoints"
     ]

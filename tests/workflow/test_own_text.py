@@ -1,4 +1,4 @@
-"""Text and pairs of one's own become a page with one command, and what people do to their files is noticed."""
+"""A user's own text and pairs become a page with one command, and changes of the files are noticed."""
 
 import os
 import re
@@ -28,12 +28,12 @@ format: alternating_lines
 files: "*.txt"
 good_line: second
 """
-# More than is read while the workflow is planned.
+# More rows than planning reads.
 MANY = 30_000
 
 
 def give_pairs(folder: Path, home: Path) -> Path:
-    """The two suites in the experiment; the last row of the spreadsheet lacks a sentence."""
+    """Add the two suites to the experiment; the last row of the spreadsheet lacks a sentence."""
     pairs = home / "pairs"
     pairs.mkdir()
     (pairs / "agreement-number.txt").write_text("The dogs runs.\nThe dogs run.\n" * 3, encoding="utf-8")
@@ -134,7 +134,7 @@ def test_an_edited_file_is_converted_again_and_a_moved_or_touched_one_is_not(tmp
         return (project / CORPUS).read_bytes()
 
     first = run()
-    # No pattern takes it.
+    # No pattern of the source matches this file.
     (data / "surp.py").write_text("print(1)\n", encoding="utf-8")
     os.utime(data / "8.txt", (1_000_000, 1_000_000))
     assert planned_rules(project, CORPUS) == {"register_source": 1}

@@ -1,4 +1,4 @@
-"""What people meet when they ask Snakemake for something impossible: lines that begin with `error: `, no traceback."""
+"""Impossible requests to Snakemake end in lines that begin with `error: `, without a traceback."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ ROWS = '{"sentence": "It rains.", "label": "good"}\n{"sentence": "Rains it.", "l
 
 
 def refused(project: Path, *words: str) -> list[str]:
-    """The lines of the error of a call that has to fail, without `error: `."""
+    """Run a call that has to fail; return the lines of its error, without `error: `."""
     result = snakemake(project, *words)
     said = result.stdout + result.stderr
     assert result.returncode != 0, said

@@ -1,4 +1,4 @@
-"""The reduced-vocabulary study in miniature, from generated raw text to its page; a change reruns what it must."""
+"""The reduced-vocabulary study in miniature, from generated raw text to its page, and reruns after changes."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ FIGURES = ("loss_by_flops", "loss_by_tokens", "loss_by_parameters", "scores_by_c
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder in which the study ran to its page, with the generated sources of the demo and a model less."""
+    """A project folder in which the study ran to its page, with the demo's generated sources and one model less."""
     folder = make_project(tmp_path_factory.mktemp("scaling") / "project", repository)
     (folder / "config/config.yaml").write_bytes((repository / "config/config.yaml").read_bytes())
     path = folder / f"config/experiments/{CHECKPOINTS}.yaml"
@@ -91,7 +91,7 @@ def test_the_tables_of_the_paper_have_our_numbers(folder: Path) -> None:
     assert texts >= {(part, kind) for part in (CONSTRAINED, UNCONSTRAINED) for kind in ("selected", "sequences")}
     assert sum(row["final_choice"] == "1" for row in numbers(folder, "table_6")) == 1
     ours = [row for row in numbers(folder, "table_3") if row["of"] == CONSTRAINED]
-    # Three models of ours are called like rows of Table 3, and so are their twins.
+    # Three of our models have the names of rows in Table 3, and so have their twins.
     assert len(ours) == 3 * 6 and all(row["value"] for row in ours)
     changes = [row for row in numbers(folder, "table_4") if row["of"] == UNCONSTRAINED]
     assert len(changes) == 2 * 4 and all(row["value"] for row in changes)
@@ -151,7 +151,7 @@ def test_another_sweep_or_a_printed_size_reruns_the_table_that_shows_it_and_the_
 
 
 def test_checkpoints_inside_runs_are_models_of_figure_4(folder: Path) -> None:
-    """They have perplexities, scores, and the sizes, losses and FLOPs of their step in the curve of their run."""
+    """These models have perplexities and scores, and the sizes, losses and FLOPs of their step in the run's curve."""
     project = Project(folder / "config")
     runs = {row["run"]: row for row in read_frame(folder / f"results/{CHECKPOINTS}/runs.parquet", RUNS).to_dicts()}
     assert set(runs) == {run.name for run in project.seeded_runs(CHECKPOINTS)} and len(runs) == 2 * 3
@@ -164,5 +164,5 @@ def test_checkpoints_inside_runs_are_models_of_figure_4(folder: Path) -> None:
         assert row["training_flops"] == pytest.approx(whole["training_flops"] * step / whole["steps"])
     models = [row for row in numbers(folder, "figure_4") if row["kind"] == "model"]
     assert len(models) == 2 * len(runs)
-    # No two checkpoints of a run are one model.
+    # All checkpoints of a run are different models.
     assert len({row["perplexity"] for row in models}) == len(runs)

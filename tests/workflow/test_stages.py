@@ -1,4 +1,4 @@
-"""Every stage has one record, a light file and one rule; its settings hold what it depends on, and nothing else."""
+"""Every stage has one record, a light file and one rule; its settings contain exactly the settings that it needs."""
 
 import json
 import re
@@ -121,7 +121,7 @@ UNRECORDED = {"given", "run"}
 
 @pytest.fixture(scope="module")
 def rules(repository: Path) -> Iterator[dict[str, Any]]:
-    """The rules as Snakemake loads them, by name; those that make nothing are left out."""
+    """The rules as Snakemake loads them, by name, without rules that have no output."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(repository)
         with opened(["--dry-run", "--workflow-profile", "none"]) as (_, api):
@@ -129,9 +129,9 @@ def rules(repository: Path) -> Iterator[dict[str, Any]]:
 
 
 def test_every_rule_is_a_stage_and_every_stage_a_rule(rules: dict[str, Any], jobs: Jobs) -> None:
-    # A link to a result is no stage.
+    # The rule `show_result` only links to results and belongs to no stage.
     assert rules.keys() == STAGES.keys() | {"show_result"}
-    # Results that belong to a model are kept by one stage each.
+    # Exactly one stage stores each kind of result that belongs to a model.
     assert [record.name for record, _ in SHARED.values()] == [name for name, record in STAGES.items() if record.shared]
     compute = set(vars(jobs.project.config.compute))
     assert all(set(record.runtime) <= compute for record in STAGES.values())
@@ -146,7 +146,7 @@ def test_a_rule_is_what_the_record_of_its_stage_says(
     assert strip_wildcard_constraints(str(rule.benchmark)) == record.path_pattern("results/benchmarks", ".tsv")
     assert Path(str(rule.conda_env)).name == f"{record.environment}.yaml"
     assert (repository / "envs" / f"{record.environment}.yaml").is_file()
-    # What `is_local` asks, whatever executes the jobs of this call.
+    # Snakemake's `is_local` reads this set, with any executor of the jobs.
     assert (name in rule.workflow._localrules) == (record.runs_on == "local")
     assert rule.resources["_cores"].value == Resources(jobs).threads(record.threads)
     wanted = Resources(jobs).of_rule(name)
@@ -164,7 +164,8 @@ def test_a_rule_calls_the_function_of_its_stage_and_hands_it_settings_and_call(
     claim = "python scripts/claim_gpus.py --gpus 1 -- " if record.runs_on in ("gpu", "gpus") else ""
     given = SimpleNamespace(get={"gpu_slots": 1}.get, cpus_per_task=1)
     assert rule.params["run"](None, given) == f"{claim}python scripts/run.py {name}"
-    # What is recorded of a job decides about its rerun, so nothing that says how it computes may be.
+    # The recorded parameters of a job decide about its rerun, so parameters that only affect how it computes must not
+    # be recorded.
     unrecorded = {key for key, value in rule.params.items() if callable(value) and "resources" in parameters(value)}
     assert {"settings", "call"} <= rule.params.keys() - unrecorded
     assert unrecorded <= UNRECORDED
@@ -187,11 +188,11 @@ def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothi
     with opened(["--dry-run", "--", *(f"results/{target}" for target in targets)]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
         jobs: Jobs = api._workflow.globals["RULES"].jobs
-        # One job of each stage.
+        # Take one job of each stage.
         planned = {job.rule.name: job for job in api._workflow.dag.jobs if job.params.get("call")}
         assert STAGES.keys() - planned.keys() == {"import_model"}
         for name, job in planned.items():
-            # The file of a call is called after its digest.
+            # The file of a call is named by its digest.
             call, given = jobs.call_at(f"-{Path(job.params['call']).stem}"), json.loads(job.params["given"])
             arguments = {key: each for key, each in arguments_of(function_of(name)).items() if key not in BY_THE_RUNNER}
             assert not call.arguments.keys() & given.keys()
@@ -288,13 +289,13 @@ def test_a_model_of_others_is_what_is_said_about_it_and_is_evaluated_like_ours(
     assert imported == {**stage, "architecture": "causal", "leading_blank": None, "predicts_next": False}
     model = jobs.storage_path(readable_path("own", "baselines", "gpt")).split("/")[2]
     assert re.fullmatch("imported-gpt-[0-9a-f]{16}", model)
-    # The same address on another model, because the same is asked of both.
+    # The addresses differ only in the model, because the evaluation is the same.
     ours, theirs = (
         jobs.storage_path(readable_path("own", "minimal_pairs", f"{run}/demo_blimp_filtered")).split("/")
         for run in ("causal_zero-s42", "gpt")
     )
     assert theirs == [*ours[:2], model, *ours[3:]]
-    # Documents, which its own tokenizer encodes.
+    # A baseline reads documents, because its own tokenizer encodes them.
     calls = [jobs.call("measure_perplexity", experiment="own", run=run) for run in ("causal_zero-s42", "gpt")]
     assert [set(call.arguments) for call in calls] == [{"tokens"}, {"corpus"}]
     assert calls[0].settings == calls[1].settings

@@ -28,10 +28,10 @@ FEWER_STEPS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """A project folder in which the study ran to its table and its analysis."""
+    """A project folder in which the study ran to its table and its analyses."""
     folder = make_project(tmp_path_factory.mktemp("translation") / "project", repository)
     path = folder / f"config/experiments/{EXPERIMENT}.yaml"
-    # One more start with its own training, which differs from another in a factor.
+    # Leave out one more start with its own training, which differs from another start in a factor.
     text, left_out = re.subn(r"  unigram_as_published:\n(    .*\n)+", "", path.read_text(encoding="utf-8"))
     assert left_out == 1
     for long, short in FEWER_STEPS.items():
@@ -62,7 +62,7 @@ def test_every_start_translates_above_sixty_points_over_its_seeds(folder: Path) 
             ("development", "best_bleu"),
         ):
             assert (f"{EXPERIMENT}/{start}", task, metric) in rows
-    # They trained for fewer steps.
+    # These models trained for fewer steps.
     shorter = tuple(f"{EXPERIMENT}/{start}" for start in ("away_begins", "unigram_larger"))
     assert not any(model in shorter and metric == "alc_bleu" for model, _, metric in rows)
 

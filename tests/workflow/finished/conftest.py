@@ -1,4 +1,4 @@
-"""The tiny experiments, run once for all tests that look at its files or ask what would run again."""
+"""The tiny experiments, run once for all tests that check their files or plan reruns."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +19,10 @@ def finished_project(tmp_path_factory: pytest.TempPathFactory, repository: Path)
 
 @pytest.fixture(scope="session")
 def second_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
-    """The same again in another place, where the first job of every stage is a process that starts as a user's does.
+    """A second project at another place, where the first job of every stage starts as a process of a user does.
 
-    Their logs name all that they import. The others are forked as those of the first project were, with another seed of
-    Python's hashes.
+    The logs of these jobs name all imported modules. All other jobs are forked as in the first project, with another
+    seed of Python's hashes.
     """
     folder = make_project(tmp_path_factory.mktemp("another place") / "project", repository)
     first = {**surroundings(1), FIRST: str(tmp_path_factory.mktemp("first"))}
@@ -33,7 +33,7 @@ def second_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -
 
 @pytest.fixture(scope="module")
 def study(finished_project: Path) -> Iterator[Path]:
-    """The project with a study: the tiny experiment and a copy of it, whose models and evaluations are the same."""
+    """The project with a study of the tiny experiment and a copy of it with the same models and evaluations."""
     first = not (finished_project / STUDY_PAGE).exists()
     (finished_project / COPY).write_bytes((finished_project / "config/experiments/tiny.yaml").read_bytes())
     (finished_project / STUDY).parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The tiny experiment really runs, from generated raw files to the page and the report, and twice to the same bytes."""
+"""The tiny experiment runs from generated raw files to the page and the report; a second run gives the same bytes."""
 
 import json
 import math
@@ -26,7 +26,7 @@ from hatchery.workflow.registry import STAGES
 
 pytestmark = pytest.mark.slow
 
-# The one trace of time outside provenance: two runs around midnight are told apart by it.
+# This sentence is the only date outside provenance, so two runs around midnight differ in it.
 DAY = rb"The models were pretrained (on|from) [^.]*\."
 TABLES = ("measurements", "runs", "curves")
 COLUMNS = [
@@ -70,7 +70,7 @@ def test_runs_and_curves_have_the_bits_per_byte_of_the_measurements(finished_pro
         assert expected[run] == pytest.approx(last["development_loss"] / math.log(2) * n_tokens / n_bytes, rel=1e-9)
     for name in ("runs", "curves"):
         found = tables[name].filter(polars.col(DEVELOPMENT_BITS).is_not_null())
-        # Of a curve the last one counts.
+        # In a curve, the last value counts.
         assert dict(found.select("run", DEVELOPMENT_BITS).iter_rows()) == expected
 
 
@@ -124,7 +124,7 @@ def test_the_tables_are_printed_at_the_end_of_the_run(finished_project: Path) ->
 
 
 def content(path: Path) -> bytes:
-    """What has to be the same in two runs."""
+    """Return the content that must be equal in two runs."""
     if path.name in ("runs.parquet", "runs.sha256"):
         frame = polars.read_parquet(path.with_name("runs.parquet"))
         return frame.drop(column.name for column in RUNS.columns if column.measured_anew).write_ipc(None).getvalue()
@@ -145,7 +145,7 @@ def test_two_runs_from_scratch_give_the_same_bytes(finished_project: Path, secon
 
 
 def test_servers_differ_in_the_seed_of_hashes(tmp_path: Path) -> None:
-    """What depends on the order of a set comes out otherwise with the jobs of the second project."""
+    """Sets have another order in the second project's jobs, so results that depend on a set's order differ."""
     words = [f"word {number}" for number in range(40)]
     (tmp_path / "Snakefile").write_text(f"print(*set({words}))\nrule:\n    shell: 'true'\n", encoding="utf-8")
     said = [snakemake(tmp_path, "--cores", "1", environment=surroundings(number)).stdout for number in (0, 0, 1)]
@@ -166,13 +166,14 @@ def test_a_damaged_shard_ends_in_one_line_that_names_it(finished_project: Path, 
     lines = result.stderr.splitlines()
     assert lines[-1].startswith("error: pretrain/tiny/ltg_bert-s42: ")
     assert shard.name in lines[-1]
-    # The command's own line, when it failed, and the last one.
+    # The command printed the first line when it failed; the second is the last line.
     assert sum(line.startswith("error: ") for line in [*result.stdout.splitlines(), *lines]) == 2
     assert not (project / "results/tiny/pretraining/ltg_bert-s42/manifest.json").exists()
 
 
 WITH_A_MODEL = {"export_model", "fill_sentences", "import_checkpoint", "write_cost"}
-# What takes a fifth of a second or more, and which stages may import it; pyarrow imports pandas where that is there.
+# Modules whose import takes a fifth of a second or more, and the stages that may import them; pyarrow imports pandas if
+# pandas is installed.
 MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
     "torch": lambda stage: stage.runs_on in ("gpu", "gpus") or stage.name in WITH_A_MODEL,
     "torch._dynamo": lambda stage: False,
@@ -195,7 +196,7 @@ LISTED = {
     path.stem: set(re.findall(r"^ +([\w.-]+)==", path.read_text(encoding="utf-8"), re.MULTILINE))
     for path in (Path(__file__).parents[3] / "envs").glob("*.yaml")
 }
-# Packages that the library imports; others import packages where they are there, and do without them elsewhere.
+# Packages that the library imports. Other packages import optional packages if they are installed.
 OURS = {name for names in read_groups(Path(__file__).parents[3]).values() for name in names} - {"psutil"}
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", re.MULTILINE)
 

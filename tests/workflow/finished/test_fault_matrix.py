@@ -1,7 +1,7 @@
-"""Every stage against damage to every kind of file that it reads: named in one line, or of no influence.
+"""Every stage against damage to every kind of file that it reads: named in one line, or without influence.
 
-The stages are those of the registry and their commands those that the workflow runs, so a new stage is in the matrix by
-itself, or fails it. What a stage reads is found by watching it once; each cell then runs in a process of its own.
+The stages come from the registry and their commands from the workflow, so a new stage is in the matrix automatically,
+or fails it. One observed run shows the files that a stage reads; each cell of the matrix then runs in its own process.
 """
 
 import json
@@ -27,22 +27,22 @@ from hatchery.workflow.registry import STAGES
 
 pytestmark = pytest.mark.slow
 
-# Stages that the tiny experiment has no use for. The runner compares the inputs of every stage (tests/test_runner.py).
+# Stages that the tiny experiment does not use. The runner compares the inputs of every stage (tests/test_runner.py).
 ELSEWHERE = {
     *("import_model", "export_milestone", "select_tokenizer", "finetune_tasks", "score_suites", "translate_tests"),
     *("measure_reading", "measure_reading_times", "measure_acquisition"),
     *("write_submission", "write_multilingual_submission", "write_tables", "write_crate"),
 }
-# Where unfinished work lies, if nobody says so.
+# Folders of unfinished work that a stage uses if none is given.
 UNFINISHED = {"pretrain": ["checkpoints"], "finetune": ["checkpoints"], "register_source": ["fetched"]}
-# Not compared: when and where a stage ran, and where raw files lie.
+# Files that are not compared: they contain time and place of a run, or the place of raw files.
 VOLATILE = ("provenance.json", ".location.json", ".listing.json", "speed.jsonl")
 SECONDS = 120
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command ended with: its status, what it said, and what it wrote (relative name to bytes)."""
+    """The status, the output and the written files (relative name to bytes) of a command."""
 
     status: int
     said: str
@@ -51,16 +51,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the workflow: the file of its call, and what its stage is given besides."""
+    """A command of the workflow: the file of its call, and the other arguments of its stage."""
 
     stage: str
     call: str
     given: str
 
     def run(self, project: Path, scratch: Path, watched: Path | None = None) -> Outcome:
-        """Run in a process that writes below `scratch`; the paths of the files that it opens go to `watched`.
+        """Run in a process that writes below `scratch`; add the paths of the files that it opens to `watched`.
 
-        The process is a child of a server without threads: a child of this one might inherit a lock of theirs.
+        The process is forked from a server without threads, because a fork of this process might inherit a thread's
+        lock.
         """
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
@@ -75,7 +76,7 @@ class Command:
         return Outcome(done.returncode, done.stdout.decode("utf-8", "replace"), wrote)
 
     def _into(self, scratch: Path) -> str:
-        """What is given, in one process, with other places to write to; results of other jobs stay where they are."""
+        """Return the arguments for one process, with other output paths; the results of other jobs keep their paths."""
         places = {name for name, each in arguments_of(function_of(self.stage)).items() if each.is_place} - {"results"}
         places.add("output")
         given = json.loads(self.given)
@@ -85,10 +86,10 @@ class Command:
 
 
 def commands_of(project: Path) -> dict[str, list[Command]]:
-    """The commands of every stage, as dry runs of everything show them.
+    """Return the commands of every stage, from dry runs of all targets.
 
-    The first of the masked models, the first of the causal one where it is another, and where there is neither, that of
-    the study.
+    A stage has the first command of the masked models and, if it differs, the first command of the causal model. A
+    stage without either has the first command of the study.
     """
     found: dict[str, list[Command]] = {}
     for targets in (TINY, CAUSAL, (STUDY_PAGE,)):
@@ -108,19 +109,19 @@ def commands_of(project: Path) -> dict[str, list[Command]]:
 
 
 def kind_of(path: Path) -> str:
-    """Files of one kind differ in their numbers only; sentences were filled in or continued."""
+    """Return the file's name without numbers; filled and continued sentences are two kinds."""
     if path.name == "sentences.json" and json.loads(path.read_bytes())["task"] == "continue":
         return "continued sentences.json"
     return re.sub(r"\d+", "#", path.name) if "results" in path.parts else path.suffix or path.name
 
 
 def files_read(project: Path, watched: Path) -> dict[tuple[str, str], Path]:
-    """One file of each kind that was opened below results/ and resources/, by kind."""
+    """Return one file of each kind that was opened below results/ and resources/, by kind."""
     kinds: dict[tuple[str, str], Path] = {}
     for line in watched.read_text(encoding="utf-8", errors="replace").splitlines():
         path = Path(os.path.normpath(project / line))
         below = path.relative_to(project).parts if path.is_relative_to(project) else ("",)
-        # Frozen settings are compared with their own name: see the tests of the configuration.
+        # The tests of the configuration compare frozen settings with their file's name.
         if below[0] in ("results", "resources") and below[1] != "settings" and path.is_file() and path.stat().st_size:
             kinds.setdefault((below[1].removesuffix("_causal"), kind_of(path)), path)
     return kinds
@@ -138,20 +139,20 @@ def damages(read: Iterable[Path]) -> Iterator[tuple[Path, Collection[str]]]:
 
 
 def is_reported(outcome: Outcome, path: Path) -> bool:
-    """Whether the command ended with one line that names the file."""
+    """Return whether the command ended with one line that names the file."""
     errors = [line for line in outcome.said.splitlines() if line.startswith("error: ")]
     return outcome.status == 1 and "Traceback" not in outcome.said and len(errors) == 1 and path.name in errors[0]
 
 
 def is_on_page(stage: str, outcome: Outcome, sound: Outcome) -> bool:
-    """Whether the page of provenance says what was altered: it shows what is left of a result, whatever is gone."""
+    """Return whether the page of provenance names the damage; the page is written even if results are missing."""
     told = (b"Missing or changed files", b"provenance.json: ")
     before, after = b"".join(sound.wrote.values()), b"".join(outcome.wrote.values())
     return stage == "write_provenance" and outcome.status == 0 and any(after.count(t) > before.count(t) for t in told)
 
 
 def may_be_gone(path: Path, damage: str, outcome: Outcome) -> bool:
-    """Whether nothing but the time and place of a run is missing: a page then has no word on them."""
+    """Return whether only the time and place of a run are missing, which a page then omits."""
     return path.name == "provenance.json" and damage in ("deleted", "unreadable") and outcome.status == 0
 
 
@@ -171,7 +172,7 @@ def test_no_damage_to_what_a_stage_reads_is_used_silently(
         sound = command.run(finished_project, tmp_path / "sound", watched)
         assert sound.status == 0, sound.said
         read = files_read(finished_project, watched)
-        # Of a second command, what the first one has not read.
+        # Of a second command, use only kinds of files that the first command has not read.
         for path, chosen in damages(path for kind, path in read.items() if kind not in kinds):
             for damage in chosen:
                 with damaged(path, damage):

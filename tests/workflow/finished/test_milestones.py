@@ -1,4 +1,4 @@
-"""Models of inside a training are evaluated without runs of their own, and measure what they are."""
+"""Milestones of a training are evaluated without training runs of their own."""
 
 from pathlib import Path
 

@@ -1,6 +1,7 @@
-"""A kind of evaluation that reads data of its own, a figure with settings of its own and an analysis are added.
+"""Add a kind of evaluation with its own data, a figure with its own settings, and an analysis.
 
-The kind is two files of the library, the figure two, the analysis one. All are planned, checked, run and shown.
+The kind is two files of the library, the figure two files, the analysis one file. All are planned, checked, run and
+shown.
 """
 
 import shutil

@@ -41,16 +41,16 @@ def test_no_page_of_a_real_experiment_violates_a_rule_of_accessibility(
 ) -> None:
     done = snakemake(finished_project, "--cores", "2", f"results/{page}")
     assert done.returncode == 0, done.stdout + done.stderr
-    # Beside the page, a file would stay in the folder of results.
+    # The copy is not next to the page, because it would stay in the folder of results.
     copy = tmp_path / Path(page).name
     copy.write_text(with_rows_of_each_kind((finished_project / "results" / page).read_text("utf-8")), encoding="utf-8")
     assert violations(tmp_path, copy, 1280) == []
 
 
 def with_rows_of_each_kind(page: str) -> str:
-    """The page with the first rows of each table and the first row of each other build.
+    """Return the page with the first rows of each table and the first row of each other structure.
 
-    What the rules find in a row depends on its elements and their attributes. Thousands of rows take a minute.
+    The rules check a row's elements and their attributes. Thousands of rows take a minute.
     """
     parsed = html.document_fromstring(page)
     for body in parsed.iter("tbody"):

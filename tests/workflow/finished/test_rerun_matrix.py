@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 EXPORT = {"export_model", "list_exported_models"}
 SUMMARY = {"collect_measurements", "summarise", "write_provenance", "write_page", *EXPORT}
 COST = {"write_cost", "write_page"}
-# The tables of an experiment are written together, so all its figures follow from any new number.
+# The tables of an experiment are written together, so any new number redraws all of its figures.
 FINETUNE = {"finetune", "analyse", *FIGURES, *SUMMARY}
 AFTER_PRETRAINING = {
     *("fill_sentences", "score_minimal_pairs", "analyse", "measure_perplexity", "finetune"),
@@ -49,7 +49,7 @@ EVERY_CORPUS = {"build_vocabulary", "select_text", "group_sequences", "convert_c
 
 CONFIG, CORPUS, TOKENIZER = "config/config.yaml", "config/corpora/tiny.yaml", "config/tokenizers/tiny.yaml"
 PHENOMENA = "scripts/hatchery/views/figures/phenomena.py"
-# One edit of one file (what stands there, and what instead), and the rules that it must set off.
+# Each entry is one edit of one file (old and new text), and the rules that the edit must rerun.
 CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
     "nodes of the cluster": (CONFIG, "\n  nodes: 1", "\n  nodes: 2", COST),
     "tasks of a fine-tuning job": (
@@ -230,7 +230,7 @@ def test_nothing_is_rerun_after_edits_that_no_result_depends_on(finished_project
                 stack.enter_context(changed(finished_project / file, old, new))
             return set(planned_rules(finished_project, *TINY, *CAUSAL))
 
-    # One plan for all edits. If this plan has jobs, each edit is planned alone, so that the message names the edit.
+    # Plan all edits together. Only if this plan has jobs, plan each edit alone, so that the message names the edit.
     if together := planned(WITHOUT_EFFECT.values()):
         alone = {name: rules for name, edit in WITHOUT_EFFECT.items() if (rules := planned([edit]))}
         pytest.fail(f"all edits together rerun {together}; alone: {alone}")
@@ -279,7 +279,7 @@ def test_a_copied_and_a_renamed_experiment_find_all_models_and_scores(finished_p
             "collect_measurements": 1,
             "summarise": 1,
         }
-        # The page needs what models wrote into gaps, which is theirs, too.
+        # The page needs filled sentences, which belong to the shared models, too.
         assert "fill_sentences" not in planned_rules(finished_project, "results/copied/index.html")
     finally:
         copy.unlink()
@@ -314,7 +314,7 @@ def test_a_changed_model_of_one_experiment_reruns_that_model_and_the_views_alone
     assert planned["pretrain"] == planned["score_minimal_pairs"] == planned["measure_perplexity"] == 1
     assert planned["collect_measurements"] == planned["join_experiments"] == 1
     assert planned["summarise"] == 2
-    # All that the experiment has by itself and those of the study read the pairs or rows that the model judged.
+    # All analyses of the experiment and of the study read the pairs or rows that the model judged.
     project = Project(study / "config")
     assert planned["analyse"] == sum(len(analyses_of(project, name)) for name in ("tiny", "side"))
     assert all(planned[figure] == 2 for figure in FIGURES)

@@ -48,7 +48,7 @@ default-resources: {runtime: 5, mem_mb: 100}
 
 @pytest.fixture
 def small_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the workflow, which is the current one."""
+    """The folder of the workflow, which is the current folder."""
     (tmp_path / "slurm").mkdir()
     (tmp_path / "slurm" / "config.yaml").write_text(PROFILE, encoding="utf-8")
     (tmp_path / "Snakefile").write_text(SNAKEFILE, encoding="utf-8")
@@ -100,7 +100,7 @@ def test_resources_that_the_plugin_refuses_are_told_with_the_rule(small_workflow
 
 
 def command(folder: Path, name: str, script: str) -> None:
-    """A command of Slurm, which notes how it was called."""
+    """Write a command of Slurm that records its arguments."""
     path = folder / name
     path.write_text(f'#!/bin/sh\necho "$@" >> {folder}/asked\n{script}\n', encoding="utf-8")
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""An example of a rule's jobs says what the rule does not; a rule without a job here is one line."""
+"""An example job of a rule shows inputs, outputs, settings and resources; a rule without a job is one line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Results that experiments share are kept by what they are made from; experiments have links to them."""
+"""Results that experiments share are stored by their settings and inputs; experiments have links to them."""
 
 import re
 import shutil
@@ -93,7 +93,7 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
         assert link.is_symlink() and not link.readlink().is_absolute()
         assert link.resolve() == (folder / target).parent
     model, address = places[PLACES[3]].split("/")[2:4]
-    # The process of a job knows the addresses of its rule and no experiment.
+    # The process of a job knows the addresses of its rule, but no experiment.
     job = jobs()
     assert job.call_at(model).settings == planned.settings("pretrain", experiment="tiny", run=RUN)
     assert job.call_at(model).arguments["tokens"] == planned.results.tokens("tiny")

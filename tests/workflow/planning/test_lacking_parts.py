@@ -71,7 +71,7 @@ def test_a_folder_that_is_no_model_and_a_missing_package_are_told_before_anythin
         assert [line for line in lines if "compute.sinks: 'wandb' needs the package wandb" in line]
     (model / "adapter_config.json").write_text("{}", encoding="utf-8")
     assert any("merge the adapter into its model" in line for line in check(configuration, "demo"))
-    # Jobs with conda have packages that nobody here knows.
+    # With conda, jobs have packages that planning cannot know.
     problems = Problems()
     collect_problems(Project(configuration), [("experiment", "demo")], problems, is_own_environment=False)
     assert not any("wandb" in line for line in problems.lines)

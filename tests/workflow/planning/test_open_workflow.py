@@ -1,4 +1,4 @@
-"""The beginning and the end of a call: its configuration, Slurm's commands, and the tables that it shows."""
+"""Start and end of a call: its configuration, Slurm's commands, and the tables that it prints."""
 
 import io
 import os
@@ -13,9 +13,9 @@ from hatchery.workflow.open_workflow import COPIES, VARIABLE, frozen_configurati
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A configuration of two files in the present folder."""
+    """A configuration of two files in the current folder."""
     monkeypatch.chdir(tmp_path)
-    # Set first, so that monkeypatch takes back what the main process sets.
+    # Set the variable first, so that monkeypatch restores it after the main process has set it.
     monkeypatch.setenv(VARIABLE, "")
     for name, text in (("config.yaml", "a: 1\n"), ("experiments/one.yaml", "steps: 12\n")):
         path = tmp_path / "config" / name
@@ -40,7 +40,7 @@ def test_the_same_configuration_has_one_copy_and_another_one_its_own(folder: Pat
     frozen_configuration("config", is_main_process=True)
     assert os.environ[VARIABLE] == first
     (folder / "config.yaml").write_text("a: 2\n", encoding="utf-8")
-    # What a surrounding job was told does not bind a main process.
+    # A main process ignores the copy that a surrounding job uses.
     assert frozen_configuration("config", is_main_process=True) == Path("config")
     assert os.environ[VARIABLE] != first
     assert len(list(COPIES.iterdir())) == 2
@@ -88,7 +88,7 @@ def test_only_sending_jobs_needs_slurm_and_where_it_is_missing_that_is_one_line(
 
 
 def summary(path: Path, text: str) -> None:
-    """A summary with its checksum beside it."""
+    """Write a summary and its checksum."""
     path.write_text(text, encoding="utf-8")
     write_checksums([path])
 

@@ -1,4 +1,4 @@
-"""Trainings of more pieces than attempts are told before the first of them."""
+"""Trainings that need more pieces than there are attempts are reported before the first attempt."""
 
 import runpy
 from argparse import Namespace

@@ -1,4 +1,4 @@
-"""All mistakes of a plan are told at once, wherever they are, and before anything runs."""
+"""All mistakes of a plan are reported together, from all files, before anything runs."""
 
 import re
 import shutil
@@ -43,9 +43,9 @@ MISSPELT = {
 
 @pytest.mark.parametrize("target", MISSPELT)
 def test_a_target_that_nothing_makes_names_the_nearest(target: str, repository: Path) -> None:
-    said = unknown_target(target, PATTERNS, ["summarise", "all"], Project(repository / "config"))
-    assert MISSPELT[target] in said
-    assert "\n" not in said
+    message = unknown_target(target, PATTERNS, ["summarise", "all"], Project(repository / "config"))
+    assert MISSPELT[target] in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_a_file_with_a_wrong_name_is_told_to_be_renamed(
     file: str, target: str, expected: str, configuration: Path
 ) -> None:
     shutil.copy(configuration / "experiments/demo.yaml", configuration / "experiments" / file)
-    said = unknown_target(f"results/{target}/summary.csv", PATTERNS, [], Project(configuration))
-    assert said.startswith(f"{configuration / 'experiments' / file}: expected ")
-    assert expected in said
+    message = unknown_target(f"results/{target}/summary.csv", PATTERNS, [], Project(configuration))
+    assert message.startswith(f"{configuration / 'experiments' / file}: expected ")
+    assert expected in message
 
 
 def test_a_block_with_a_wrong_name_is_told_where_it_is_named(configuration: Path) -> None:
@@ -235,7 +235,7 @@ def test_compute_that_cannot_be_is_told_before_anything_runs(configuration: Path
         ConfigError, match=r"compute\.zero_stage: got 3, expected at most 2 with the objective translation, because"
     ):
         Project(configuration).check("experiment", "natural_bias_mini")
-    # A batch of translation has as many pairs as its tokens happen to be.
+    # The number of pairs in a translation batch depends on their tokens, so any micro-batch size is accepted.
     path.write_text(re.sub(r"\n  micro_batch_size: .*", "\n  micro_batch_size: 48", before), "utf-8")
     Project(configuration).check("experiment", "natural_bias_mini")
 

@@ -1,4 +1,4 @@
-"""What each rule's job asks for, in every shape of pretraining, at every attempt, and for values that cannot be."""
+"""The resources of each rule's job, in every shape of pretraining and at every attempt, and refused values."""
 
 import itertools
 import json
@@ -70,7 +70,7 @@ def test_what_is_not_configured_is_no_resource():
 
 def test_local_rules_ask_for_nothing_of_a_cluster():
     settings = cluster(partition="cpu", account="a", gpus_per_node=2)
-    # What downloads runs where the network is.
+    # Downloads run on the machine that has the network.
     assert STAGES["register_source"].runs_on == "local"
     for rule, need in STAGES.items():
         if need.runs_on == "local":
@@ -150,11 +150,11 @@ def test_a_mistake_in_the_block_is_told_with_its_key_and_what_is_expected(mistak
     assert "\n" not in str(caught.value)
 
 
-# The workflow's side.
+# Resources in the workflow.
 
 
 def addresses(jobs: Any, place: str) -> SimpleNamespace:
-    """The wildcards of the job that makes a result of an experiment."""
+    """Return the wildcards of the job that makes a result of an experiment."""
     _, _, model, *address = jobs.storage_path(readable_path(*place.split("/", 2))).split("/")[:-1]
     return SimpleNamespace(model=model, address=address[0] if address else "")
 
@@ -182,7 +182,7 @@ def test_the_time_of_a_pretraining_shrinks_with_the_gpus_and_grows_without(repos
         return resource("runtime", max_minutes=10**9, **values)
 
     assert minutes(nodes=4, gpus_per_node=8) < minutes(nodes=1, gpus_per_node=8) < minutes(gpus_per_node=1) < minutes()
-    # The work is 15,625 steps of 32,768 sequences: an hour on 32 H100s at 30 % of their peak, half as much again asked.
+    # The work is 15,625 steps of 32,768 sequences: an hour on 32 H100s at 30 % of their peak. The request adds a half.
     assert 60 < minutes(nodes=4, gpus_per_node=8) < 180
     assert resource("tasks") is None
     assert resource("runtime", 2) == 1440
@@ -200,7 +200,7 @@ def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
     jobs = jobs_of(repository)
     assert Resources(jobs).gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
     assert Resources(jobs).gpu_claim({}) == ""
-    # Of a GPU that evaluations share, a pretraining takes every place.
+    # If evaluations share a GPU, a pretraining takes all places of the GPU.
     jobs = jobs_of(repository, jobs_per_gpu=4, gpus_per_node=2)
     assert Resources(jobs).of_rule("pretrain")["gpu_slots"] == 8
     assert Resources(jobs).gpu_claim({"gpu_slots": 8}) == "python scripts/claim_gpus.py --gpus 2 -- "
@@ -240,11 +240,12 @@ TORCHRUN = "python -m torch.distributed.run --standalone --nproc-per-node={} --s
 @pytest.mark.parametrize(
     ("resources", "gpus_here", "in_slurm_job", "elsewhere"),
     [
-        # One process needs nothing that starts it.
+        # One process needs no launcher.
         ({}, 8, "python", "python"),
         (ONE_GPU, 8, "python", "python"),
         (TWO_SINGLES, 0, SRUN.format("2 --ntasks=2", 1), "python"),
-        # A laptop runs a configuration for a cluster in one process, one big machine in no more than a node would.
+        # A laptop runs a cluster's configuration in one process. A large machine runs at most as many processes as a
+        # node.
         (FOUR_NODES, 0, SRUN.format("4 --ntasks=32", 8), "python"),
         (FOUR_NODES, 1, SRUN.format("4 --ntasks=32", 8), "python"),
         (ONE_NODE, 2, SRUN.format("1 --ntasks=8", 8), TORCHRUN.format(2)),
@@ -303,7 +304,7 @@ def test_profiles_are_found_by_their_names_from_the_top_of_the_checkout(reposito
         settings = yaml.safe_load((repository / profile / "config.yaml").read_text(encoding="utf-8"))
         assert settings["executor"] == executor
         assert settings["scheduler"] == "greedy" and settings["rerun-incomplete"] and settings["keep-going"]
-        # What a rule directive says would be tried several times inside one job of Slurm.
+        # Retries are in the profile, because retries in a rule would be made inside one job of Slurm.
         assert settings["retries"] >= 1
     default = yaml.safe_load((repository / "profiles/default/config.yaml").read_text(encoding="utf-8"))
     assert not {"default-resources", "resources", "executor", "jobs", "retries"} & default.keys()
@@ -327,7 +328,7 @@ def test_jobs_of_one_machine_share_no_gpu_under_the_profile_unless_they_may(repo
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    # Nobody had to wait for a lock: Snakemake itself counted.
+    # No job waited for a lock, because Snakemake itself counted the GPUs.
     assert "waiting for" not in run.stdout + run.stderr
     jobs = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.json")]
     assert max(len(gpus) for gpus, _, _ in jobs) == 2

@@ -45,7 +45,7 @@ def resources(rule: str, threads: int = 1, minutes: float | None = None, **value
 
 
 def line(rule: str, threads: int = 1, minutes: float | None = None, **values: Any) -> str:
-    """What the executor writes behind the job's name and log, without the command."""
+    """Return the executor's options after the job's name and log, without the command."""
     asked = resources(rule, threads, minutes, **values)
     job = Job(asked, threads)
     validate_slurm_extra(job)
@@ -59,7 +59,7 @@ REST = "--requeue"
 SHAPES = {
     "1 x 1": ((1, 1), f"-t 30 --mem 16000 --cpus-per-task=2 {REST} --gres=gpu:1"),
     "1 x 8": ((1, 8), f"-t 30 --mem 128000 --nodes=1 --ntasks-per-node=8 --cpus-per-task=2 {REST} --gres=gpu:8"),
-    # An executor that is not told of 0 tasks per GPU adds --ntasks-per-gpu=4, which makes 16 of 4.
+    # Without an explicit 0 tasks per GPU, the executor adds --ntasks-per-gpu=4, which turns 4 tasks into 16.
     "4 x 1": ((4, 1), f"-t 30 --mem 16000 --nodes=4 --ntasks=4 --cpus-per-task=2 {REST} --gres=gpu:1"),
     "4 x 8": ((4, 8), f"-t 30 --mem 128000 --nodes=4 --ntasks-per-node=8 --cpus-per-task=2 {REST} --gres=gpu:8"),
     "1 x processors": ((1, 0), f"-t 30 --mem 16000 --ntasks=1 --cpus-per-task=2 {REST}"),
@@ -72,7 +72,7 @@ def test_the_line_of_each_shape_of_pretraining(shape):
     (nodes, gpus), expected = SHAPES[shape]
     assert line("pretrain", threads=2, minutes=29.2, nodes=nodes, gpus_per_node=gpus) == expected
     asked = resources("pretrain", threads=2, minutes=29.2, nodes=nodes, gpus_per_node=gpus)
-    # What the executor does not write: how the processes start, and what is counted where jobs run at once.
+    # The line lacks two resources: the launcher of the processes, and the GPU places that Snakemake counts.
     assert (asked.get("mpi"), asked["gpu_slots"]) == ("srun" if nodes * max(1, gpus) > 1 else None, gpus or 1)
 
 
@@ -142,7 +142,7 @@ EXPECTED = {
 }
 
 
-# A manifest, of a stage or a source, that lists no file.
+# A manifest of a stage or a source without files.
 STAGE = {"stage": "", "settings": {}, "inputs": {}, "outputs": [], "measures": {}}
 EMPTY = {**STAGE, "name": "", "kind": "folder", "files": []}
 
@@ -155,7 +155,7 @@ def stub(folder: Path, name: str, body: str) -> None:
 
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str, list[str]]:
-    """The arguments of every call of sbatch by rule; those of one run of Snakemake."""
+    """Return the arguments of every call of sbatch in one run of Snakemake, by rule."""
     folder = tmp_path_factory.mktemp("sbatch")
     project, commands, calls = folder / "project", folder / "commands", folder / "calls"
     for made in (project, commands, calls):
@@ -213,7 +213,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
 
 
 def asked(line: list[str]) -> str:
-    """A line without what says nothing about resources: names, logs, the folder, and the command itself."""
+    """Return a line without words that are no resources: names, logs, the folder, and the command itself."""
     words = [word for word in line if not word.startswith("--wrap=")]
     for option in ("--job-name", "--output", "--comment", "-D"):
         place = words.index(option)

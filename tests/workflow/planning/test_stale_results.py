@@ -1,4 +1,4 @@
-"""What Snakemake takes for up to date by its dates, though it was made from something else, is named with the cure."""
+"""A result that Snakemake calls up to date, although its inputs have changed, is named with the cure."""
 
 import os
 import subprocess
@@ -71,7 +71,7 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
         pass
     job = SimpleNamespace(rule=SimpleNamespace(name="encode_corpus"), input=[TOKENIZER], output=[TOKENS])
     assert list(stale_lines([job])) == []
-    # What Snakemake waits for may be another file, such as the manifest of a job that made the input among others.
+    # Snakemake's input may be another file, such as the manifest of a job with several outputs.
     job.input = ["results/jobs/manifest.json"]
     made(Path(job.input[0]), other=1)
     assert list(stale_lines([job])) == []

@@ -1,4 +1,4 @@
-"""A workflow of a few commands, whose calls end in a second, with what the real Snakefile does around its jobs."""
+"""A workflow of a few commands that end in a second, with the real Snakefile's code around its jobs."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ rule train:
 onstart:
     begin_jobs(workflow.dag)
 """
-# Saves what it has on SIGINT, and says how often it was told; alone, it would run for minutes.
+# The training saves a checkpoint on SIGINT, with the number of signals; without a signal, it runs for minutes.
 TRAIN = """
 import signal, sys, time
 told = []
@@ -73,7 +73,7 @@ def folder(tmp_path: Path, repository: Path) -> Path:
 
 @pytest.fixture
 def start() -> Call:
-    """Start snakemake in a folder, in a process group of its own; both streams are one."""
+    """Start Snakemake in a folder, in its own process group; stdout and stderr are one stream."""
 
     def call(folder: Path, *arguments: str, **surroundings: str) -> subprocess.Popen[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -92,7 +92,7 @@ def start() -> Call:
 
 @pytest.fixture
 def say(start: Call, folder: Path) -> Callable[..., tuple[int, list[str]]]:
-    """Run snakemake there: its exit status and the lines that it said."""
+    """Run Snakemake in the folder; return its exit status and the lines of its output."""
 
     def call(*arguments: str, **surroundings: str) -> tuple[int, list[str]]:
         process = start(folder, *arguments, **surroundings)

@@ -1,4 +1,4 @@
-"""The terminal has a line for each job and the errors of failed jobs at its end; all else stands in Snakemake's log."""
+"""The terminal shows a line for each job, and failed jobs' errors at the end; Snakemake's log contains the rest."""
 
 import io
 import logging
@@ -29,7 +29,7 @@ def test_each_job_has_one_line_and_the_details_are_in_the_log(say: Say, folder: 
     assert len(jobs) == 3
     assert "3 jobs to run: 2 part, 1 join" in lines
     assert sum("progress of" in line for line in lines) == 2
-    # The call's own lines: the options that Snakemake found, the plan, where the log is.
+    # The call itself prints the options that Snakemake found, the plan, and the path of the log.
     assert len(lines) <= 3 + 2 + 3
     details = next((folder / ".snakemake/log").glob("*.log")).read_text(encoding="utf-8")
     assert "rule part:" in details and "Finished jobid" in details and "resources: tmpdir" in details
@@ -107,7 +107,7 @@ srun: error: task 0 exited
         (TRACEBACK, "ended with status 1", "safetensors.SafetensorError: no space left (log: {})"),
         ("terminate called after 'std::bad_alloc'\n", "ended by SIGABRT", "not enough memory; run again with"),
         (STEPS, "ended by SIGTERM", 'ended by SIGTERM; its log ends with "training: 71/476 steps" (log: {})'),
-        # The job was stopped, says so, and goes on in the next call.
+        # The job was stopped, reports it, and continues in the next call.
         (STEPS, "ended with status 75", "training: 71/476 steps (log: {})"),
         ("", "ended with status 1", "ended with status 1; its log is empty (log: {})"),
         (None, "ended with status 1", "ended with status 1; its log is empty"),
@@ -155,7 +155,7 @@ def test_a_job_that_slurm_ended_is_told_with_its_state_and_the_log_that_says_som
     monkeypatch.chdir(tmp_path)
     for name, text in (("own.log", ""), ("slurm.log", "srun: error: task 0\n")):
         Path(name).write_text(text, encoding="utf-8")
-    # As the executor for Slurm has it logged.
+    # The executor for Slurm logs these words.
     words = "SLURM-job '41' failed, SLURM status is: 'TIMEOUT'. Detailed failure reason unavailable"
     logs = ["own.log", str(tmp_path / "slurm.log")]
     lines = JobLines(io.StringIO(), dict.values)

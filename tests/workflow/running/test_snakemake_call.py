@@ -1,4 +1,4 @@
-"""What surrounds the jobs of a call: SIGINT reaches every job once, and without conda they run in this environment."""
+"""The jobs of a call: SIGINT reaches every job once, and without conda the jobs run in this environment."""
 
 import json
 import os
@@ -21,7 +21,7 @@ Call = Callable[..., subprocess.Popen[str]]
 
 
 def interrupted(process: subprocess.Popen[str], logs: Path, begun: str, send: Callable[[int, int], None]) -> list[str]:
-    """Send SIGINT as soon as one of the logs says that its job is at work: the lines that the call said."""
+    """Send SIGINT as soon as one of the logs shows that its job is at work; return the lines of the call."""
     end = time.monotonic() + 300
     try:
         while not any(begun in path.read_text(encoding="utf-8") for path in logs.glob("*.log")):
@@ -33,7 +33,7 @@ def interrupted(process: subprocess.Popen[str], logs: Path, begun: str, send: Ca
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 1
-    # What the user has stopped did not fail.
+    # A job that the user has stopped is not reported as failed.
     assert output.splitlines()[-1] == GO_ON and not re.search("failed|error|Traceback", output), output
     return output.splitlines()
 
@@ -42,7 +42,7 @@ def interrupted(process: subprocess.Popen[str], logs: Path, begun: str, send: Ca
 def test_a_job_is_told_once_and_may_save_what_it_has(
     start: Call, folder: Path, send: Callable[[int, int], None], ignored: bool
 ) -> None:
-    """Also where the surroundings ignore SIGINT, as in the background of a script."""
+    """Test also a call that starts with SIGINT ignored, as in the background of a script."""
     former = signal.getsignal(signal.SIGINT)
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else former)
@@ -73,9 +73,9 @@ CONDA, MODULES, CONTAINER = DeploymentMethod.CONDA, DeploymentMethod.ENV_MODULES
     ("asked", "surroundings", "left"),
     [
         ({CONDA, MODULES}, {}, {MODULES}),
-        # conda may be a function of the shell.
+        # A function of the shell can provide conda.
         ({CONDA, MODULES}, {"BASH_FUNC_conda%%": "() { :; }"}, {CONDA, MODULES}),
-        # A container has a conda of its own.
+        # A container has its own conda.
         ({CONDA, CONTAINER}, {}, {CONDA, CONTAINER}),
         (set(), {}, set()),
     ],
@@ -99,7 +99,7 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
     folder = make_project(tmp_path / "project", repository)
     experiment = folder / "config/experiments/tiny.yaml"
     text = experiment.read_text(encoding="utf-8")
-    # Long enough to be met at work, short enough to be ended.
+    # The training must be long enough to be interrupted, and short enough to finish.
     experiment.write_text(text.replace("  steps: 12\n", "  steps: 400\n", 1), encoding="utf-8")
     before = snakemake(folder, "--cores", "2", "--until", "encode_corpus", "--", TARGET)
     assert before.returncode == 0, before.stdout + before.stderr
