@@ -1,4 +1,4 @@
-"""Fixtures that several test folders share, and how tests share the processors."""
+"""Fixtures that several test folders share, and the distribution of tests to processes."""
 
 import gc
 import os
@@ -17,30 +17,30 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from hatchery.raw.registration import RawSource
 
-# Before anything imports torch. The tests' matrices are tiny: several threads wait for each other far longer than
-# they compute, and longer still beside another test process.
+# This must precede any import of torch. The tests' matrices are tiny: several threads wait for each other far longer
+# than they compute, and even longer next to another test process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Until all tests are collected: imports create many objects and hardly any garbage.
+# Disable garbage collection until all tests are collected, because imports create many objects and hardly any garbage.
 gc.disable()
 
-# A busy machine is no mistake of the code.
+# Disable deadlines, because correct code is slow on a busy machine.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TESTS = REPOSITORY / "tests"
-# The folders whose files may run apart, and the other folders and files that take longest.
+# Folders whose files may run in different processes, and the other folders and files that take longest.
 DIVIDED = ("workflow", "training")
 LONG = ("test_notebook.py", "benchmarks", "evaluation", "export", "views", "corpora", "modeling", "experiment")
 
 
 class FolderScheduling(LoadScopeScheduling):
-    """Tests of a folder run in one process, because they share what session fixtures make.
+    """Tests of a folder run in one process, because they share session fixtures.
 
-    The folders that take longest share little (of tests/workflow, what lies in its folder `finished`): each of their
-    files may run anywhere, and so may the files of a folder that runs alone. pytest-xdist's own groups are marks, which
-    it does not see with pytest 9.
+    The folders that take longest share few fixtures between files and subfolders, so each file and subfolder may run in
+    any process, and so may each file of a folder that runs alone. Groups of pytest-xdist are marks, which pytest-xdist
+    does not see with pytest 9.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -50,12 +50,12 @@ class FolderScheduling(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderScheduling:
-    """How `pytest -n 2 --dist loadscope` shares the tests among processes."""
+    """Return the scheduler of `pytest -n 2 --dist loadscope`."""
     return FolderScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that the other process is not idle at the end; a mark for what these fixtures give."""
+    """Sort the longest tests first, so that no process is idle at the end; mark tests by their fixtures."""
     for item in items:
         for name in {"real_data", "hub"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(name)
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """All modules and tests are loaded and stay: the garbage collector need not look at them after every few tests."""
+    """Freeze all modules and tests, which stay loaded, so that the garbage collector does not scan them repeatedly."""
     gc.freeze()
     gc.enable()
 
@@ -82,7 +82,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _unsynced() -> Iterator[None]:
-    """Nothing waits for the disk: processes are killed in tests, but no machine loses its power."""
+    """Disable fsync: tests kill processes, but the machine does not lose its power."""
     with mock.patch.object(os, "fsync", lambda descriptor: None):
         yield
 
@@ -95,13 +95,13 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def golden_directory() -> Path:
-    """What the authors' code gave on invented inputs, and what the papers print; see its README."""
+    """Outputs of the authors' code on invented inputs, and numbers printed in the papers; see its README."""
     return TESTS / "golden"
 
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """Public corpora and benchmarks beside the checkout; tests with this fixture are marked `real_data`."""
+    """Public corpora and benchmarks next to the checkout; tests with this fixture are marked `real_data`."""
     folder = REPOSITORY.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("needs public corpora in ../shared/data, which are not passed on with the repository")
@@ -110,7 +110,7 @@ def real_data() -> Path:
 
 @pytest.fixture
 def configuration(tmp_path: Path, repository: Path) -> Path:
-    """A copy of the shipped configuration that a test may break: `config/` in a folder of its own."""
+    """A copy of the shipped configuration in its own folder, which a test may change."""
     folder = tmp_path / "config"
     shutil.copytree(repository / "config", folder)
     return folder
@@ -118,7 +118,7 @@ def configuration(tmp_path: Path, repository: Path) -> Path:
 
 @pytest.fixture
 def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test runs in an empty folder."""
+    """Run the test in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -149,5 +149,5 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if mount is None or subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("needs the right to mount a small file system")
     yield folder
-    # Lazily: a worker that was just killed may not have let go of its file yet.
+    # Unmount lazily, because a worker that was just killed may still have its file open.
     subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -1,4 +1,4 @@
-"""What files of the library import, read from their text."""
+"""Imports in files of the library, read from their text."""
 
 import ast
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def imported_modules(path: Path) -> set[str]:
-    """The dotted names that a module imports, also inside functions; for `from a import b` both `a` and `a.b`.
+    """Return the dotted names that a module imports, also in functions; for `from a import b` both `a` and `a.b`.
 
     Imports for type checkers alone (`if TYPE_CHECKING:`) do not count.
     """

@@ -1,4 +1,4 @@
-"""The drawings of docs/architecture.md are what the code imports and what Snakemake plans."""
+"""The drawings of docs/architecture.md show the code's imports and Snakemake's plans."""
 
 import ast
 import re
@@ -22,17 +22,17 @@ STAGES_DRAWN, PACKAGES_DRAWN = (
 )
 
 
-# Below all others; arrows to them are left out.
+# These packages are below all others; arrows to them are left out.
 GROUND = {"artifacts", "settings"}
 
 
-# Together they have all stages that are drawn.
+# The plans of these targets together have all stages that are drawn.
 TARGETS = ("demo/index.html", "demo_suites/export/README.md", "strict_small_mini/index.html")
 Arrows = set[tuple[str, str]]
 
 
 def followed(arrows: Iterable[tuple[str, str]]) -> Arrows:
-    """The arrows and all that follow from them."""
+    """Return the transitive closure of the arrows."""
     whole = set(arrows)
     while more := {(a, d) for a, b in whole for c, d in whole if b == c} - whole:
         whole |= more
@@ -72,7 +72,7 @@ def test_every_package_and_every_stage_is_named() -> None:
     not_drawn = re.findall(
         r"`(\w+)`", ARCHITECTURE.partition("The diagram omits these stages:")[2].partition("Snakemake")[0]
     )
-    # A link to a result is a rule, and no stage.
+    # The rule that links to results belongs to no stage.
     assert drawn | set(not_drawn) == {*STAGES, "show_result"}
 
 
@@ -123,12 +123,12 @@ def module_graph(root: Path) -> dict[str, set[str]]:
                 graph[name] |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 graph[name] |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
-    # Importing a module of a package does not need what the package's own file imports.
+    # Leave out the import of a package's own file that comes with the import of a module in the package.
     return {name: {low for low in lows if low in modules} - {name} for name, lows in graph.items()}
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
-    """The groups of modules of which each leads to each other."""
+    """Return the groups of modules in which each module leads to each other module."""
     below: dict[str, set[str]] = {}
     for name in graph:
         waiting, found = [name], set[str]()
@@ -150,7 +150,7 @@ def test_four_groups_of_modules_need_each_other() -> None:
         "hatchery.training.development_translations",
         "hatchery.training.objectives.translation",
     }
-    # The parts of `Project`, which they name in annotations.
+    # These modules are parts of `Project` and name `Project` in annotations.
     assert {name.rpartition(".")[0] for name in experiment} == {"hatchery.experiment"} and len(experiment) <= 19
 
 

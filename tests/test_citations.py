@@ -1,4 +1,4 @@
-"""Every citation leads somewhere: to a number that its paper has, or to a heading of a page in docs/papers.
+"""Every citation leads to a number that its paper has, or to a heading of a page in docs/papers.
 
 "LTG-BERT, Section 5.1" cites a paper by its own number; the pages of docs/papers list the numbers that each paper has.
 `docs/papers/ltg-bert.md, "Masking"` cites a heading. Other wordings are refused, and so are pages that are not here.
@@ -42,7 +42,7 @@ CITED = re.compile(
     rf"(?P<some>{NUMBER}(?:(?:,?[ \t]+(?:and|to)|,)[ \t]+{NUMBER})*)",
     re.IGNORECASE,
 )
-# Papers that have no page: the citation follows their name at once.
+# Papers without a page here: the citation comes immediately after the paper's name.
 ELSEWHERE = re.compile(
     r"(?:Attention Is All You Need\"|PaLM"
     r"|(?<!Samuel )(?<!Deshpande )(?<!Meister )et\s+al\.,?\s+\(?\d{4}\)?(?:, \"[^\"]+\")?),\s+$"
@@ -59,24 +59,24 @@ REFUSED = {
 
 
 class Text(NamedTuple):
-    """The prose of a file, its lines joined within paragraphs so that every place stays where it is."""
+    """The prose of a file, with joined lines within paragraphs; every character keeps its position."""
 
     path: Path
     prose: str
 
     def where(self, place: int) -> str:
-        """File and line."""
+        """Return file and line."""
         lines = self.path.read_text(encoding="utf-8")[:place].count("\n") + 1
         return f"{self.path.relative_to(REPOSITORY)}:{lines}"
 
 
 def joined(text: str) -> str:
-    """Line breaks inside paragraphs become blanks, and so do the marks of comments that follow them."""
+    """Replace line breaks inside paragraphs, and the comment marks that follow them, by blanks."""
     return re.sub(r"\n[ \t]*(?:#:?(?= ))?(?=[ \t]*[^\s#])", lambda found: " " * len(found[0]), text)
 
 
 def remarks(source: str) -> str:
-    """The comments and docstrings of a Python file; everything else is blank."""
+    """Return the comments and docstrings of a Python file; everything else is blank."""
     kept = [re.sub(r"\S", " ", line) for line in source.splitlines(keepends=True)]
     before = tokenize.NEWLINE
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -92,7 +92,7 @@ def remarks(source: str) -> str:
 
 @cache
 def texts() -> tuple[Text, ...]:
-    """All texts that people write here. Strings of tests are data; the schemas are made from the code."""
+    """Return all texts written by people, without strings of tests, which are data, and without generated schemas."""
     paths = [path for folder in FOLDERS for path in sorted((REPOSITORY / folder).rglob("*")) if path.suffix in SUFFIXES]
     paths += [*sorted(REPOSITORY.glob("*.md")), REPOSITORY / "Snakefile", REPOSITORY / "Makefile"]
     found = []
@@ -106,13 +106,13 @@ def texts() -> tuple[Text, ...]:
 
 @cache
 def headings(page: Path) -> frozenset[str]:
-    """The headings of a Markdown file."""
+    """Return the headings of a Markdown file."""
     return frozenset(re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 @cache
 def numbering(page: str) -> dict[str, frozenset[str]]:
-    """The numbers of a paper by their kind, as the end of its page lists them."""
+    """Return the numbers of a paper by their kind, as listed at the end of its page."""
     text = (PAGES / f"{page}.md").read_text(encoding="utf-8").partition("## The paper's numbering\n")[2]
     listed = re.findall(r"^- (\w+): (.+?)(?=\n- |\Z)", text, re.MULTILINE | re.DOTALL)
     return {
@@ -122,7 +122,7 @@ def numbering(page: str) -> dict[str, frozenset[str]]:
 
 
 def paper_of(text: Text, start: int, end: int) -> str | None:
-    """The paper of a number: the one named beside it, that of the page, or the last one named; "" has no page here."""
+    """Return the paper of a number: named next to the number, the page's, or named last; "" has no page here."""
     before, after = text.prose[:start], text.prose[end:]
     if ELSEWHERE.search(before[-150:]):
         return ""
@@ -138,7 +138,7 @@ def paper_of(text: Text, start: int, end: int) -> str | None:
 
 
 def cited(text: Text) -> Iterator[tuple[int, str, str, str]]:
-    """Place, paper, kind and number of everything that a text cites by a paper's own number."""
+    """Yield place, paper, kind and number of each citation by a paper's own number."""
     for found in CITED.finditer(text.prose):
         kind = next(name for start, name in KINDS.items() if found[0].lower().startswith(start))
         for number in re.findall(NUMBER, found["one"] or found["some"], re.IGNORECASE):
@@ -148,7 +148,7 @@ def cited(text: Text) -> Iterator[tuple[int, str, str, str]]:
 
 
 def wrong_numbers(text: Text) -> list[str]:
-    """Numbers that their paper does not have, or whose paper nothing tells."""
+    """Return numbers that their paper does not have, and numbers without a paper."""
     return [
         f"{text.where(place)}: {paper} has no {number} among its {kind.lower()}"
         for place, paper, kind, number in cited(text)
@@ -157,7 +157,7 @@ def wrong_numbers(text: Text) -> list[str]:
 
 
 def wrong_pages(text: Text) -> list[str]:
-    """Pages and headings that are not here, and pages that are cited as a whole."""
+    """Return cited pages and headings that do not exist, and pages that are cited without a heading."""
     wrong = []
     for found in PAGE.finditer(text.prose):
         page = PAGES / f"{found['page']}.md"
@@ -169,7 +169,7 @@ def wrong_pages(text: Text) -> list[str]:
 
 
 def other_forms(text: Text) -> list[str]:
-    """Citations in other wordings."""
+    """Return citations in other wordings."""
     return [
         f"{text.where(found.start())}: {found[0]}: {what}"
         for what, refused in REFUSED.items()
@@ -232,7 +232,7 @@ def test_the_numbers_of_a_page_are_those_of_the_paper(page: str) -> None:
     if not path.is_file():
         pytest.skip("this paper is not here")
     text = path.read_text(encoding="utf-8").replace("*", "")
-    # What follows the papers (a checklist, samples of the corpus) has numbers of its own.
+    # Parts after the papers (a checklist, samples of the corpus) have their own numbers.
     text = re.split("Responsible NLP Checklist|Listing 1:", text[text.lower().index("abstract") :])[0]
     mark = "^" if page == "natural-bias" else "#+ "
     parts = re.findall(rf"{mark}((?:\d+|[A-H])(?:\.\d+)*) (?=[\w(])", text, re.MULTILINE)

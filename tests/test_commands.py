@@ -1,4 +1,4 @@
-"""The program `hatchery`: what its commands print is what the functions return, and help comes at once."""
+"""The program `hatchery`: its commands print the functions' results, and help comes at once."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ SENTENCES = ["the dog sleeps", "an old house"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A causal model of the library transformers with random weights."""
+    """A causal model of transformers with random weights."""
     found = tmp_path_factory.mktemp("gpt2")
     for part in build("gpt2"):
         part.save_pretrained(found)
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(*words: object) -> str:
-    """What a command prints."""
+    """Return the output of a command."""
     done = CliRunner().invoke(app(), [str(word) for word in words], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
@@ -143,7 +143,7 @@ def test_a_mistake_is_one_line_and_a_wrong_option_is_the_librarys(
 @pytest.mark.slow
 def test_train_makes_a_model_of_a_file_and_prints_its_last_losses(repository: Path, tmp_path: Path) -> None:
     def train(*more: str) -> str:
-        """In a process of its own: other tests of this session have opened a process group."""
+        """Train in a new process, because other tests of this session have opened a process group."""
         command = [sys.executable, "-m", "hatchery", *map(str, asked), *more]
         surroundings = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
         return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=200, check=True).stdout
@@ -166,7 +166,7 @@ def test_train_makes_a_model_of_a_file_and_prints_its_last_losses(repository: Pa
     assert settings["objective"]["task"] == "causal" and settings["optimizer"]["learning_rate"] == 0.001
     rows = [json.loads(line) for line in (tmp_path / "made" / "metrics.jsonl").read_text().splitlines()]
     assert f"3 steps, loss {rows[-1]['loss']:.4g}, development_loss" in printed
-    # What is finished is taken as it is.
+    # The command takes the finished training unchanged.
     assert json.loads(train("--json"))["loss"] == rows[-1]["loss"]
     assert hatchery.model(tmp_path / "made").continues
 

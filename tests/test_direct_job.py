@@ -1,4 +1,4 @@
-"""`hatchery.job` hands out what a job of the workflow reads, and runs it into any folder."""
+"""`hatchery.job` returns the inputs of a workflow's job, and runs the job into any folder."""
 
 import json
 from pathlib import Path

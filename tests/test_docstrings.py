@@ -10,7 +10,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "scripts" / "hatchery"
 
-# Packages whose docstrings follow the guide; those that are rewritten next are added here.
+# Packages whose docstrings follow the guide; add a package here after its docstrings are rewritten.
 FINISHED = (
     "analysis",
     "artifacts",

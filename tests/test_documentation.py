@@ -24,7 +24,8 @@ PAGES = [
 ]
 
 
-# A path in backquotes, without `<name>`, `*` or `{...}`. What `results/`, `resources/` and `logs/` hold, running makes.
+# A path in backquotes, without `<name>`, `*` or `{...}`. Files below `results/`, `resources/` and `logs/` exist only
+# after a run.
 NAMED = re.compile(
     r"`((?:scripts|workflow|config|docs|tests|envs|benchmarks|slurm)/[\w./-]*|[\w./-]+/[\w-]+\.(?:py|smk))`"
 )
@@ -37,7 +38,7 @@ BLOCK = re.compile(r"^ *```\w*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 RUN = re.compile(r"\bresults/(\w+)/\w+/(\w+-s\d+)\b")
 
 
-# `function()`, `Class.method()` or `TwoWords`, a class.
+# A function as `function()` or `Class.method()`, or a class as `TwoWords`.
 FUNCTION = re.compile(r"(?:\w+\.)?(\w+)\(\)|([A-Z][a-z]+[A-Z]\w*)")
 
 
@@ -50,7 +51,7 @@ EXAMPLES = {
 
 
 def _found(name: str) -> Path | None:
-    """Files of the library may be named without the folders above it."""
+    """Return the path of a file; the name of a library file may lack the folders above it."""
     return next((root / name for root in (REPOSITORY, LIBRARY) if (root / name).exists()), None)
 
 
@@ -70,7 +71,7 @@ def test_every_target_of_make_that_a_page_names_is_there(page: Path) -> None:
 
 
 def named_targets(text: str) -> list[str]:
-    """Targets of make in blocks of code and in backquotes."""
+    """Return make targets in blocks of code and in backquotes."""
     blocks = "\n".join(BLOCK.findall(text))
     return re.findall(r"^ *make ([a-z][a-z0-9-]*)", blocks, re.MULTILINE) + re.findall(r"`make ([a-z][a-z0-9-]*)", text)
 
@@ -92,7 +93,7 @@ def test_every_run_that_a_page_names_in_a_path_is_one_of_its_experiment() -> Non
 
 
 def _steps() -> list[tuple[str, str]]:
-    """Every file that docs/architecture.md follows, and the functions and classes after it."""
+    """Return every file that docs/architecture.md names, and the functions and classes named after it."""
     found: list[tuple[str, str]] = []
     for line in (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines():
         file = ""
@@ -115,13 +116,13 @@ def test_every_family_of_models_is_documented() -> None:
 
 
 def _numbers(text: str) -> set[int]:
-    """The numbers in words like "1 to 3 and 5"."""
+    """Return the numbers in words like "1 to 3 and 5"."""
     spans = re.findall(r"(\d+)(?: to (\d+))?", text)
     return {number for first, last in spans for number in range(int(first), int(last or first) + 1)}
 
 
 def test_the_tables_of_papers_that_are_promised_are_those_that_are_made() -> None:
-    """In the README row of each paper, and in docs/tables.md."""
+    """Check the README row of each paper, and docs/tables.md."""
     config = REPOSITORY / "config"
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     tables = " ".join((REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8").split())
@@ -129,7 +130,7 @@ def test_the_tables_of_papers_that_are_promised_are_those_that_are_made() -> Non
         made = yaml.safe_load((config / "paper_tables" / f"{paper}.yaml").read_text(encoding="utf-8"))["tables"]
         (promised,) = re.findall(rf"^\| {name}.*Tables ([\d, toand]+)", readme, re.MULTILINE)
         (repeated,) = re.findall(rf"{name}, Tables ([\d, toand]+\d)", tables.partition("Each table is written")[0])
-        # Table 2 of GPT-BERT is of a study.
+        # Table 2 of GPT-BERT belongs to a study.
         studied = {2} if paper == "gpt_bert" else set()
         assert _numbers(promised) - studied == _numbers(repeated) == {int(number) for number in made}
     study = (config / "studies" / "reduced_vocabulary.yaml").read_text(encoding="utf-8")
@@ -159,7 +160,7 @@ SCRIPTS = REPOSITORY / "scripts"
 DEVICES = REPOSITORY / "docs" / "gpu_code.md"
 
 
-# What the code for one kind of device is told by.
+# Patterns of code that depends on the kind of device.
 ASKS = re.compile(
     r"\b(device|to)\.type\b|\bdevice_type\b|\btorch\.cuda\b|[\"']cuda[\"']|[\"']nccl[\"']|\bfused=|\bcan_read_values\("
     r"|\bautocast\(|\bis_compiling\(|\bpin_memory\b|\bnon_blocking\b"
@@ -169,7 +170,7 @@ VERDICT = re.compile(r"untried|tried on .+, \d{4}-\d\d-\d\d")
 
 
 def code_lines(source: str) -> dict[int, str]:
-    """The code of every line by its number; comments and strings of several words are no code."""
+    """Return the code of every line by its number; comments and strings of several words are no code."""
     lines: dict[int, str] = {}
     end = (0, 0)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -182,7 +183,7 @@ def code_lines(source: str) -> dict[int, str]:
 
 
 def places_that_ask(source: str) -> set[str]:
-    """The innermost functions, methods and classes with a line that asks."""
+    """Return the innermost functions, methods and classes with a line that depends on the kind of device."""
     owners: dict[int, str] = {}
 
     def visit(node: ast.AST, above: str) -> None:

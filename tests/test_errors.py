@@ -1,4 +1,4 @@
-"""What the machine refuses ends in one line, whatever exception it comes as; defects keep their traceback."""
+"""Errors of the machine end in one line, with any type of exception; defects keep their traceback."""
 
 import argparse
 import errno
@@ -20,7 +20,7 @@ from hatchery.workflow.rules import with_plain_errors
 
 
 class ForeignError(Exception):
-    """What a library written in Rust raises."""
+    """An exception of a library written in Rust."""
 
 
 FULL = [
@@ -56,7 +56,7 @@ REFUSED = [
         OSError(errno.EROFS, "Read-only file system", "results/x"),
         "error: results/x: Read-only file system; results need a writable folder.*",
     ),
-    # What an error quotes from a file steers no terminal.
+    # Text that an error quotes from a file must not control the terminal.
     (ModelError("x.jsonl, line 1: \x1b[2J ok"), re.escape("error: x.jsonl, line 1: \ufffd[2J ok")),
 ]
 
@@ -67,8 +67,8 @@ def test_what_a_command_refuses_is_one_line_with_a_remedy(error: Exception, line
     with pytest.raises(SystemExit) as stop:
         run_command(raising(error), argparse.ArgumentParser())
     assert stop.value.code == 1
-    [said] = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(line, said), said
+    [message] = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(line, message), message
 
 
 def test_a_full_disk_and_a_long_name_end_the_planning_in_one_line_and_a_defect_does_not() -> None:
@@ -206,7 +206,7 @@ def test_a_log_on_the_full_disk_does_not_hide_the_status(unbuffered: str, reposi
 
 def test_a_project_that_cannot_be_written_is_told_before_snakemake_fails(tmp_path: Path, monkeypatch) -> None:
     assert writing_refused(tmp_path) is None
-    # Permissions do not bind root, which tests may be.
+    # Root ignores permissions, and tests may run as root.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert str(writing_refused(tmp_path)).startswith(f"{tmp_path}: this folder is not writable, but Snakemake")
 

@@ -28,7 +28,7 @@ def test_the_notebook_trains_evaluates_and_compares(repository: Path, tmp_path: 
     cells = json.loads((repository / "docs/notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     assert all(not cell.get("outputs") for cell in cells)
     code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    # A smaller model, two seeds and fewer steps: the test is about the cells, not about the numbers.
+    # Use a smaller model, two seeds and fewer steps, because the test checks the cells and not the numbers.
     shorter = {
         '{"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 3,': (
             '{"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1,'

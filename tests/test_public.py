@@ -1,4 +1,4 @@
-"""`import hatchery` from anywhere: cheap, and what it offers reads results and experiments without Snakemake."""
+"""`import hatchery` from anywhere is cheap; its functions read results and experiments without Snakemake."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""From a call's file to a stage's function and its manifest; what cannot be given, or was altered, is one line."""
+"""From a call's file to the function of a stage and its manifest; wrong or altered inputs are one line."""
 
 import json
 import subprocess

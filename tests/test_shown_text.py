@@ -1,4 +1,4 @@
-"""What terminals and tables show: harmless text of strangers, the progress of long work, durations."""
+"""Text on terminals and in tables: harmless text of strangers, the progress of long work, durations."""
 
 import csv
 import io
@@ -80,7 +80,7 @@ def test_a_table_of_accuracies_holds_no_formula() -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time that passes, in seconds."""
+    """The time in seconds, which the test sets."""
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now

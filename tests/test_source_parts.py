@@ -1,4 +1,4 @@
-"""A job depends on the files of a raw input that it reads, and on no others beside them."""
+"""A job depends only on the files of a raw input that it reads."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def register(folder: Path) -> None:
 
 @pytest.fixture
 def converted(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, Path]:
-    """A corpus of forty texts, beside which lies a program."""
+    """A corpus of forty texts, from a folder that also contains a program."""
     folder = tmp_path / "texts"
     folder.mkdir()
     for number in range(40):
@@ -157,7 +157,7 @@ READ = {
 
 @pytest.mark.parametrize("what", READ)
 def test_what_lies_beside_the_files_of_an_input_is_not_read(what: str, repository: Path) -> None:
-    """Of a dictionary, every file holds words but those called README."""
+    """All files of a dictionary contain words, except for files called README."""
     stage, wildcards, name, read = READ[what]
     settings = settings_of(Project(repository / "config"), stage, **wildcards)
     chosen = part_read(settings, name, source_with(*read, "README.md", *([] if what == "dictionary" else ["surp.py"])))
