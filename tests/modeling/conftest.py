@@ -1,4 +1,4 @@
-"""Small models of all kinds, a small batch for every head, and the models measured on the authors' code."""
+"""Small models of all families, a small batch for every head, and golden models measured on the authors' code."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from hatchery.modeling.ltg.published_names import from_published
 
 @dataclass(frozen=True)
 class GoldenModel:
-    """One of the authors' models with its inputs, in our layout: batch first, mask True at tokens."""
+    """A golden model of the authors and its inputs, in our layout: batch first, mask True at tokens."""
 
     model: LanguageModel
     input_ids: torch.Tensor
@@ -69,7 +69,8 @@ SIZES: dict[str, Any] = {
 def make_model() -> Callable[..., LanguageModel]:
     """A small initialised model without dropout; keyword arguments replace fields of its configuration.
 
-    `disturbed` is the deviation of what is added to every parameter, so that no constant of the start can hide.
+    `disturbed` is the standard deviation of the noise added to every parameter, so that no parameter keeps a constant
+    initial value.
     """
 
     def make(seed: int = 1, *, causal: bool = False, disturbed: float = 0.0, **changes: Any) -> LanguageModel:
@@ -107,13 +108,13 @@ def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 @pytest.fixture
 def make_encoder(make_model: Callable[..., LanguageModel]) -> Callable[..., LayeredEncoder]:
-    """The initialised encoder of one of ENCODERS; keyword arguments replace its values."""
+    """The initialised encoder of one kind of ENCODERS; keyword arguments replace the kind's values."""
     return lambda kind="ltg", **changes: make_model(**{**ENCODERS[kind], **changes}).encoder
 
 
 @pytest.fixture
 def make_head(make_encoder: Callable[..., LayeredEncoder]) -> Callable[..., TaskModel]:
-    """A head of the registry on an encoder of its own."""
+    """A head of the registry on a new encoder."""
 
     def make(name: str, encoder: str = "ltg", seed: int = 5, dropout: float = 0.0, **options: Any) -> TaskModel:
         context = HeadContext(3 if HEADS[name].has_label_set else None, dropout, seed, PAD)

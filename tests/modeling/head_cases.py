@@ -18,7 +18,7 @@ class Case:
     predictions: tuple[int, ...]
 
     def padded(self, more: int) -> "Case":
-        """The same with `more` positions of padding behind every sequence."""
+        """Return the case with `more` padding positions after every sequence."""
         padded = dict(self.inputs)
         for name in ("input_ids", "attention_mask", "candidates"):
             if name in padded:

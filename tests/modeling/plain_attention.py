@@ -1,8 +1,8 @@
 """The blocks of LTG-BERT as their formulas are printed: one position vector for every pair of tokens.
 
-Source: LTG-BERT, Section 4, in the shape of the papers' code, which writes T x T x 2D position values. They are the
-readable reference of the tests and the baseline of benchmarks/training_step.py; only parameters are shared with the
-fast blocks, no code.
+Source: LTG-BERT, Section 4, in the form of the papers' code, which writes T x T x 2D position values. The blocks are
+the readable reference of the tests and the baseline of benchmarks/training_step.py; they share parameters with the fast
+blocks, but no code.
 """
 
 import torch
@@ -14,7 +14,7 @@ from hatchery.modeling.ltg.config import LtgBertConfig
 
 
 class PlainAttention(nn.Module):
-    """Computes what `attention` computes, from its parameters. `rows` int64 [T, T]: relative row of every i - j."""
+    """Compute the output of `attention` from its parameters. `rows` int64 [T, T]: relative row of every i - j."""
 
     def __init__(self, attention: nn.Module, config: LtgBertConfig, rows: Tensor) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class PlainAttention(nn.Module):
         self.register_buffer("rows", rows, persistent=False)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Hidden states [B, T, D], or [N, D] with a packing; returns the same shape."""
+        """Return the output for hidden states [B, T, D], or [N, D] with a packing, in the same shape."""
         if inputs.packing is not None:
             laid_out = hidden.new_zeros(inputs.packing.batch * inputs.packing.length, hidden.shape[-1])
             laid_out[inputs.packing.rows] = hidden
@@ -67,7 +67,7 @@ class PlainAttention(nn.Module):
         return (content + content_to_position + position_to_content) / (3 * width) ** 0.5
 
     def split_table(self, table: Tensor) -> tuple[Tensor, Tensor]:
-        """Position queries and position keys [R, D], head by head, of the projected relative embedding [R, 2D]."""
+        """Split the projected relative embedding [R, 2D] into position queries and position keys [R, D] by head."""
         if self.config.position_head_layout == "babylm":
             query, key = table.chunk(2, dim=-1)
             return query, key
@@ -76,7 +76,7 @@ class PlainAttention(nn.Module):
         return query.flatten(1), key.flatten(1)
 
     def norm(self, values: Tensor, norm: nn.Module) -> Tensor:
-        """Layer norm in fp32 at least, with the parameters of `norm` if it has any."""
+        """Layer norm in at least fp32, with the parameters of `norm` if it has any."""
         values = values.float() if values.dtype == torch.bfloat16 else values
         return F.layer_norm(values, values.shape[-1:], norm.weight, norm.bias, self.config.layer_norm_eps)
 
@@ -86,7 +86,7 @@ class PlainAttention(nn.Module):
 
 
 class PlainFeedForward(nn.Module):
-    """Computes what `feed_forward`, LTG-BERT's gated block between two norms, computes, from its parameters."""
+    """Compute the output of `feed_forward`, LTG-BERT's gated block between two norms, from its parameters."""
 
     def __init__(self, feed_forward: nn.Module, config: LtgBertConfig) -> None:
         super().__init__()
@@ -100,6 +100,6 @@ class PlainFeedForward(nn.Module):
         return F.dropout(output, self.config.hidden_dropout_prob, self.training)
 
     def norm(self, values: Tensor) -> Tensor:
-        """Layer norm in fp32 at least."""
+        """Layer norm in at least fp32."""
         values = values.float() if values.dtype == torch.bfloat16 else values
         return F.layer_norm(values, values.shape[-1:], eps=self.config.layer_norm_eps)

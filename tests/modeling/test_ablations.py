@@ -24,10 +24,10 @@ def parameters(**changes) -> int:
     ("changes", "difference"),
     [
         ({}, 0),
-        # As many parameters without the gate, as the paper says: 3 x 2048 = 2 x 3072.
+        # Without the gate, the block has the same number of parameters, as the paper says: 3 x 2048 = 2 x 3072.
         ({"feed_forward_activation": "gelu", "intermediate_size": 3072}, 0),
         ({"feed_forward_bias": True}, 58_368),
-        # Two vectors for each of twelve attention norms fall away; post-norm has two norms in every layer.
+        # Pre-norm lacks two vectors of each of the twelve attention norms; post-norm has two more norms in every layer.
         ({"normalisation": "pre_norm"}, -12 * 2 * 768),
         ({"normalisation": "post_norm"}, 12 * 2 * 768),
         ({"normalisation": "post_norm", "block_norm_affine": False}, -12 * 2 * 768),
@@ -35,7 +35,7 @@ def parameters(**changes) -> int:
         # 512 position vectors instead of 63 rows and their norm.
         ({"position_embedding": "absolute"}, (512 - 63 - 2) * 768),
         ({"feed_forward_initial_scaling": False}, 0),
-        # A factor for each of twelve heads, and for each dimension.
+        # One factor for each of the twelve heads of a layer, or for each dimension.
         ({"head_scaling": True}, 12 * 12),
         ({"residual_scaling": True}, 12 * 768),
         ({"vocabulary_bias": False}, -16384),
@@ -59,7 +59,8 @@ def hidden():
 
 
 def perturbed(model):
-    """Nothing is trivially 0 or 1, so that a forgotten norm or bias shows."""
+    """Add noise to every parameter, so that no parameter is trivially 0 or 1 and a missing norm or bias changes the
+    output."""
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -112,7 +113,7 @@ def test_scales_multiply_heads_before_the_projection_and_the_residual_before_the
     plain.load_state_dict(kept)
     layer, unscaled = model.encoder.layers[1], plain.encoder.layers[1]
     assert layer.attention.head_scale.shape == (3,) and layer.residual_scale.shape == (24,)
-    # A factor of a head is one of the columns that the output projection has for it.
+    # Scaling a head is the same as scaling the output projection's columns for this head.
     with torch.no_grad():
         unscaled.attention.output_projection.weight *= layer.attention.head_scale.repeat_interleave(8)
     middle = hidden + attention_of(plain, unscaled, hidden)
@@ -181,7 +182,7 @@ def test_without_initial_scaling_only_the_feed_forward_weights_differ(make_model
 def test_the_two_orders_of_the_heads_dropout_differ_in_training_and_agree_in_evaluation(make_model, hidden):
     orders = [make_model(head_dropout=order, hidden_dropout_prob=0.5).head for order in ("after_norm", "before_norm")]
     after, before = (head.features(hidden) for head in orders)
-    # Before the norm, dropped values are moved by it; after the norm they stay 0.
+    # Dropout before the norm: the norm shifts the zeros. Dropout after the norm: zeros stay 0.
     assert 0.4 < float((after == 0).float().mean()) < 0.6
     assert float((before == 0).float().mean()) < 0.05
     for head in orders:

@@ -1,4 +1,4 @@
-"""The fast attention against the plain definition, and what the core promises on every path."""
+"""The fast attention against the plain definition, and properties of the attention core on every code path."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ MASKS = ("none", "padded", "packed", "pairs")
 
 
 class Case:
-    """Both attentions over the same parameters, and inputs for them; 63 and 130 exceed the bucket table of 40."""
+    """Both attentions with the same parameters, and their inputs; lengths 63 and 130 exceed the bucket table of 40."""
 
     def __init__(self, length: int, mask: str = "none", **choices):
         fields = {"position_bucket_size": 8, "max_position_embeddings": 40, "attention_probs_dropout_prob": 0.0}
@@ -46,7 +46,7 @@ class Case:
         keys = torch.arange(length) < torch.tensor([length, max(1, 2 * length // 3), max(1, length // 4)])[:, None]
         attended, packing = None, None
         if mask == "pairs":
-            # Two sequences packed into one row, as the packed segments have them.
+            # Two sequences in one row, as packed segments are.
             part = (torch.arange(length) >= length // 2)[None].expand(BATCH, -1)
             attended = part[:, :, None] == part[:, None, :]
         elif mask != "none":
@@ -60,7 +60,7 @@ class Case:
         self.weights = torch.randn(hidden.shape, generator=generator) / hidden.numel() ** 0.5
 
     def results(self, attention) -> dict[str, torch.Tensor]:
-        """The output, and the gradients of a weighted sum of it, of everything that has one."""
+        """Return the output, and the gradients of its weighted sum for all tensors that have a gradient."""
         leaves = {"hidden": self.hidden, "relative": self.relative, **dict(self.fast.named_parameters())}
         for leaf in leaves.values():
             leaf.grad = None
@@ -101,7 +101,7 @@ def test_ablations_are_those_of_the_plain_definition(choices, mask):
 
 
 def test_layouts_and_readings_differ():
-    """Otherwise the comparisons above would not tell them apart."""
+    """If the outputs were equal, the comparisons above could not distinguish layouts and readings."""
     outputs = [
         Case(17, position_head_layout=layout, position_to_content_index=index)
         for layout in ("bnc", "babylm")
@@ -115,7 +115,7 @@ def test_layouts_and_readings_differ():
 
 @pytest.mark.parametrize("mask", ["none", "padded", "pairs"])
 def test_compiled_attention_computes_the_same_outputs_and_gradients(mask):
-    """aot_eager traces forward and backward as every compiler does, and needs none on the machine."""
+    """aot_eager traces forward and backward as compilers do, but does not need a compiler on the machine."""
     case = Case(17, mask)
     compiled = torch.compile(case.fast, backend="aot_eager", fullgraph=True)
     case.check(compiled, case.results(case.fast))
@@ -147,7 +147,7 @@ def test_the_compiled_graphs_hold_no_tensor_of_every_pair_times_the_hidden_size_
 
 
 class LargestTensor(TorchDispatchMode):
-    """Notes the largest tensor that any operation returns, forward or backward."""
+    """Record the size of the largest tensor that any operation returns, forward or backward."""
 
     n_elements = 0
 
@@ -161,7 +161,7 @@ class LargestTensor(TorchDispatchMode):
 @pytest.mark.parametrize("position_embedding", ["relative", "absolute"])
 @pytest.mark.parametrize("mask", MASKS)
 def test_inference_computes_what_training_computes(mask, position_embedding):
-    """Without gradients another kernel may be taken."""
+    """Without gradients, the attention may choose another kernel."""
     case = Case(63, mask, position_embedding=position_embedding)
     expected = case.fast(case.hidden, case.inputs).detach()
     case.fast.eval()
@@ -195,7 +195,8 @@ def test_a_row_that_may_attend_to_nothing_stays_finite(mask_dimensions, position
 
 @pytest.mark.parametrize("keeps", [False, True])
 def test_a_query_without_any_key_has_probabilities_and_context_of_zero(keeps):
-    """By hand: scores 0 and ln 3 are probabilities of 1/4 and 3/4; a query sees nothing, the next its first key."""
+    """By hand: scores 0 and ln 3 are probabilities of 1/4 and 3/4; the second query sees no key, the third sees the
+    first key."""
     query = torch.ones(1, 1, 3, 1)
     key = torch.tensor([1.0, 3.0, 1.0]).log().view(1, 1, 3, 1)
     value = torch.tensor([4.0, 8.0, 100.0]).view(1, 1, 3, 1)
@@ -255,7 +256,7 @@ CHOICES = (
 
 
 def errors(results: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, float]:
-    """Relative errors by name, as norms of whole tensors."""
+    """Return the relative error of each tensor, computed with norms of whole tensors."""
     assert results.keys() == expected.keys()
     return {name: float((results[name] - expected[name]).norm() / expected[name].norm()) for name in expected}
 
@@ -263,7 +264,7 @@ def errors(results: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str,
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("choices", CHOICES, ids=lambda choices: "-".join(map(str, choices.values())) or "final")
 def test_outputs_and_gradients_of_attention_in_bf16_are_those_of_full_precision(choices, mask) -> None:
-    """With dropout, the same probabilities are dropped."""
+    """With dropout, both precisions drop the same probabilities."""
     case = Case(63, mask, **choices)
     torch.manual_seed(1)
     expected = case.results(case.fast)

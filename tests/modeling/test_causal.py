@@ -1,4 +1,4 @@
-"""Causal models: the same layers as masked ones, in which nothing is known of what follows; texts that grow."""
+"""Causal models: the layers of masked models, no influence of later tokens, and texts extended step by step."""
 
 import json
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def test_packed_documents_that_are_kept_apart_are_read_as_if_they_were_alone(mak
 
 
 def blocks_in_gpt2(layer: nn.Module, block: nn.Module) -> dict[str, tuple[Tensor, Tensor]]:
-    """Parameters of a GPT-2 block in our layout, each with ours."""
+    """Return pairs of parameters: GPT-2's in our layout, and ours."""
     size = block.attn.c_proj.weight.shape[0]
     into, offset = block.attn.c_attn.weight, block.attn.c_attn.bias
     pairs: dict[str, tuple[Tensor, Tensor]] = {
@@ -97,7 +97,7 @@ def blocks_in_gpt2(layer: nn.Module, block: nn.Module) -> dict[str, tuple[Tensor
         "ln_2": (block.ln_2, layer.feed_forward.pre_layer_norm),
     }
     for name, (theirs, ours) in modules.items():
-        # GPT-2's linear layers are transposed.
+        # GPT-2 stores the weights of linear layers transposed.
         weight = theirs.weight
         pairs[f"{name}.weight"] = (weight.T if weight.dim() == 2 else weight, ours.weight)
         pairs[f"{name}.bias"] = (theirs.bias, ours.bias)
@@ -150,7 +150,7 @@ def test_the_layers_are_those_of_gpt2_with_their_gradients(make_model: MakeModel
 
 
 class Gradients:
-    """A module seen through the gradients of its parameters."""
+    """A view of a module that returns gradients in place of its parameters."""
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
@@ -218,10 +218,10 @@ def test_a_text_that_grows_has_the_states_of_the_whole_text(
     make_model: MakeModel, kind: str, pieces: list[int]
 ) -> None:
     model = make_model(causal=True, disturbed=0.5, **KINDS[kind]).double().eval()
-    # 15 tokens: farther apart than relative positions tell.
+    # 15 tokens exceed the largest distance that relative positions distinguish.
     ids = random_ids(2, sum(pieces))
     mask = torch.ones_like(ids, dtype=torch.bool)
-    # Padding on the left, as where several beginnings are gone on with together.
+    # The second text is padded on the left, as in a batch of prompts of different lengths.
     mask[1, :2] = False
     ids[1, :2] = getattr(model.config, "pad_token_id", 3)
     with torch.no_grad():

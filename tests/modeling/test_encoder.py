@@ -1,6 +1,6 @@
-"""Behaviour of the encoder that the papers do not measure: padding, precision, dropout, long inputs, compilation.
+"""Encoder behaviour that the papers do not measure: padding, precision, dropout, long inputs, compilation.
 
-Also what is read of it: the last states at a few positions, and the judgement of sentence pairs.
+Also the readers of the encoder: the last states at selected positions, and the classifier of sentence pairs.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def test_longer_inputs_extend_the_table_as_the_babylm_code_does(golden_directory
 
 @pytest.mark.parametrize(("bucket_size", "max_positions"), [(32, 713), (8, 90), (8, 384), (2, 9), (3, 7), (9, 4)])
 def test_no_distance_points_outside_the_table(bucket_size, max_positions):
-    """At some sizes the logarithm rounds the largest distance up; the published code fails there."""
+    """At some sizes the logarithm rounds the largest distance up, and the published code fails."""
     buckets = [bucket_of_distance(d, bucket_size, max_positions) for d in range(2 * max_positions)]
     assert buckets == sorted(buckets)
     assert buckets[0] >= 0 and buckets[-1] <= bucket_size - 1
@@ -54,7 +54,8 @@ def test_padding_changes_nothing_at_tokens(make_model, batch, changes, side):
 
 
 def test_padding_on_the_right_learns_the_bits_that_all_tokens_would(make_model):
-    """Positions that follow a mask are looked up; the sum over the sequences stays that of adding them."""
+    """With a mask, positions are looked up; without a mask, they are added. The sum over the sequences is bitwise
+    equal."""
     embedding = make_model(position_embedding="absolute").encoder.embedding
     ids, mask = torch.full((64, 40), 7), torch.arange(40) < torch.arange(3, 67)[:, None] % 40 + 1
     weights = torch.randn(64, 40, 24)
@@ -126,7 +127,7 @@ def test_dropout_keeps_the_mean_and_passes_gradients_where_it_keeps_values(proba
     kept = dropped != 0
     assert float(kept.float().mean()) == pytest.approx(1 - probability, abs=5 * (0.25 / values.numel()) ** 0.5)
     assert float(dropped[kept].unique()) == pytest.approx(1 / (1 - probability), rel=1e-4)
-    # Neighbours share one 64-bit draw; they must be independent all the same.
+    # Two neighbouring elements share one 64-bit draw, but must still be independent.
     pairs = (~kept[:, 0:300:4] & ~kept[:, 1:300:4]).float().mean()
     assert float(pairs) == pytest.approx(probability**2, abs=0.01)
 
@@ -183,10 +184,10 @@ def test_a_few_rows_are_rows_of_the_whole(make_encoder, tokens, kind, changes, m
     causal = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
     masks["by query"] = (padded[:, None] & causal) | torch.eye(ids.shape[1], dtype=torch.bool)
     encoder = make_encoder(kind, **changes).eval()
-    with torch.no_grad():  # a fresh model has no biases and attends to all alike, which would hide a wrong score
+    with torch.no_grad():  # a fresh model has zero biases and uniform attention, which could hide a wrong score
         for parameter in encoder.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
-    # In no order and one of them twice, all of them tokens.
+    # Rows of tokens, not sorted, one of them twice.
     rows = torch.tensor([17, 1, 26, 1])
     with torch.no_grad():
         whole = encoder(ids, masks[mask])[-1].flatten(0, 1)[rows]
@@ -226,7 +227,7 @@ def test_the_loss_is_the_cross_entropy_of_the_first_tokens_logit(make_model, bat
 
 
 def test_every_weight_of_the_head_is_trained(make_model, batch):
-    """The published loop left the head out of its optimiser."""
+    """The published training loop did not pass the head to its optimiser."""
     model = make_model(sentence_pair_head=True)
     together = torch.tensor([1, 0, 1])
     pair_term(model(*batch, together).pair_logits, together).loss_sum.backward()
@@ -238,7 +239,7 @@ def test_every_weight_of_the_head_is_trained(make_model, batch):
 
 
 def test_labelled_padding_and_first_tokens_are_read_from_a_padded_batch_as_from_a_full_one(make_model, batch):
-    """Padding is left out of the computation; what is asked for at a padded position is not."""
+    """The encoder skips padding, but must return states at padded positions that are requested."""
     model = make_model(sentence_pair_head=True)
     ids, mask, labels = batch
     labels = labels.clone()

@@ -1,4 +1,4 @@
-"""Encoder and decoder: equal to torch's own Transformer, step by step as in one go, and blind to padding and future."""
+"""Encoder and decoder equal torch's own Transformer, also step by step, and ignore padding and later tokens."""
 
 import math
 from collections.abc import Callable
@@ -42,14 +42,15 @@ def copied(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
 
 
 def waves(length: int, size: int) -> Tensor:
-    """ "Attention Is All You Need", section 3.5, with all sines before all cosines, rounded as the model's."""
+    """Sinusoids of "Attention Is All You Need", section 3.5, all sines before all cosines, rounded to the model's
+    precision."""
     angles = [[place / 10_000 ** (2 * number / size) for number in range(size // 2)] for place in range(length)]
     values = [[*map(math.sin, row), *map(math.cos, row)] for row in angles]
     return torch.tensor(values, dtype=torch.float32)
 
 
 def torch_logits(model: TranslationModel, given: dict[str, Tensor]) -> tuple[Tensor, nn.Transformer]:
-    """The same model built of torch's own layers."""
+    """Logits of the same model, and the model, built with torch's own layers."""
     config = model.config
     pre = config.normalisation == "pre_norm"
     theirs = nn.Transformer(
@@ -155,7 +156,7 @@ def test_a_saved_model_is_the_same_model(model_of: ModelOf, tmp_path: Path) -> N
 def test_operations_are_those_of_the_matrix_products(model_of: ModelOf) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
-    # With dropout, the attention is written out; torch does not count the fused kernel of the CPU.
+    # Dropout avoids the fused CPU kernel, whose operations torch does not count.
     model, given = model_of(attention_probs_dropout_prob=0.1).train(), batch()
     given["attention_mask"] = torch.ones(3, 7, dtype=torch.bool)
     given["labels"] = given["target_ids"]

@@ -1,4 +1,4 @@
-"""FlexAttention with the position tables in its `score_mod` gives what our attention gives, on the processor."""
+"""FlexAttention with the position tables in its `score_mod` gives the same output as our attention, on the CPU."""
 
 import pytest
 import torch
@@ -49,7 +49,7 @@ def test_its_output_is_that_of_our_attention_for_every_mask(length: int, mask: s
     attention, hidden, inputs = attention_and_inputs(length, masks(length)[mask])
     with torch.no_grad():
         ours, flex = attention(hidden, inputs), FlexSelfAttention(attention)(hidden, inputs)
-    # Where a query may attend to nothing, both are finite and without meaning.
+    # For queries that may attend to no key, both outputs are finite but meaningless.
     seen = torch.ones(BATCH, length, dtype=torch.bool) if mask != "pieces" else masks(length)["padding"]
     assert flex.isfinite().all()
     torch.testing.assert_close(flex[seen], ours[seen], atol=2e-6, rtol=1e-5)
@@ -68,7 +68,7 @@ def test_its_output_is_that_of_our_attention_for_both_readings_of_the_positions(
 
 def test_a_processor_refuses_its_gradients_so_they_are_compared_on_gpus_alone() -> None:
     attention, hidden, inputs = attention_and_inputs(8, None)
-    # PyTorch's own error: its FlexAttention has no backward pass on a processor.
+    # PyTorch's own error: its FlexAttention has no backward pass on a CPU.
     with pytest.raises(NotImplementedError, match="CPU"):
         FlexSelfAttention(attention)(hidden, inputs)
 

@@ -60,9 +60,9 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def counted(values: dict[str, Any], mask: torch.Tensor | None = None, length: int = LENGTH) -> tuple[int, int]:
-    """Operations of the forward pass, and of forward and backward, as torch counts them.
+    """Return torch's counts of the operations of the forward pass, and of forward and backward.
 
-    Dropout is on, because the fused kernel of the CPU, which takes over without it, is one that torch does not count.
+    Dropout is on, because without dropout the CPU uses a fused kernel, whose operations torch does not count.
     """
     generator = torch.Generator().manual_seed(0)
     model = LanguageModel(model_config({**values, "vocab_size": VOCABULARY}))
@@ -95,7 +95,7 @@ def test_every_model_takes_the_operations_that_torch_counts(name: str) -> None:
 @pytest.mark.parametrize("length", [2, 9, 31, 32, 50])
 def test_only_the_reachable_rows_of_the_relative_embedding_are_counted(length: int) -> None:
     config = model_config({**SMALL, "vocab_size": VOCABULARY})
-    # Two tokens and five sequences hold ten labels.
+    # At length 2, the five sequences contain ten positions, so at most ten labels.
     shape = PassShape(BATCH, length, min(LABELLED, BATCH * length))
     assert training_flops(config, shape) == counted(SMALL, length=length)[1]
 
@@ -132,8 +132,8 @@ def test_impossible_requests_are_refused(share: float, length: int, batch: int |
         training_flops_per_sequence(SMALL, VOCABULARY, length, share, batch)
 
 
-# The printed totals (1e15) of the reduced-vocabulary study's Tables 3 and 7 are those of 9,081,600 sequences by its
-# code, rounded to the nearest. Exceptions: some are rounded down, and one is counted without the projection.
+# The totals (1e15) in the reduced-vocabulary study's Tables 3 and 7 are those of its code for 9,081,600 sequences,
+# rounded to the nearest integer. Exceptions: some totals are rounded down, and one is computed without the projection.
 ROUNDED_DOWN = {
     (64, 256, 1024, 8, 8),
     (256, 64, 1024, 8, 8),
@@ -142,9 +142,9 @@ ROUNDED_DOWN = {
     (256, 256, 1024, 1, 8),
 }
 WITHOUT_PROJECTION = {(256, 64, 1024, 8, 8)}
-# No formula and no rounding gives this one: it is 1 % low.
+# No formula and no rounding gives the printed total of this model, which is 1 % too low.
 UNEXPLAINED = (128, 256, 1024, 8, 8)
-# Printed with two digits, in reversed order: the total belongs to the model beside it.
+# Totals of three models by the study's code. The table prints these totals with two decimals, but in reversed order.
 REVERSED = {(32, 32, 64, 1, 1): 8.57, (32, 32, 128, 1, 1): 8.60, (32, 32, 128, 2, 2): 8.71}
 FORMULAS: list[StudyFormula] = ["code", "code_without_projection", "printed", "complete"]
 
@@ -201,7 +201,7 @@ def test_the_readings_of_appendix_a_differ_as_the_reference_says(
         ((256, 256, 1024, 2, 8), True, 46.12),
         ((256, 256, 1024, 4, 8), True, 40.66),
         ((32, 32, 128, 2, 2), False, 51.23),
-        # The reference finds 51.90 here; the table prints 51.89, one in the last digit.
+        # The reference is 51.90; the table prints 51.89, which differs by one in the last digit.
         ((32, 32, 128, 1, 1), False, 51.90),
         ((32, 32, 64, 1, 1), False, 52.07),
     ],

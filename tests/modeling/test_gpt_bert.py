@@ -1,4 +1,4 @@
-"""GPT-BERT against numbers measured on its authors' code, their names of tensors, and what it promises."""
+"""GPT-BERT against numbers measured on its authors' code, the authors' tensor names, and properties of the model."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ WITHOUT_DROPOUT = {"family": "gpt_bert", "hidden_dropout_prob": 0.0, "attention_
 
 
 class Golden(NamedTuple):
-    """One of the authors' models with one of its inputs, in our layout: batch first, mask True where there is a key."""
+    """A golden model of the authors and one of its inputs, in our layout: batch first, mask True at keys."""
 
     model: LanguageModel
     arrays: dict[str, np.ndarray]
@@ -46,7 +46,7 @@ class Golden(NamedTuple):
         return torch.from_numpy(self.arrays["labels"]).t().contiguous()
 
     def published(self, key: str) -> Tensor:
-        """Batch first where the published array is time first."""
+        """Return an array as published; some arrays are time first."""
         return torch.from_numpy(self.arrays[key])
 
 
@@ -73,7 +73,7 @@ def close(ours: Tensor, published: Tensor, atol: float, rtol: float = 0.0) -> No
 def test_states_and_logits_are_the_published_ones_padding_included(golden):
     states = golden.model.encoder(golden.ids, golden.mask)
     close(states[0].transpose(0, 1), golden.published("embedding"), atol=5e-5)
-    # Behind every layer: with mixing what is mixed behind its second block.
+    # The state after each layer: with mixing, the mixture after the layer's second block.
     behind = golden.published("mixes" if "mixes" in golden.arrays else "residual_sums")[1::2]
     close(torch.stack(states[1:]).transpose(1, 2), behind, atol=5e-5)
     close(golden.model.logits_at(states[-1]).transpose(0, 1), golden.published("logits"), atol=2e-5)
@@ -149,13 +149,13 @@ def test_the_position_table_is_the_published_one_also_of_longer_inputs(make_mode
     name = f"table_bucket{buckets}_max{positions}" + (f"_extended_to{length}" if length > positions else "")
     published = np.load(GOLDEN / "positions" / "tables.npz")[name]
     same = torch.cat([rows[-1], rows[0, 1:]]).numpy() == published
-    # Their longer table is made for 512 positions whatever the model has: for others, exact distances alone agree.
+    # The authors' longer table always assumes 512 positions: for other models, only exact distances agree.
     is_exact = np.abs(np.arange(length - 1, -length, -1)) < buckets // 2
     assert same.all() if length == positions or positions == 512 else same[is_exact].all() and not same.all()
 
 
 def test_nothing_but_the_import_of_published_weights_names_the_family():
-    """A family, an objective and a way of masking are found where they lie, so that adding one changes no list."""
+    """Families, objectives and maskers are discovered by their location, so a new one needs no entry in a list."""
     library = Path(__file__).resolve().parents[2] / "scripts/hatchery"
     named = {"modeling.gpt_bert": [], "training.objectives.hybrid": [], "masking.short_span": []}
     for path in library.rglob("*.py"):
@@ -174,7 +174,7 @@ def test_at_the_start_mixing_is_the_plain_residual_stream(make_model, batch):
 
 
 def test_what_is_kept_for_later_sums_is_the_sum_and_not_its_mixture(make_model, batch):
-    """A scaled first mixture must not scale what the second one reads of the first block."""
+    """The scale of the first mixture must not affect the first block's output in the second mixture."""
     model = make_model(family="gpt_bert", num_hidden_layers=1, disturbed=0.1).eval()
     encoder, mixture = model.encoder, model.encoder.mixture
     tokens, inputs = encoder.embed(batch[0], batch[1])
@@ -192,7 +192,7 @@ def test_blocks_of_a_packed_sequence_do_not_see_each_other(make_model):
     ids = torch.randint(5, 61, (1, 12), generator=torch.Generator().manual_seed(2))
     block = torch.tensor([0] * 5 + [1] * 6 + [2])
     mask = (block[:, None] == block)[None]
-    # The last position is padding: it sees nothing and nothing sees it.
+    # The last position is padding: no token attends to it, and it attends to no token.
     mask[0, 11] = False
     before = model.encoder(ids, mask)[-1]
     altered = ids.clone()
@@ -201,7 +201,7 @@ def test_blocks_of_a_packed_sequence_do_not_see_each_other(make_model):
     after = model.encoder(altered, mask)[-1]
     assert torch.equal(after[0, :5], before[0, :5])
     assert ((after - before)[0, 5:11].abs().amax(dim=1) > 1e-6).all()
-    # A block stands anywhere in a sequence: there are no absolute positions.
+    # A block may have any offset in a sequence, because there are no absolute positions.
     alone = model.encoder(ids[:, 5:11])[-1]
     torch.testing.assert_close(before[:, 5:11], alone, atol=1e-10, rtol=0)
 

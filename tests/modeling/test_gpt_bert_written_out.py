@@ -1,7 +1,7 @@
-"""GPT-BERT beside its formulas, written out for one sequence and one head at a time in double precision.
+"""GPT-BERT against its formulas, written out for one sequence and one head at a time in double precision.
 
-What was measured on the authors' code has one width, one number of heads and one length each; here are others: an odd
-number of heads, odd buckets, sequences beyond the table, padding on either side and a batch of one.
+The golden models have one width, one number of heads and one length each; these models have others: an odd number of
+heads, odd buckets, sequences longer than the table, padding on either side and a batch of one.
 """
 
 import math
@@ -39,7 +39,7 @@ def gelu_by_tanh(x: Tensor) -> Tensor:
 
 
 def bucket(distance: int, size: int, most: int) -> int:
-    """Of a signed distance, in a table for distances below `most`."""
+    """Return the bucket of a signed distance, in a table for distances below `most`."""
     middle, far = size // 2, min(abs(distance), most - 1)
     if far > middle:
         far = middle + math.ceil(math.log(far / middle) / math.log((most - 1) / middle) * (middle - 1))
@@ -47,9 +47,9 @@ def bucket(distance: int, size: int, most: int) -> int:
 
 
 def attention(w: dict[str, Tensor], x: Tensor, table: Tensor, sees: Tensor, config: Any, factor: float) -> Tensor:
-    """The attention block's output [T, D] of `x` [T, D]; `sees` bool [T, T] of query and key.
+    """Return the attention block's output [T, D] of `x` [T, D]; `sees` bool [T, T] of query and key.
 
-    `factor` stands where something is dropped in training.
+    Each dropout is replaced by a multiplication with `factor`.
     """
     eps, heads = config.layer_norm_eps, config.num_attention_heads
     size, width = x.shape[1], x.shape[1] // heads
@@ -80,7 +80,7 @@ def attention(w: dict[str, Tensor], x: Tensor, table: Tensor, sees: Tensor, conf
 def written_out(
     model: LanguageModel, ids: Tensor, sees: Tensor, factor: float = 1.0, factor_in_attention: float = 1.0
 ) -> Tensor:
-    """The logits [T, V] of one sequence, int64 [T]; the factors stand where something is dropped in training."""
+    """Return the logits [T, V] of one sequence, int64 [T]; a multiplication with a factor replaces each dropout."""
     config, eps = model.config, model.config.layer_norm_eps
     w = {name: value.detach() for name, value in model.named_parameters()}
     table = norm(w["encoder.embedding.relative_embedding"], eps)
@@ -115,7 +115,7 @@ def model(request: pytest.FixtureRequest, make_model: Any) -> LanguageModel:
 @torch.no_grad()
 def test_logits_are_those_of_the_formulas_whatever_pads_a_sequence(model: LanguageModel, causal: bool) -> None:
     generator = torch.Generator().manual_seed(5)
-    # Longer than the table of odd buckets reaches.
+    # 23 tokens exceed the table of odd buckets.
     ids = torch.randint(5, 40, (3, 23), generator=generator)
     tokens = torch.ones(3, 23, dtype=torch.bool)
     tokens[1, 14:] = False

@@ -1,4 +1,4 @@
-"""Fresh weights of both families: their distribution against the published one, and what they depend on."""
+"""Initial weights of both families: their distribution against the published one, and their dependence on the seed."""
 
 import json
 import math
@@ -38,7 +38,8 @@ def statistics_of(model) -> dict[str, torch.Tensor]:
 
 
 def test_every_kind_of_weight_has_the_published_distribution(golden_directory):
-    """At a quarter of the published width; standard deviations scale with the nominal one, sqrt(2 / (5 D))."""
+    """The model has a quarter of the published width; the nominal standard deviation is sqrt(2 / (5 D)), hence the
+    scale 2."""
     published = json.loads((golden_directory / "init/init_statistics.json").read_text())
     config = model_config({**published["config"], "hidden_size": 192, "intermediate_size": 512})
     model = LanguageModel(config)
@@ -53,7 +54,7 @@ def test_every_kind_of_weight_has_the_published_distribution(golden_directory):
             continue
         error = row["std"] * scale / values.numel() ** 0.5
         assert abs(values.mean()) < 4 * error, kind
-        # The standard deviation of a standard deviation is about error / sqrt(2), less for a truncated normal.
+        # The standard error of a standard deviation is about error / sqrt(2), less for a truncated normal.
         assert values.std().item() == pytest.approx(row["std"] * scale, abs=3 * error + 0.002 * row["std"]), kind
         assert values.abs().max().item() <= row["max"] * scale * 1.0001, kind
 
@@ -88,7 +89,7 @@ def test_seed_and_name_alone_decide_the_weights(make_model, changes):
 
 @pytest.fixture
 def fresh(make_model):
-    """Every parameter of an initialised model of the reduced-vocabulary study by its name."""
+    """Return a function that returns all parameters of an initialised model of the reduced-vocabulary study by name."""
     return lambda **changes: make_model(3, **ROBERTA, **changes).state_dict()
 
 

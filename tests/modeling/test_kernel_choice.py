@@ -1,4 +1,4 @@
-"""Where the kernels of attention are used: which modules, packages and chips they fit. No kernel runs."""
+"""Selection of the attention kernels by module, package and chip. No kernel runs."""
 
 import importlib.util
 from typing import Any
@@ -12,7 +12,7 @@ from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 
 
 class Attention(DisentangledSelfAttention):
-    """No weights: only the sizes by which kernels are chosen."""
+    """An attention without weights, which has only the sizes by which kernels are selected."""
 
     def __init__(self, is_relative: bool = True, head_size: int = 16, position_bucket_size: int = 8) -> None:
         nn.Module.__init__(self)
@@ -24,7 +24,7 @@ class Attention(DisentangledSelfAttention):
     [
         ({}, True),
         ({"is_relative": False}, False),
-        # A table of positions has at most 64 rows, besides one.
+        # The kernels support 64 table columns: the 2 * 32 - 1 rows of the table, and one more.
         ({"position_bucket_size": 32}, True),
         ({"position_bucket_size": 33}, False),
         *(({"head_size": size}, True) for size in (32, 64, 128)),

@@ -1,6 +1,6 @@
-"""The kernels of a GPU, by Triton's interpreter on a CPU, against the attention that is written out.
+"""The GPU kernels, by Triton's interpreter on a CPU, against the attention that is written out.
 
-PyTorch for CPUs comes without Triton; `make test-kernels` installs it beside and sets TRITON_INTERPRET.
+PyTorch for CPUs does not install Triton; `make test-kernels` installs it and sets TRITON_INTERPRET.
 """
 
 import json
@@ -34,7 +34,7 @@ def heads_that_the_kernels_can_lay_out(monkeypatch):
 
 @pytest.mark.parametrize(("length", "mask"), [(1, "none"), (17, "none"), (17, "padded"), (17, "pairs"), (70, "padded")])
 def test_outputs_and_gradients_are_those_of_the_looked_up_scores(length, mask):
-    """70 tokens are several blocks, and exceed the bucket table of 40."""
+    """70 tokens need several blocks and exceed the bucket table of 40."""
     case = Case(length, mask)
     expected = case.results(case.fast)
     case.fast.attend_at_once = attend_with_positions
@@ -77,7 +77,7 @@ def test_compiled_layers_have_no_break_at_the_kernels():
 
 
 class Drawn:
-    """Attention of random tensors with dropout, and what the kernels drop for a seed."""
+    """Attention of random tensors with dropout, and the probabilities that the kernels drop for a seed."""
 
     length = 20
 
@@ -98,7 +98,8 @@ class Drawn:
         return attend_with_positions(query_key, own if value is None else value, *tables, *fixed)
 
     def dropped_probabilities(self) -> Tensor:
-        """[B, H, T, T], a block of columns at a time: the context of values that are one-hot."""
+        """Return the probabilities after dropout [B, H, T, T]: contexts of one-hot values, one block of columns at a
+        time."""
         found = torch.zeros(BATCH, HEADS, self.length, self.length)
         for start in range(0, self.length, HEAD):
             width = min(HEAD, self.length - start)
@@ -195,10 +196,11 @@ for name, blocks in chosen.items():
     ("architecture", "shared_bytes", "stacks"), [(90, 232_448, (0, 96, 512)), (80, 166_912, (256, 1024, 2048))]
 )
 def test_the_kernels_compile_and_fit_into_a_multiprocessor(architecture, shared_bytes, stacks, tmp_path):
-    """H100 and A100. What spills was measured on a Hopper chip to be faster than smaller blocks, which spill less."""
+    """H100 and A100. On a Hopper chip, these kernels, which spill registers, were faster than smaller blocks, which
+    spill less."""
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     environment |= {"PYTHONPATH": f"{SCRIPTS}:{os.environ.get('PYTHONPATH', '')}", "TRITON_CACHE_DIR": str(tmp_path)}
-    # Triton reads the source of a kernel, so the script has to be a file.
+    # Triton reads the source of a kernel, so the script must be a file.
     script = tmp_path / "resources.py"
     script.write_text(RESOURCES)
     command = [sys.executable, str(script), str(architecture)]

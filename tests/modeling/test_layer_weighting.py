@@ -1,4 +1,4 @@
-"""ELC-BERT's connections between layers, and how the plain transformer is one of them."""
+"""ELC-BERT's connections between layers, and the plain transformer as a special case of them."""
 
 import dataclasses
 
@@ -50,7 +50,7 @@ def test_a_layer_weighting_is_learned_in_any_encoder(make_model, batch, kind, na
     plain, model = make_model(**PLAIN[kind]), make_model(**{**PLAIN[kind], "layer_weighting": name})
     model(*batch).loss_sum.backward()
     first, *others = model.encoder.mixture.layer_weights
-    # A softmax over one candidate is constant; its gradient is 0 but present, so no optimiser has to skip it.
+    # A softmax over one candidate is constant: its gradient is 0, but must exist, so that optimisers need no exception.
     assert first.grad.abs().max() == 0
     assert all(vector.grad.abs().max() > 0 for vector in others)
     assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
@@ -98,7 +98,7 @@ def test_the_papers_normalisation_gives_vectors_of_length_one(make_model, batch)
 
 
 def test_the_biased_variant_sends_nothing_around_the_attention(make_model, batch):
-    """Equation 5: with attention outputs of zero, a layer has no other way to pass its input on."""
+    """Equation 5: with attention outputs of zero, a layer cannot pass on its input."""
     model = make_model(layer_weighting="biased")
     attention = model.encoder.layers[0].attention
     with torch.no_grad():
@@ -117,7 +117,7 @@ def test_layer_weight_table_lists_the_triangle_of_scaled_weights(make_model):
 
 
 def test_only_a_record_distinguishes_the_variants(make_model):
-    """A weighting without a name can be studied without a new class."""
+    """A weighting that has no name can be studied without a new class."""
     config = make_model().config
     record = dataclasses.replace(LAYER_WEIGHTINGS["zero"], previous_layer_bias=3.0)
     model = LanguageModel(config, weighting=record)

@@ -1,4 +1,4 @@
-"""Priors in output layers of models: where they are written, the matrix's scale, what a model predicts first."""
+"""Priors in the models' output layers: the parameters they set, the matrix's scale, and the first predictions."""
 
 import math
 from collections.abc import Callable
@@ -33,7 +33,7 @@ VOCAB_SIZE = 2000
 
 @pytest.fixture(scope="module")
 def text() -> np.ndarray:
-    """Ordinary ids of a toy corpus [20000] whose frequencies fall as 1 / (rank + 10), as those of language do."""
+    """Ordinary ids of a toy corpus [20000] with frequencies proportional to 1 / (rank + 10), as in natural language."""
     frequencies = 1 / (np.arange(VOCAB_SIZE - 6) + 10.0)
     return np.random.default_rng(3).choice(VOCAB_SIZE - 6, 20_000, p=frequencies / frequencies.sum()) + 6
 
@@ -45,7 +45,7 @@ def distribution(text: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def masked(text: np.ndarray) -> dict[str, torch.Tensor]:
-    """A batch [40, 100] of the toy corpus, 15 % of it labelled and visible as id 4."""
+    """A batch [40, 100] of the toy corpus, with 15 % of the tokens labelled and replaced by id 4."""
     ids = torch.from_numpy(text[:4000].reshape(40, 100))
     labelled = torch.rand(ids.shape, generator=torch.Generator().manual_seed(1)) < 0.15
     mask = torch.ones_like(ids, dtype=torch.bool)
@@ -54,7 +54,7 @@ def masked(text: np.ndarray) -> dict[str, torch.Tensor]:
 
 @pytest.fixture
 def untied(make_model: Callable[..., LanguageModel]) -> Callable[..., LanguageModel]:
-    """A small model with an output matrix of its own."""
+    """A small model with an untied output matrix."""
 
     def make(seed: int = 1, **changes: object) -> LanguageModel:
         sizes = {"vocab_size": VOCAB_SIZE, "hidden_size": 96, "num_hidden_layers": 2}
@@ -69,7 +69,7 @@ def first_loss(model: LanguageModel, batch: dict[str, torch.Tensor]) -> float:
     return float(output.loss_sum) / int(output.n_labelled)
 
 
-# Into the model.
+# Writing a prior into a model.
 
 
 def test_the_heads_of_the_language_model_offer_what_a_prior_needs(untied, make_model) -> None:
@@ -140,9 +140,9 @@ def test_a_uniform_matrix_has_the_variance_of_the_normal_one_and_depends_on_the_
     bound, (first, again, other) = (3 / 96) ** 0.5, weights
     assert torch.equal(first, again) and not torch.equal(first, other)
     assert first.std().item() == pytest.approx(96**-0.5, rel=0.01)
-    # A normal draw of this deviation has values beyond.
+    # A normal distribution with this standard deviation would exceed the bound.
     assert 0.99 * bound < first.max() <= bound and -bound <= first.min() < -0.99 * bound
-    # Of a uniform distribution, a quarter lies in each quarter.
+    # Half of a uniform distribution is within half of the bound.
     assert (first.abs() < bound / 2).float().mean().item() == pytest.approx(0.5, abs=0.02)
 
 
@@ -152,7 +152,7 @@ def test_all_variants_of_a_seed_share_everything_but_the_bias(make_model) -> Non
     assert all(torch.equal(zero[name], none[name]) for name in none)
 
 
-# What the model says first.
+# First predictions.
 
 
 def test_without_a_matrix_the_loss_is_the_cross_entropy_under_the_prior(untied, text, masked) -> None:
@@ -162,7 +162,8 @@ def test_without_a_matrix_the_loss_is_the_cross_entropy_under_the_prior(untied, 
     other = smoothed_distribution(np.bincount(text, minlength=VOCAB_SIZE))
     set_output_bias_(model.head, log_prior(other))
     assert first_loss(model, masked) == pytest.approx(-np.log(other[targets]).mean(), abs=1e-5)
-    # Counted on the very targets and hardly smoothed, that is their entropy, which nothing without context beats.
+    # If the prior is counted on the same targets and hardly smoothed, the loss is the targets' entropy, the minimum
+    # without context.
     counts = np.bincount(targets, minlength=VOCAB_SIZE)
     set_output_bias_(model.head, log_prior(smoothed_distribution(counts, 1e-9)))
     assert first_loss(model, masked) == pytest.approx(entropy(counts / counts.sum()), abs=1e-5)
@@ -194,7 +195,8 @@ def test_the_first_divergence_is_half_the_variance_of_the_logits(untied, distrib
 
 
 def test_the_initialiser_of_a_tied_model_needs_no_scaling(make_model, distribution, masked) -> None:
-    """Its matrix has standard deviation sqrt(2 / (5 D)), truncated: logits of 0.56, below the spread of the bias."""
+    """The tied matrix is truncated normal with standard deviation sqrt(2 / (5 D)): logits deviate by 0.56, less than
+    the bias."""
     model = make_model(vocab_size=VOCAB_SIZE, hidden_size=96)
     set_output_bias_(model.head, log_prior(distribution))
     measures = language_model_measures(model, masked, distribution)
@@ -203,8 +205,8 @@ def test_the_initialiser_of_a_tied_model_needs_no_scaling(make_model, distributi
 
 
 def test_first_losses_of_the_variants_are_those_of_the_reference_table(untied, distribution, masked) -> None:
-    """docs/papers/natural-bias.md, "Scale of the output matrix": log V + 1/2, H + 1/2, H + s^2/2, and far above all of
-    them with the literal rule."""
+    """docs/papers/natural-bias.md, "Scale of the output matrix": log V + 1/2, H + 1/2, H + s^2/2, and with the literal
+    rule far above all of these losses."""
     bias, losses = log_prior(distribution), {}
     for kind in ("zero", "unigram"):
         for scale in ("unit", 0.1, "centred", "frobenius"):
@@ -256,7 +258,7 @@ def test_dropping_the_bias_and_adding_it_back_gives_the_full_log_probabilities(u
 
 
 def test_a_classifier_starts_at_the_shares_of_its_classes(make_model, masked) -> None:
-    """With what its fresh matrix adds: logits of 0.56 around the prior."""
+    """The fresh matrix adds logits with a standard deviation of 0.56 to the prior."""
     labels = np.repeat([0, 1, 2], [700, 250, 50])
     encoder = make_model(vocab_size=VOCAB_SIZE).encoder
     model = SequenceClassifier(encoder, HeadContext(3, 0.1, 1, 3), SequenceOptions()).eval()
@@ -271,7 +273,7 @@ def test_a_classifier_starts_at_the_shares_of_its_classes(make_model, masked) ->
     torch.testing.assert_close(probabilities, expected.expand_as(probabilities))
 
 
-# The report.
+# Measures in the report.
 
 
 def test_the_report_measures_what_it_says() -> None:

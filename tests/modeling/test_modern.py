@@ -1,4 +1,4 @@
-"""Plain modern transformers against Llama, Qwen3 and ModernBERT of `transformers`, and their switches written out."""
+"""Plain modern transformers against Llama, Qwen3 and ModernBERT of `transformers`, and their options written out."""
 
 from collections.abc import Callable
 from functools import partial
@@ -49,7 +49,7 @@ def test_causal_models_are_llama_and_with_normalised_heads_qwen3(make: Any, batc
     config = getattr(transformers, f"{kind}Config")(
         **SIZES, rms_norm_eps=1e-4, rope_theta=500.0, num_key_value_heads=3, head_dim=8, tie_word_embeddings=False
     )
-    # Versions before 5 read `rope_theta`, later ones `rope_parameters`.
+    # Version 4 of `transformers` reads `rope_theta`; version 5 reads `rope_parameters`.
     if hasattr(config, "rope_parameters"):
         config.rope_parameters = {"rope_type": "default", "rope_theta": 500.0}
     theirs = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
@@ -66,7 +66,7 @@ def test_causal_models_are_llama_and_with_normalised_heads_qwen3(make: Any, batc
     assert not unexpected and not [name for name in missing if "rotary" not in name]
     expected = theirs(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
     states, logits = states_and_logits(ours, ids, mask)
-    # Their last state is normalised.
+    # The last state of `transformers` is normalised.
     for state, reference in zip(states[:-1], expected.hidden_states[:-1], strict=True):
         torch.testing.assert_close(state[mask], reference[mask], atol=2e-5, rtol=1e-5)
     torch.testing.assert_close(logits[mask], expected.logits[mask], atol=2e-5, rtol=1e-5)
@@ -113,7 +113,7 @@ def test_masked_models_are_modernbert(make: Any, batch: Any) -> None:
         reference_compile=False,
     )
     theirs = transformers.ModernBertForMaskedLM(config).eval()
-    # Their first layer has no norm of its own before the attention: here it gets one, as the others have.
+    # ModernBERT's first layer has no norm before the attention; this norm is added to match our layers.
     theirs.model.layers[0].attn_norm = torch.nn.LayerNorm(24, eps=1e-5, bias=False)
     values = {name: parameter.detach() for name, parameter in ours.named_parameters()}
     weights = {
@@ -152,7 +152,7 @@ def test_masked_models_are_modernbert(make: Any, batch: Any) -> None:
 
 
 def written_out(model: LanguageModel, ids: list[int], causal: bool) -> Tensor:
-    """Logits [T, V] of one text: complex rotations, one head at a time, all three switches."""
+    """Return the logits [T, V] of one text: complex rotations, one head at a time, all three options on."""
     weights = {name: parameter.double() for name, parameter in model.named_parameters()}
     length, width, layers = len(ids), 8, 3
 
@@ -170,7 +170,7 @@ def written_out(model: LanguageModel, ids: list[int], causal: bool) -> Tensor:
     states, first_values = [x], None
     for number in range(layers):
         layer = f"encoder.layers.{number}"
-        if number == 2:  # the third of three layers reads the first
+        if number == 2:  # the third of three layers has a skip connection from the first
             x = x + weights["encoder.skip_residual_scales.0"] * states[1]
         y = norm(x, f"{layer}.attention.pre_layer_norm")
         query, key, value = (
@@ -229,7 +229,8 @@ def test_initial_weights_are_truncated_normals_and_smaller_where_they_enter_the_
     initialise_(model, 1)
     for name, parameter in ((name, parameter.detach()) for name, parameter in model.named_parameters()):
         if parameter.dim() >= 2:
-            # A normal distribution that ends at two deviations has 0.8796 of its deviation; 8 layers have 16 blocks.
+            # A normal distribution truncated at two standard deviations has 0.8796 of the standard deviation; 8 layers
+            # have 16 blocks.
             deviation = 0.02 / (4 if name.endswith("output_projection.weight") else 1)
             assert float(parameter.std()) == pytest.approx(0.8796 * deviation, rel=0.2), name
             assert float(parameter.abs().max()) <= 2 * deviation, name
@@ -257,7 +258,7 @@ def test_sequences_skip_layers_in_training_as_often_as_asked_and_the_mean_is_kep
     for number, probability in enumerate((0.2, 0.4, 0.6)):
         skipped = (states[number + 1] == states[number]).all(dim=2).all(dim=1)
         assert float(skipped.double().mean()) == pytest.approx(probability, abs=0.06)
-        # What is not skipped is scaled up, by the formula.
+        # The output of a layer that is not skipped is scaled up, as in the formula.
         given = encoder.layers[number].eval()(states[number], encoder.embed(ids, None)[1]) - states[number]
         expected = states[number] + given / (1 - probability)
         torch.testing.assert_close(states[number + 1][~skipped], expected[~skipped], atol=1e-5, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Priors in output layers: their values."""
+"""The values of priors in output layers."""
 
 import math
 
@@ -54,7 +54,7 @@ def test_label_smoothing_mixes_the_uniform_distribution_in() -> None:
     counts, share = np.array([6, 3, 1, 0]), 0.1
     distribution = label_smoothed_distribution(counts, share)
     np.testing.assert_allclose(distribution, 0.9 * counts / 10 + 0.025)
-    # It is the best prediction without context for the smoothed loss: the gradient in the logits vanishes.
+    # This distribution minimises the smoothed loss without context: the gradient of the logits is zero.
     logits = torch.from_numpy(np.log(distribution)).requires_grad_()
     targets = torch.from_numpy(np.repeat(np.arange(4), counts))
     F.cross_entropy(logits.expand(10, 4), targets, label_smoothing=share).backward()

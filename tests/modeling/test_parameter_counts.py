@@ -1,4 +1,4 @@
-"""How many parameters every named model and every published size has: ours, published, by formula, docs/models.md."""
+"""Parameter counts of every named model and every published size: ours, published, by formula, docs/models.md."""
 
 import csv
 import itertools
@@ -29,7 +29,7 @@ STUDY_SUBWORDS = 19_000
 
 
 class Size(NamedTuple):
-    """One model: a file of config/models, what differs from it, and the size of the vocabulary."""
+    """A model: a file of config/models, changed keys, and the size of the vocabulary."""
 
     model: str
     changes: str
@@ -67,7 +67,7 @@ def published_counts() -> list[PublishedCount]:
 
 
 def built(config: ModelConfig) -> int:
-    """Parameters of the model that would be trained; a shared matrix counts once."""
+    """Return the number of parameters of the trained model; a shared matrix counts once."""
     with torch.device("meta"):
         model = build_language_model(config)
     return sum(parameter.numel() for parameter in model.parameters())
@@ -85,7 +85,7 @@ def family(config: ModelConfig) -> str:
 
 
 def agrees(count: int, published: PublishedCount) -> bool:
-    """Exactly, or as a number of millions that was rounded or cut after the printed digits."""
+    """Whether a count is the published number, exactly or rounded or truncated to the printed digits of millions."""
     if published.unit == "parameters":
         return count == int(published.value)
     digits = len(published.value.partition(".")[2])
@@ -95,7 +95,7 @@ def agrees(count: int, published: PublishedCount) -> bool:
 
 
 def counted(published: PublishedCount) -> int:
-    """What of our model the published number is about."""
+    """Return our model's value of the measure that the published number gives."""
     size = published.size
     if published.measure == "added_parameters":
         return ours(size) - ours(size._replace(subwords=STUDY_SUBWORDS))
@@ -181,8 +181,8 @@ def test_our_table_has_the_printed_sizes_with_their_families(golden_directory, t
         config = row.size.config()
         assert model_sizes(config) == sizes_of(theirs)
         assert (row.printed_heads, row.value) == (theirs["A"], theirs["params_millions"])
-        # Tied are the seven runs that vary A or I, and the anchor; Table 7 of the reduced-vocabulary study repeats the
-        # best of them.
+        # The anchor and the seven runs that vary A or I are tied; Table 7 of the reduced-vocabulary study repeats the
+        # best of these runs.
         varies_heads_or_width = sizes_of(theirs)[:2] == (256, 256) and sizes_of(theirs)[3] == 8
         assert config.tie_word_embeddings == varies_heads_or_width
         assert config.num_attention_heads == (int(theirs["A"]) if varies_heads_or_width else 8)
@@ -223,7 +223,7 @@ def sources(rows: list[PublishedCount]) -> str:
 
 
 def table_row(size: Size) -> str:
-    """The line of docs/models.md for `size`."""
+    """Return the row of docs/models.md for `size`."""
     config = size.config()
     rows = published_of(size)
     spare = f" + {config.extra_vocabulary_rows}" if isinstance(config, RobertaConfig) else ""
@@ -257,7 +257,7 @@ def test_every_named_model_and_every_published_size_has_one_line():
 
 @st.composite
 def sizes(draw: st.DrawFn) -> dict[str, int]:
-    """What all configurations have."""
+    """Sizes that all configurations have."""
     heads = draw(st.integers(1, 4))
     return {
         "vocab_size": draw(st.integers(2, 50)),

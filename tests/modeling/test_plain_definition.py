@@ -1,7 +1,7 @@
-"""Whole models against a second implementation, written from the formulas of the papers in the plainest way.
+"""Whole models against a second, plain implementation of the papers' formulas.
 
-Sizes, variants and lengths that the golden files do not hold: one position vector per pair of tokens, one layer after
-the other, double precision, and weights under the names of the published code.
+It covers sizes, variants and lengths that the golden files lack: one position vector per pair of tokens, one layer
+after another, double precision, and weights under the names of the published code.
 """
 
 import itertools
@@ -25,7 +25,7 @@ def norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) ->
 
 
 def bucket(distance: int, size: int, most: int) -> float:
-    """docs/papers/ltg-bert.md, "Attention"."""
+    """Bucket of a distance as in docs/papers/ltg-bert.md, "Attention"."""
     middle, far = size // 2, min(abs(distance), most - 1)
     if far > middle:
         far = middle + math.ceil((middle - 1) * math.log(far / middle) / math.log((most - 1) / middle))
@@ -68,14 +68,14 @@ def feed_forward(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
 
 
 def transformed(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
-    """What both heads do before their output layer."""
+    """Return the transformed states that both heads pass to their output layer."""
     return norm(F.gelu(norm(x) @ w[f"{name}.1.weight"].T + w[f"{name}.1.bias"]))
 
 
 def plain_forward(
     w: dict[str, Tensor], ids: Tensor, visible: Tensor, config: LtgBertConfig
 ) -> tuple[list[Tensor], Tensor, Tensor]:
-    """All states, the logits of the subwords, and those of the pairs.
+    """Return all states, the logits of the subwords, and the logits of the sentence pairs.
 
     The variants are those of docs/papers/elc-bert.md, "Layer weighting".
     """
@@ -116,7 +116,8 @@ def plain_forward(
 
 
 WEIGHTINGS = ("none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output")
-# Hidden size, heads, feed-forward, layers, buckets, positions, length: odd ones, and beyond the table of positions.
+# Hidden size, heads, feed-forward, layers, buckets, positions, length; some sizes are odd, and some lengths exceed the
+# table.
 SIZES = [(20, 5, 33, 2, 4, 12, 7), (24, 2, 16, 4, 8, 20, 33), (16, 1, 40, 1, 32, 512, 70), (36, 6, 24, 3, 16, 128, 1)]
 
 

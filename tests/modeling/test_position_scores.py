@@ -1,4 +1,4 @@
-"""The ways to compute position scores that benchmarks compare give the scores, and the gradients, of the lookup."""
+"""The methods that benchmarks compare for position scores give the same scores and gradients as the lookup."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Our models against numbers measured on the authors' code, LTG-BERT (BNC and BabyLM) and ELC-BERT, and their names."""
+"""Our models against numbers and names of the authors' code: LTG-BERT (BNC and BabyLM) and ELC-BERT."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,8 @@ def close(ours: torch.Tensor, published: np.ndarray, atol: float, rtol: float = 
 
 
 def check_outputs(golden, outputs) -> None:
-    """Hidden states, logits at every position and the mean loss; `outputs` has the published ones, time first."""
+    """Compare hidden states, logits at every position and the mean loss with the published `outputs`, which are time
+    first."""
     states = golden.model.encoder(golden.input_ids, golden.attention_mask)
     close(torch.stack(states).transpose(1, 2), outputs["hidden_states"], atol=1e-5)
     close(golden.model.logits_at(states[-1]).transpose(0, 1), outputs["logits"], atol=1e-5)

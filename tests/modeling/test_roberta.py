@@ -1,4 +1,5 @@
-"""The RoBERTa-like family against `transformers`, against its written-out definition, and with all that composes."""
+"""The RoBERTa-like family against `transformers`, against its written-out definition, and in combination with other
+parts."""
 
 import math
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def inputs(tokens: tuple[Tensor, Tensor], batch: tuple[Tensor, Tensor, Tensor]) 
 
 
 def name_in_transformers(name: str) -> str:
-    """Where `transformers` keeps what is called `name` here."""
+    """Return the name that `transformers` gives to our parameter `name`."""
     embeddings = "roberta.embeddings."
     fixed = {
         "encoder.embedding.word_embedding.weight": f"{embeddings}word_embeddings.weight",
@@ -106,7 +107,7 @@ def test_the_stock_family_is_the_roberta_of_transformers(make, inputs, attends_t
 
 
 def written_out(model: LanguageModel, ids: Tensor, mask: Tensor) -> Tensor:
-    """Logits [B, T, V] of the projected family, one head and one sentence of the definition at a time."""
+    """Return the logits [B, T, V] of the projected family, computed from the definition by head and sentence."""
     weights = dict(model.named_parameters())
     heads, layers = model.config.num_attention_heads, model.config.num_hidden_layers
 

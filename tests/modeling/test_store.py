@@ -1,4 +1,4 @@
-"""The model folder: exact round trips, and one clear line for everything that can be wrong with it."""
+"""The model folder: exact round trips, and a message of one line for every fault of a folder."""
 
 import dataclasses
 import json
@@ -149,7 +149,7 @@ IMPOSSIBLE = {
 def test_a_configuration_refuses_impossible_values(make_model, family, changes, message):
     with pytest.raises(ConfigError, match=message):
         make_model(family=family, **changes)
-    # The classes of an exported model are made without the settings' validation.
+    # The configuration classes of an exported model are built without the validation of the settings.
     with pytest.raises(ConfigError, match=message):
         dataclasses.replace(make_model(family=family).config, **changes)
 

@@ -1,6 +1,6 @@
-"""What holds for every entry of the registry, on every kind of encoder, with every pooling and transform.
+"""Properties of every registered head, on every kind of encoder, with every pooling and transform.
 
-Every head also learns a small task by its own loss, better than the best answer without looking at the input.
+Every head also learns a small task by its own loss, better than the best prediction that ignores the input.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def options_of(name, transform, pooling):
 
 
 def variants():
-    """Every head with every pooling and transform that it takes."""
+    """Every head with every pooling and transform that it accepts."""
     seen = {}
     for name in HEADS:
         for transform in TRANSFORMS:
@@ -40,7 +40,7 @@ def variants():
 @pytest.mark.parametrize(("name", "options"), variants())
 def test_shapes_and_gradients(make_head, cases, name, options):
     if name == "multiple_choice":
-        options = {**options, "independent_choices": True}  # a softmax over choices takes away what they share
+        options = {**options, "independent_choices": True}  # a softmax is invariant to a shift of all scores
     model, case = make_head(name, encoder_mode="trained", **options), cases[name]
     scores = model(**case.inputs)
     assert tuple(scores.shape) == case.scores and scores.dtype == torch.float32
@@ -50,7 +50,7 @@ def test_shapes_and_gradients(make_head, cases, name, options):
     loss.mean.backward()
     torch.testing.assert_close(loss.mean, loss.loss_sum / int(loss.n_labelled))
     for parameter_name, parameter in model.named_parameters():
-        # A norm takes away what a constant over all channels adds.
+        # The wrapper's norm removes a constant that is added to all channels, so this bias has no gradient.
         if parameter_name == "pooling.position_weights.bias" and options.get("transform") == "ltg_wrapper":
             continue
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, parameter_name
@@ -129,7 +129,7 @@ def test_the_output_layer_takes_a_prior(make_head, cases, name):
     with torch.no_grad():
         model.output_layer.bias.add_(0.75)
     after = model(**cases[name].inputs)
-    # Missing choices and padding have no score to shift.
+    # Skip the scores of missing choices and of padding, which are constants.
     shifted = (after - before)[before.abs() < 1e6]
     expected = torch.full_like(shifted, 0.75).where(shifted.abs() > 0.1, 0.0)
     torch.testing.assert_close(shifted, expected, atol=1e-5, rtol=0)
@@ -138,7 +138,7 @@ def test_the_output_layer_takes_a_prior(make_head, cases, name):
 
 @pytest.mark.parametrize("name", HEADS)
 def test_a_prior_over_the_labels_is_where_an_uninformed_head_starts(make_head, cases, name):
-    """With features that say nothing, the first loss is that of the labels' own frequencies (or variance)."""
+    """With zero output weights, the first loss is the entropy of the label frequencies (regression: the variance)."""
     model, case = make_head(name).eval(), cases[name]
     if model.target.link is None:
         assert name in ("multiple_choice", "extractive_span")
@@ -161,7 +161,10 @@ def test_a_prior_over_the_labels_is_where_an_uninformed_head_starts(make_head, c
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in HEADS if name != "multiple_choice"])
 def test_the_traced_graph_computes_the_same(make_head, cases, name):
-    """In one graph, where no value can be looked at, as on a GPU. Choices that exist are counted, so they stay out."""
+    """The model and its loss are traced as one graph, which cannot branch on values, as on a GPU.
+
+    Multiple choice is left out, because it counts the existing choices.
+    """
     model, case = make_head(name).eval(), cases[name]
     scores = torch.compile(model, backend="eager", fullgraph=True)(**case.inputs)
     torch.testing.assert_close(scores, model(**case.inputs), atol=1e-5, rtol=0)
@@ -212,7 +215,7 @@ N, LENGTH, STEPS = 48, 10, 60
 
 
 def toy_inputs(seed):
-    """Sequences of random words with one mark, token 7, at a random place behind [CLS] (2) and before the end (3)."""
+    """Random words with one mark, token 7, at a random position between [CLS] (2) and the last token (3)."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(10, 20, (N, LENGTH), generator=generator)
     place = torch.randint(1, LENGTH - 1, (N,), generator=generator)
@@ -222,7 +225,7 @@ def toy_inputs(seed):
 
 
 def toy_task(name, seed):
-    """Inputs and labels of a task that the input decides."""
+    """Inputs and labels of a task whose labels follow from the inputs."""
     ids, place = toy_inputs(seed)
     marked = torch.arange(N) % 2 == 0
     without = ids.where(ids != 7, 8)
@@ -237,7 +240,7 @@ def toy_task(name, seed):
             second = without.where(marked.unsqueeze(1), ids)
             return {"input_ids": torch.stack([first, second], 1)}, (~marked).long()
         case "marked_words_classification":
-            # Only the mark tells which of the words is asked about.
+            # Only the mark determines which word the label is about.
             asked, rows = place % (LENGTH - 2) + 1, torch.arange(N)
             spans = torch.stack([torch.stack([word, word + 1], 1) for word in (asked, place)], 1)
             return {"input_ids": ids, "spans": spans}, (ids[rows, asked] >= 15).long()
@@ -275,7 +278,7 @@ def test_every_head_learns_its_task(make_head, name):
     if HEADS[name].options.__dataclass_fields__.keys() >= {"n_positions"}:
         options |= {"n_positions": LENGTH}
     model = train(make_head(name, **options), *toy_task(name, 0))
-    inputs, labels = toy_task(name, 1)  # fresh rows of the same task
+    inputs, labels = toy_task(name, 1)  # new rows of the same task
     with torch.no_grad():
         predictions = model.predictions(model(**inputs))
     if name == "regression":
@@ -283,7 +286,7 @@ def test_every_head_learns_its_task(make_head, name):
         assert error < 0.25 * blind
         return
     if name == "extractive_span":
-        assert (predictions == labels).all(dim=1).float().mean() > 0.5  # 1 in 8 by chance
+        assert (predictions == labels).all(dim=1).float().mean() > 0.5  # chance is 1 in 8
         return
     labelled = labels != -100
     accuracy = (predictions.long() == labels)[labelled].float().mean()

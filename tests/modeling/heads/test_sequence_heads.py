@@ -1,6 +1,6 @@
-"""Heads with one vector per sequence: the published ones written out plainly, and yesterday's numbers.
+"""Heads with one vector per sequence: the published heads written out, and pinned results of earlier versions.
 
-Losses and predictions of all targets against independent computations, and labels that must be ignored or refused.
+The losses and predictions of all targets are compared with independent computations; labels are ignored or refused.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ from hatchery.modeling.heads.task_model import TRANSFORMS, HeadContext, ScoreHea
 from hatchery.modeling.heads.word_classifiers import OneSpan
 
 # Measured with the first version of the classifier (make_model(), 3 labels, dropout 0.1, seed 5), before heads were
-# composed of parts. The digest is over names and bytes of all parameters, in order.
+# composed of parts. The digest is computed from the names and bytes of all parameters, in order.
 PINNED_DIGEST = "7c3406f36135b84f5bb5db68a4d3bc302e772e4917a9f3f956eb9aca5744dc93"
 PINNED_LOGITS = [
     [-0.5605255961418152, 0.40021103620529175, -0.12335183471441269],
@@ -119,7 +119,7 @@ def test_the_mean_is_over_tokens_alone(make_encoder, tokens):
 
 @pytest.mark.parametrize("attend", [True, False])
 def test_the_position_layer_weighs_padding_too(make_encoder, tokens, attend):
-    """The published head: one linear layer over all positions, no attention mask."""
+    """The published head is one linear layer over all positions, without an attention mask."""
     encoder, (ids, mask) = make_encoder(), tokens
     pooling = PositionLinear(16, pad_id=1, attend_padding=attend)
     padded, padded_mask = F.pad(ids, (0, 4), value=1), F.pad(mask, (0, 4))
@@ -127,7 +127,7 @@ def test_the_position_layer_weighs_padding_too(make_encoder, tokens, attend):
     weights = pooling.position_weights
     expected = sum(weights.weight[0, t] * states[:, t] for t in range(16)) + weights.bias
     torch.testing.assert_close(pooling(encoder, ids, mask), expected, atol=1e-5, rtol=0)
-    # What a loader left in padded positions is not read.
+    # The ids at padded positions are not read.
     assert torch.equal(pooling(encoder, ids.where(mask, 40), mask), pooling(encoder, ids, mask))
 
 
@@ -181,7 +181,7 @@ def test_a_missing_choice_is_never_chosen_and_costs_nothing(make_encoder, cases)
 
 
 def loaded(encoder: LayeredEncoder, name: str = "sequence_classification", **options: Any) -> TaskModel:
-    """A model as the reduced-vocabulary study's script would load it for fine-tuning."""
+    """Return a model as the reduced-vocabulary study's script would load it for fine-tuning."""
     labels = 3 if name == "sequence_classification" else None
     return build_task_model(name, encoder, HeadContext(labels, 0.0, 5, 1), {"loader": "reduced_vocabulary", **options})
 
@@ -225,7 +225,7 @@ def test_one_class_is_the_cross_entropy_of_the_labelled_units():
 
 
 def test_the_mean_is_torchs_mean_to_the_last_bit():
-    """So a loop that trains on `mean` gives the numbers of one that calls cross_entropy."""
+    """A loop that trains on `mean` therefore computes the same numbers as a loop that calls cross_entropy."""
     for n in (1, 7, 16, 32):
         scores, labels = torch.randn(n, 3, requires_grad=True), torch.randint(3, (n,))
         (ours,) = torch.autograd.grad(OneClass().loss(scores, labels).mean, scores)
@@ -309,7 +309,7 @@ def test_a_span_costs_the_mean_of_its_two_ends():
 def test_the_predicted_span_is_the_best_of_all_that_are_allowed(length, longest, seed):
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randn(2, length, 2, generator=generator, dtype=torch.float64)
-    # Some positions are no candidates, but never all.
+    # Some positions are no candidates, but each row has a candidate.
     allowed = torch.rand(2, length, generator=generator) < 0.7
     allowed[:, seed % length] = True
     scores = scores.where(allowed.unsqueeze(-1), IMPOSSIBLE_SCORE)

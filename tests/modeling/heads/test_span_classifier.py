@@ -1,4 +1,4 @@
-"""The edge probe against a computation span by span, its layer weights, and spans that it must refuse."""
+"""The edge probe against a computation span by span, its layer weights, and the spans that it must refuse."""
 
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ def probe(encoder, n_labels, dropout=0.0, **options):
 
 
 def disturbed(model):
-    """The probe away from its symmetric start."""
+    """Return the probe with noise added to its symmetric initial weights."""
     torch.manual_seed(3)
     with torch.no_grad():
         for parameter in model.fresh_parameters():
@@ -30,7 +30,7 @@ def disturbed(model):
 
 
 def plain_scores(model, encoder, ids, mask, differences):
-    """LTG-BERT, Appendix B.2, in its order: project every layer, then mix, then pool."""
+    """LTG-BERT, Appendix B.2, in the order of the appendix: project every layer, then mix, then pool."""
     states = encoder(ids, mask)[: len(encoder.layers) + 1]
     layers = [after - before for before, after in pairwise(states)] if differences else states[1:]
     head, rows = model.head, []
@@ -72,7 +72,7 @@ def test_layers_that_are_known_stand_in_for_the_ids(make_encoder, tokens, n_span
     spans = {"spans": SPANS[:, :n_spans], "sentences": SENTENCES}
     layers = layer_vectors(encoder, encoder(*tokens), "differences")
     assert model(layers=layers, attention_mask=tokens[1], **spans).equal(model(*tokens, **spans))
-    # All sentences in one row, without their padding.
+    # All sentences are concatenated to one row without padding.
     row = layers[:, tokens[1]].unsqueeze(1)
     starts = torch.tensor([0, 12, 21])[SENTENCES]
     moved = {"spans": SPANS[:, :n_spans] + starts[:, None, None], "sentences": torch.zeros_like(SENTENCES)}
@@ -151,7 +151,7 @@ def test_a_span_is_scored_the_same_in_any_company(make_encoder, tokens):
 
 
 def test_tokens_outside_of_the_span_do_not_enter_the_pooling(make_encoder, tokens, monkeypatch):
-    """With states that are independent of context, only the span's own tokens can change its score."""
+    """If states do not depend on context, only the span's own tokens can change the span's score."""
     ids, mask = tokens
     encoder = make_encoder()
     model = disturbed(probe(encoder, 5, layer_reading="outputs"))
