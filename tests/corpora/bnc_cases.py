@@ -1,4 +1,4 @@
-"""Texts of the BNC on XML of our own."""
+"""Conversion of hand-made BNC XML."""
 
 from hatchery.corpora.bnc_page import parse
 from hatchery.corpora.bnc_text import convert_text
@@ -13,7 +13,7 @@ READINGS: tuple[ReadingName, ...] = ("as_published", "corrected")
 
 
 def convert(body: str, reading: ReadingName, rejections: Rejections | None = None) -> str:
-    """The page of a body without its title."""
+    """Return the converted page of a body, without the title."""
     root = parse(f"<bncDoc>{HEADER}{body}</bncDoc>".encode(), "x.xml")
     page = convert_text(root, lambda: "Drawn", Rejections() if rejections is None else rejections, reading)
     assert page.startswith("# T\n\n")

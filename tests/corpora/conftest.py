@@ -1,4 +1,4 @@
-"""Sources for the reader tests: a small run of the generator, and folders made on the spot."""
+"""Sources for the reader tests: a small corpus of the generator, and folders made by a test."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,5 +22,5 @@ def embedded_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source_of(make_source: Callable[..., RawSource]) -> Callable[..., RawSource]:
-    """As `make_source`, with names in which two underscores are a dot."""
+    """As `make_source`, but two underscores in a name become a full stop."""
     return lambda **files: make_source({name.replace("__", "."): content for name, content in files.items()})

@@ -1,4 +1,4 @@
-"""The BabyLM normalisers: golden outputs, what `corrected` changes in them, and each defect that it mends."""
+"""The BabyLM normalisers: golden outputs, the changes of the corrected reading, and each defect that it fixes."""
 
 import difflib
 import re
@@ -17,7 +17,7 @@ from hatchery.corpora.text_files import Lines
 from hatchery.raw.registration import open_source, register_source
 
 CORPORA = sorted(NORMALISERS)
-# Lines of the published output that the corrected reading changes: without them (-), and what we write instead (+).
+# Lines in which the corrected reading differs: the published output (-), and our output (+).
 CORRECTIONS = {
     "aochildes": ['-"What is that cat\' s name?"', '+"What is that cat\'s name?"'],
     "bnc_spoken": ["-\"It' s what I' d call daft.\"", "+\"It's what I'd call daft.\""],
@@ -95,8 +95,8 @@ def test_corrected_changes_the_listed_lines_of_the_golden_output_and_no_others(
     assert [line for line in difference[2:] if not line.startswith("@@")] == CORRECTIONS[corpus]
 
 
-# Raw lines, lines as published, corrected lines. Where neither a golden file nor docs/papers/elc-bert.md, "Treatment of
-# the corpora", shows what the published script writes, the name says that it is inferred.
+# Raw lines, lines as published, corrected lines. If neither a golden file nor docs/papers/elc-bert.md, "Treatment of
+# the corpora", shows the output of the published script, the name says that the output is inferred.
 MENDED = {
     "an apostrophe inside a word is no closing quote (aochildes)": (
         "aochildes",

@@ -1,4 +1,4 @@
-"""The release of BabyLM: which files are read, and what holds of any text."""
+"""The BabyLM release: the files that are read, and properties that hold for any text."""
 
 import csv
 import io
@@ -130,7 +130,7 @@ def test_the_last_document_of_a_corpus_stays_apart_from_the_first_of_the_next_fi
 
 
 class _Endless(io.RawIOBase):
-    """Bytes that never end; remembers how many were taken."""
+    """An endless stream of bytes; counts the bytes that are read."""
 
     def __init__(self, content: bytes) -> None:
         self._content = itertools.cycle([content])
@@ -199,7 +199,7 @@ CORPORA = sorted(NORMALISERS)
 BOTH_READINGS = pytest.mark.parametrize("corrected", [False, True])
 EVERY_CORPUS = pytest.mark.parametrize("corpus", CORPORA)
 
-# What the raw files hold, and what the rules look for.
+# Fragments of the raw files, and patterns that the rules match.
 FRAGMENTS = (
     "",
     " ",
@@ -258,7 +258,7 @@ plain_lines = st.lists(plain_line, max_size=12)
 
 
 class Ledger(Rejections):
-    """Rejections that keep every sample."""
+    """Rejections that store every sample."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -271,7 +271,7 @@ class Ledger(Rejections):
 
 
 def run(corpus: BabylmCorpus, lines: Iterable[str], corrected: bool) -> tuple[list[str], list[str]]:
-    """The output lines and the lines that were left out."""
+    """Return the output lines and the rejected lines."""
     ledger = Ledger()
     return list(output_lines(corpus, lines, Treatment(corrected, ledger))), ledger.lines
 

@@ -1,4 +1,4 @@
-"""The six prepared corpora of BabyLM since 2024, in every form that they are handed out in."""
+"""The six prepared corpora of BabyLM since 2024, in every form of their distribution."""
 
 import shutil
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import RefusedError
 
 SourceOf = Callable[..., RawSource]
-# Made for this test in the layouts that the organisers' scripts write.
+# Invented lines in the layouts that the organisers' scripts write.
 TEXT = {
     "childes": "= = = Ann/010203.cha = = =\n*MOT:\tlook at the dog .\n*CHI:\tdog [laughs] !\n"
     "= = = Ann/010300.cha = = =\n*FAT:\tit 's cold .\n",

@@ -1,4 +1,4 @@
-"""A test per element of docs/papers/ltg-bert.md, "Elements of the BNC", on XML of our own."""
+"""A test per element of docs/papers/ltg-bert.md, "Elements of the BNC", on hand-made XML."""
 
 import pytest
 from bnc_cases import READINGS, convert
@@ -7,13 +7,13 @@ from hatchery.corpora.documents import Rejections
 
 
 def s(*words: str) -> str:
-    """A sentence; as in the BNC, the space behind a word stands inside it."""
+    """Return a sentence; as in the BNC, the space after a word is inside the word's element."""
     text = " ".join(words)
     return "<s>" + "".join(f"<w>{word} </w>" for word in text.split(" ")[:-1]) + f"<w>{text.split(' ')[-1]}</w></s>"
 
 
 def both(body: str, expected: str) -> None:
-    """The same in both readings."""
+    """Check that both readings give `expected`."""
     for reading in READINGS:
         assert convert(body, reading) == expected, reading
 

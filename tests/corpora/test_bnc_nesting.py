@@ -1,4 +1,4 @@
-"""What holds of any text of the BNC, however its elements are nested."""
+"""Properties of converted BNC texts that hold for any nesting of elements."""
 
 import itertools
 import re
@@ -13,14 +13,14 @@ from hatchery.settings.base import ReadingName
 
 
 class AllSamples(Rejections):
-    """Keeps every sample whole."""
+    """Rejections that store every sample whole."""
 
     def count(self, reason: str, number: int = 1, sample: str | None = None) -> None:
         self.counts[reason] += number
         self.samples.setdefault(reason, []).append(sample or "")
 
 
-# Any nesting of elements, then nestings that the rules know; `@` represents a word.
+# Arbitrary nestings of elements, then nestings that the rules handle; `@` represents a word.
 TAGS = [
     "p",
     "s",

@@ -1,4 +1,4 @@
-"""The BNC reader: golden texts, titles, names, and which files are read."""
+"""The BNC reader: golden texts, titles, names, and the files that are read."""
 
 import zipfile
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def test_published_reading_gives_the_golden_bytes(text_id: str, golden_directory
     names = usable_names((folder / "first-names.txt").read_text(encoding="utf-8").splitlines())
     assert len(names) == 20
     root = parse((folder / f"{text_id}.xml").read_bytes(), text_id)
-    # The golden texts were made with the generator seeded by "BNC" before every text.
+    # Because the generator was seeded with "BNC" before every golden text.
     converted = convert_text(root, name_drawer("BNC", names), Rejections(), "as_published")
     assert converted.encode() == (folder / f"{text_id}.md").read_bytes()
 
@@ -124,7 +124,7 @@ def test_title(header: str, published: str, corrected: str) -> None:
         ("<age>3</age><persName>  THE   chair </persName><persName>Bob</persName>", "THE Chair", "THE Chair"),
         ("<persName>an Unknown clerk</persName>", "[UNK]", "[UNK]"),
         ("<age>37</age>", "Drawn", "Drawn"),
-        # Inferred: nothing is known of an empty name.
+        # Inferred: no published output shows an empty name.
         ("<persName> </persName>", "", "Drawn"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Cleaning: the rules by hand, and what holds of arbitrary text."""
+"""Cleaning: the rules by hand, and properties that hold for arbitrary text."""
 
 import itertools
 import json
@@ -31,15 +31,17 @@ from hatchery.corpora.typography import (
 )
 
 ALL_RULES = (BNC_PUBLISHED_RULES, BNC_RULES, BABYLM_PUBLISHED_RULES, BABYLM_RULES)
-# ² and ½ are numeric but no digits, Ⓐ is upper-case but no letter, ǅ has neither case.
+# ² and ½ are numeric but not digits, Ⓐ is upper-case but not a letter, ǅ is neither upper-case nor lower-case.
 SPACED = st.text(alphabet=" .,;:?!…’‘()[]{}%$£€a1B\n\t\u00a0\u3000²½Ⓐǅß٣'\"", max_size=24)
 
-# `.. .` becomes `...`, behind which the next time a space belongs, and two single quotes become a double one.
+# These texts need two passes: `.. .` becomes `...`, after which the second pass inserts a space, and two single quotes
+# become a double quote.
 REPEATED = re.compile(r"\.\s*\.|['’]\s*['’]")
 
 
 def rule_at(text: str, i: int, brace: bool) -> str:
-    """The edit at position `i` by the first matching rule of the table: "insert", "delete next", "delete" or ""."""
+    """Return the edit at position `i` by the first matching rule: "insert", "delete next", "delete" or ""
+    for no edit."""
     cur, nxt, previous = text[i], text[i + 1], text[i - 1] if i > 0 else ""
     opening = nxt in "‘([{"
     if cur == "." and (nxt.isupper() or opening):
@@ -66,7 +68,7 @@ def rule_at(text: str, i: int, brace: bool) -> str:
 
 
 def right_to_left(text: str, brace: bool) -> str:
-    """The whitespace repair as docs/papers/ltg-bert.md, "Cleaning of text", tells it, one edit at a time."""
+    """The whitespace repair as docs/papers/ltg-bert.md, "Cleaning of text", describes it, one edit at a time."""
     text = "\n".join(re.sub(r"\s+", " ", line) for line in re.split(r"\n", text)).strip(" ")
     for i in range(len(text) - 2, -1, -1):
         if i + 1 >= len(text):
@@ -81,7 +83,7 @@ def right_to_left(text: str, brace: bool) -> str:
     return text
 
 
-# A run of full stops needs a small alphabet: among forty characters it is hardly ever drawn.
+# A small alphabet, because runs of full stops are rarely drawn from forty characters.
 DOTTED = st.text(alphabet="..... ?a’)‘\n", max_size=16)
 
 
@@ -219,7 +221,8 @@ def test_cleaning_arbitrary_text_never_fails_and_leaves_no_outer_spaces(text: st
         assert cleaned == cleaned.strip()
 
 
-# `&` may begin an entity for nothing (&zwnj;), and an escape character takes the letters behind it along.
+# Without `&` and escape characters: `&` may begin an entity without text (&zwnj;), and an escape sequence includes
+# letters.
 @settings(max_examples=300)
 @given(
     st.text(max_size=60).filter(
@@ -230,7 +233,7 @@ def test_cleaning_arbitrary_text_never_fails_and_leaves_no_outer_spaces(text: st
 def test_cleaning_never_empties_a_text_with_letters(text: str, rules: CleaningRules) -> None:
     letters = [character for character in text if character in string.ascii_letters]
     for cleaned in (clean(text, rules), clean_minimal(text)):
-        # An accent that stood apart or was mojibake may join its letter.
+        # A separate or garbled accent may combine with its letter.
         kept = iter(unicodedata.normalize("NFD", cleaned))
         assert all(letter in kept for letter in letters)
 
@@ -248,14 +251,14 @@ def test_the_steps_change_nothing_more_the_second_time(text: str, rules: Cleanin
     assert join_contractions(joined, rules.contraction_ends) == joined
     single = repair_quotes(collapse_spaces(text))
     assert repair_quotes(single) == single
-    # A return on a line with `<` makes two lines, of which the first then has none: entities are decoded only then.
+    # Entities are decoded only in lines without `<`. A return splits a line, so a part may lack `<` in the second pass.
     without_returns = re.sub("[\r\u2028\u2029]", " ", text)
-    # What is left of half-repaired mojibake may be repaired the next time.
+    # Partly repaired mojibake may be repaired further in the second pass.
     if not is_bad(without_returns):
         assert clean_minimal(clean_minimal(without_returns)) == clean_minimal(without_returns)
 
 
-# Not with double quotes, brackets, long dashes and full stops apart: their rules make what earlier rules look for.
+# Without double quotes, brackets, long dashes and separated full stops: their rules create patterns of earlier rules.
 @settings(max_examples=500)
 @given(
     st.text(alphabet="abcAB 12,.!?;:’'\n%$£é", max_size=40).filter(lambda text: not REPEATED.search(text)),

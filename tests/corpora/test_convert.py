@@ -1,4 +1,4 @@
-"""The conversion as a whole: shards, counts, identity from run to run, and nothing left behind after an error."""
+"""The whole conversion: shards, counts, equal output of repeated runs, and no leftovers after an error."""
 
 import csv
 import json
@@ -222,7 +222,7 @@ def test_every_reader_is_called_like_its_file_and_has_documented_options(name: s
     assert isinstance(options, reader.options)
 
 
-# The second file finds room for little more than the program.
+# For the second file, the memory limit is 40 MB above the current size of the process.
 LIMITED = """
 import resource
 from hatchery.corpora import convert, file_groups

@@ -1,4 +1,4 @@
-"""Tables and JSON as programs write them: R, pandas, Excel; what rows they have, and in which lines."""
+"""Tables and JSON as R, pandas and Excel write them: their rows, and the first line of each row."""
 
 import time
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from hatchery.raw.registration import RawSource
 
 Sources = Callable[..., RawSource]
 HI = 'He said "hi", then left.'
-# Content, and the rows with the lines in which they begin.
+# Content, and each row with its first line.
 TABLES: dict[str, tuple[str, list[tuple[int, dict[str, str]]]]] = {
-    # write.table(d, sep = ","), with the quotes of qmethod = "escape", its default.
+    # write.table(d, sep = ",") with the default qmethod = "escape".
     "R": (
         '"n","text"\n"1",3,"He said \\"hi\\", then left."\n"2",4,"NA"\n',
         [(2, {"": "1", "n": "3", "text": HI}), (3, {"": "2", "n": "4", "text": "NA"})],
@@ -65,9 +65,9 @@ def test_tables_are_read_as_programs_write_them(make_source: Sources, written: s
 @pytest.mark.parametrize(
     "content",
     [
-        "text\nWell, yes\nNo, never\n",  # no quotes, and no numbers of rows
-        "n,text\n1,a\n2,b,c\n",  # one row alone is longer
-        "text\n1, a\n1, b\n",  # the same number twice
+        "text\nWell, yes\nNo, never\n",  # no quotes, no row numbers
+        "n,text\n1,a\n2,b,c\n",  # only one row is longer
+        "text\n1, a\n1, b\n",  # a repeated row number
     ],
 )
 def test_unquoted_texts_with_commas_are_no_names_of_rows(make_source: Sources, content: str) -> None:
@@ -139,5 +139,5 @@ def test_lists_are_read_in_linear_time(make_source: Sources, written: str) -> No
     lines = json_lines(make_source({"a.json": written}), "a.json")
     started = time.process_time()
     assert len(list(json_rows(lines, strict=True))) == written.count('"s"')
-    # A quadratic step takes half a minute.
+    # A step of quadratic time would take half a minute.
     assert time.process_time() - started < 5

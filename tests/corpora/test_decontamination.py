@@ -1,4 +1,5 @@
-"""Lines that share a run of words with evaluation data are left out of training text, counted, and of nothing else."""
+"""Lines that share an n-gram of words with evaluation data are removed from training text, and only from it, and
+counted."""
 
 import json
 from pathlib import Path
@@ -55,7 +56,7 @@ def lines(made: Manifest, split: str) -> list[str]:
 def test_shared_lines_leave_the_training_text_and_are_counted(tmp_path: Path) -> None:
     whole, cleaned = corpus(tmp_path / "a"), corpus(tmp_path / "b", decontamination={"data": ["pairs"], "words": 5})
     before = lines(whole, "train")
-    # By hand: five words in a row of the pair, or of the text inside of the JSON.
+    # By hand: each line shares five consecutive words with the pair, or with the text inside the JSON.
     shared = {LEAKED, "The cat sat on a mat.", "A cat sat on a mat.", "the old dogs near the house sleep"}
     dropped = [line for line in before if line in shared]
     assert lines(cleaned, "train") == [line for line in before if line not in shared] and dropped
@@ -69,7 +70,7 @@ def test_case_and_punctuation_do_not_count_but_order_and_length_do() -> None:
     found = Contamination(["The cat -- sat ON it"], 5)
     assert found.shares("and “the Cat sat: on it” too") and not found.shares("the cat sat on")
     assert not found.shares("the sat cat on it") and not Contamination(["too short"], 3).keys
-    # An underscore is no letter, and a small ß is SS in capitals.
+    # An underscore is not a letter, and ß equals SS.
     assert found.shares("the_cat sat on_it") and Contamination(["die Straße ist"], 3).shares("DIE STRASSE IST")
     assert found.cleaned("first\nthe cat sat on it\n\nthe cat sat on it\n\nlast\n") == ("first\n\nlast", 2)
     unchanged = "odd  blanks \n\n\n stay\n"
@@ -81,7 +82,7 @@ def test_a_json_file_may_have_several_lines_and_a_byte_order_mark(tmp_path: Path
     (tmp_path / "data" / "pairs.json").write_text(json.dumps(PAIR, indent=1), encoding="utf-8-sig")
     register_source("data", tmp_path / "data", tmp_path / "data.json")
     found = Contamination.read({"data": tmp_path / "data.json"}, 5)
-    # The sentence has 8 words, the text in the list 6: 4 and 2 runs of 5 words.
+    # The sentence has 8 words and the text in the list has 6, hence 4 and 2 runs of 5 words.
     assert found.shares("the cat sat on a mat") and len(found.keys) == 6
 
 

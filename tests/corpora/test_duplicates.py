@@ -1,4 +1,4 @@
-"""Documents and long lines that stand in a corpus more than once."""
+"""Documents and long lines that occur more than once in a corpus."""
 
 import csv
 from pathlib import Path
@@ -24,7 +24,7 @@ def long_line(word: str) -> str:
 
 
 def converted(folder: Path, texts: dict[str, str], **settings: Any) -> Manifest:
-    """The corpus of some files, a document each."""
+    """Convert files, one document each, and return the manifest of the corpus."""
     raw = folder / "raw"
     for name, text in texts.items():
         (raw / name).parent.mkdir(parents=True, exist_ok=True)

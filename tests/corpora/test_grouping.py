@@ -1,4 +1,4 @@
-"""Greedy grouping: each published habit by hand, nothing lost or doubled; orders and draws independent of memory."""
+"""Greedy grouping: each published rule by hand, no text lost or repeated; orders and draws do not depend on memory."""
 
 import tempfile
 from array import array
@@ -28,11 +28,11 @@ def sequences_of(
     return list(grouped((Item(selection, text) for text in texts), SequenceLength(), reading, losses.append))
 
 
-# The published reading
+# Published reading
 
 
 def test_published_sequences_hold_105_words_at_most_because_the_last_space_counts_as_a_piece() -> None:
-    # 106 pieces * 1.2 = 127.2 < 128 <= 107 * 1.2; one of the 106 is the empty piece behind the last space.
+    # 106 pieces * 1.2 = 127.2 < 128 <= 107 * 1.2; one of the 106 pieces is the empty piece after the last space.
     fitting = sequences_of([words(60, "a"), words(45, "b"), "c"], "as_published")
     assert [sequence.text for sequence in fitting] == [f"{words(60, 'a')} {words(45, 'b')} "]
     too_long = sequences_of([words(60, "a"), words(46, "b"), "c"], "as_published")
@@ -65,7 +65,7 @@ def test_several_spaces_count_as_published_pieces_which_is_inferred() -> None:
     assert sequences_of(["a" + " " * 105, "b"], "as_published")[0].text == ""
 
 
-# The corrected reading
+# Corrected reading
 
 
 def test_corrected_sequences_hold_106_words_one_sentence_per_line() -> None:
@@ -125,7 +125,7 @@ def test_published_grouping_keeps_every_item_once_but_for_the_last_sequence(text
     assert all(sequence.text for sequence in found[1:])
 
 
-# Order and draws
+# Orders and draws
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.text(max_size=5)), max_size=60), st.integers(1, 2000))

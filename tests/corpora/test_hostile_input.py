@@ -1,4 +1,4 @@
-"""Hostile and damaged input: one line with its place, in linear time, for every reader."""
+"""For every reader, malicious or damaged input is reported in one line with its position, in linear time."""
 
 import json
 import os
@@ -43,14 +43,14 @@ RAW_TEXT = {"format": "json_lines", "files": ["*.jsonl"]}
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended."""
+    """Exit status and standard error of a command."""
 
     code: int
     stderr: str
 
     @property
     def error(self) -> str:
-        """The one line of the error, after checking that it is one and that there is no traceback."""
+        """Return the error line, after checking that there is exactly one and no traceback."""
         assert self.code == 1, self.stderr
         assert "Traceback" not in self.stderr
         lines = [line for line in self.stderr.splitlines() if line.startswith("error: ")]
@@ -91,7 +91,7 @@ def convert(
 
 
 def assert_nothing_half_written(output: Path) -> None:
-    """Nothing lies in the folder but finished parts, each as large as its facts say and readable to the end."""
+    """Check that the folder contains only finished parts, each with its recorded size and readable to the end."""
     if not output.exists():
         return
     assert [path.name for path in output.iterdir() if path.name != ".parts"] == []
@@ -131,7 +131,7 @@ def test_a_bad_file_among_good_ones_is_told_by_file_and_place(case: str, command
 
 
 def test_parts_that_were_finished_before_the_error_are_kept_whole(command: Command, tmp_path: Path) -> None:
-    # For two processes, the large file is divided in two pieces. The other file is a task of its own.
+    # With two processes, the large file is split into two pieces; the other file is a separate task.
     large = b"One sentence of many" * 840_000 + b"."
     manifest = made_source(tmp_path, {"a.txt": large, "b.txt": b"caf\xe9"})
     for workers, finished in ((1, 1), (2, 2)):
@@ -195,7 +195,7 @@ def test_declared_entities_are_refused_in_every_encoding(kind: str, encoding: st
     declared = f'<?xml version="1.0" encoding="{name}"?>' + text
     message = error_of(source_of(A00__xml=declared.encode(encoding)))
     if encoding == "utf-32":
-        # This libxml2 reads no UTF-32 at all; the entities need not be what the message is about.
+        # libxml2 does not read UTF-32, so the message may be about the encoding.
         assert "A00.xml: line 1: " in message or "A00.xml: line 2: " in message
     else:
         assert "A00.xml: line 2: the text declares XML entities" in message

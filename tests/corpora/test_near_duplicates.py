@@ -1,4 +1,4 @@
-"""Documents that resemble an earlier document are left out, and a similarity computed by hand decides."""
+"""Documents that resemble an earlier document are removed, by a similarity that is computed by hand."""
 
 import random
 from collections.abc import Mapping
@@ -35,14 +35,14 @@ def words(name: str, number: int) -> list[str]:
 
 
 def with_tail(name: str, tail: int) -> str:
-    """24 words, hence 20 runs of 5 words, and `tail` other words, each of which adds a run."""
+    """Return 24 words, hence 20 runs of 5 words, and `tail` more words, each of which adds a run."""
     return " ".join([*words(name, 24), *words(f"{name}tail", tail)])
 
 
 def corpus(
     folder: Path, sources: Mapping[str, Mapping[str, str]], workers: int = 1, near: Any = None, **settings: Any
 ) -> Manifest:
-    """The corpus of some sources, whose files are a document each."""
+    """Convert sources, whose files are one document each, and return the manifest of the corpus."""
     for name, texts in sources.items():
         (folder / name).mkdir(parents=True)
         for file, text in texts.items():
@@ -73,7 +73,7 @@ def found(folder: Path, texts: list[str], settings: NearDuplicatesSettings) -> l
 def test_a_similarity_at_the_threshold_is_left_out_and_one_below_stays(
     tmp_path: Path, tail: int, is_left_out: bool
 ) -> None:
-    # By hand: 20 runs in both texts, 20 + tail in either: 20/20, 20/24, 20/25 = 0.8, 20/26, 20/40.
+    # By hand: the texts share 20 runs, and have 20 + tail runs together: 20/20, 20/24, 20/25 = 0.8, 20/26, 20/40.
     texts = {"a.txt": with_tail("w", 0), "b.txt": "Something else, of many more words.", "c.txt": with_tail("w", tail)}
     made = corpus(tmp_path, {"text": texts}, near={})
     assert names(made, "train") == ["a.txt", "b.txt"] + ([] if is_left_out else ["c.txt"])
@@ -93,7 +93,7 @@ def test_case_and_punctuation_do_not_count_and_short_documents_stay(tmp_path: Pa
 
 
 def test_a_document_is_compared_only_with_documents_that_remain(tmp_path: Path) -> None:
-    # Windows of 24 words, 20 runs each: 17 of 23 runs are in both neighbours, 14 of 26 in the first and the third.
+    # Windows of 24 words have 20 runs each: neighbours share 17 of 23 runs, the first and the third share 14 of 26.
     line = words("w", 30)
     texts = [" ".join(line[start : start + 24]) for start in (0, 3, 6)]
     settings = NearDuplicatesSettings(similarity=0.7)
@@ -112,7 +112,7 @@ def test_the_share_of_missed_pairs_is_the_documented_one_and_no_pair_below_is_le
             (2 * pair + 1, 2 * pair) for pair in range(pairs)
         }
         share = sum(other >= 0 for other in near) / pairs
-        # Three standard errors of a binomial share.
+        # Three standard errors of a binomial proportion.
         assert abs(share - expected) <= 3 * (expected * (1 - expected) / pairs) ** 0.5
 
 
@@ -143,7 +143,7 @@ def test_the_corpus_is_the_same_for_one_and_two_processes(tmp_path: Path) -> Non
         for workers in (1, 2)
     ]
     assert [path.read_bytes() for path in made[0].files("")] == [path.read_bytes() for path in made[1].files("")]
-    # Tails of 6 and 7 words are below the similarity: those of the documents 6 and 7.
+    # Documents 6 and 7 have tails of 6 and 7 words, so their similarity is too small, and they are kept.
     counted = rejected(made[0])
     assert sum(counted.values()) == 10 and {source for source, _ in counted} == {"two"}
 

@@ -1,4 +1,4 @@
-"""Text of one's own, in whatever form: documents that can be held out, made the same by any number of processes."""
+"""The user's own text in any form: documents that can be held out, equal for any number of processes."""
 
 import gzip
 import json
@@ -154,7 +154,7 @@ def test_memory_stays_flat_as_one_text_grows_whatever_its_lines(end: str, source
         tracemalloc.stop()
         return peak
 
-    # Both files are longer than the blocks of a megabyte in which files are read.
+    # Because both files are longer than the blocks of one megabyte in which files are read.
     assert peak_bytes(120_000) < 1.3 * peak_bytes(40_000)
 
 
@@ -226,13 +226,13 @@ def test_what_was_assumed_and_what_was_not_read_is_told(tmp_path: Path, capsys: 
         "mine,lines kept as they are,1",
         'mine,"wrapped lines joined to paragraphs, not cut into sentences (sentences: punkt:<language> does)",1',
     ]
-    # The corpus does not depend on what lies beside its files.
+    # Other files of the folder do not affect the corpus.
     assert not (tmp_path / "out/rejected.csv").read_text().splitlines()[1:]
     said = capsys.readouterr().err
     repaired = "20 x line or paragraph whose broken encoding was repaired"
     assert f"assumptions about the text (assumed.csv): {repaired}, 1 x lines kept" in said
     assert "source 'mine': files not read: 2 x .docx, 1 x no ending" in said
-    # Whoever says which files are read, and what lines are, is told nothing.
+    # If the options name the files and the meaning of a line, there are no messages.
     convert(root, tmp_path / "said", options={"files": "*.md", "sentences": "line", "cleaning": "none"}, split=NO_SPLIT)
     assert not (tmp_path / "said/assumed.csv").exists()
     assert "files not read" not in capsys.readouterr().err

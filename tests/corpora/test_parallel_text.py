@@ -1,4 +1,4 @@
-"""Pairs of sentences: two files, tables, the files of WIT3."""
+"""Pairs of sentences: two files, tables, and WIT3 files."""
 
 import gzip
 import io
@@ -84,7 +84,7 @@ def test_files_say_their_splits_and_the_partner_of_each_is_known(source_of: Sour
 
 
 def test_files_are_paired_by_what_the_wildcards_stand_for(source_of: Sources) -> None:
-    # In the order of their names, the second files would be swapped.
+    # If files were paired by the order of their names, the second files would be swapped.
     texts = {"de__a": "a\n", "de__b": "b\n", "en__b": "B\n", "en__a": "A\n", "x-de__c": "c\n"}
     documents = documents_of(source_of(**texts), files={"any": ["de.?", "en.[!x]"]})
     assert [document.text for document in documents] == ["a\nA", "b\nB"]

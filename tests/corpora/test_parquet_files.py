@@ -1,4 +1,4 @@
-"""Parquet files of others: columns that cannot be told apart, values that are no text, and encrypted columns."""
+"""Parquet files of other programs: indistinguishable columns, values that are not text, and encrypted columns."""
 
 import base64
 import datetime
@@ -25,7 +25,7 @@ NESTED = pa.StructArray.from_arrays([WORDS], ["b"])
 
 
 class Keys(pe.KmsClient):
-    """A service that hides no key."""
+    """A key service that does not encrypt keys."""
 
     def wrap_key(self, key: bytes, _: str) -> str:
         return base64.b64encode(key).decode()

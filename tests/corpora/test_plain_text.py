@@ -1,4 +1,4 @@
-"""Text of the user: what its lines are, text files and tables."""
+"""The user's text: the meaning of its lines, text files and tables."""
 
 import bz2
 import csv
@@ -197,7 +197,7 @@ def test_memory_stays_flat_as_a_file_grows(suffix: str, source_of: Sources) -> N
         assert documents == (lines if suffix == "jsonl" else lines // 100)
         return peak
 
-    # Both files are longer than the blocks of a megabyte in which files are read.
+    # Because both files are longer than the blocks of one megabyte in which files are read.
     assert peak_bytes(4_800) < 1.3 * peak_bytes(1_600)
 
 
@@ -376,7 +376,7 @@ def test_speeches_with_a_paragraph_per_line_are_paragraphs(real_data: Path) -> N
 @pytest.mark.parametrize(
     ("count", "size", "options", "cut"),
     [
-        # A twentieth of 20 files is one.
+        # With 20 files, a twentieth is one file.
         (19, 10, {}, True),
         (20, 10, {}, False),
         (20, 1 << 20, {}, False),

@@ -1,4 +1,4 @@
-"""Preference pairs from tables: chosen and rejected texts, prompts, splits, and pairs that are left out."""
+"""Preference pairs from tables: chosen and rejected texts, prompts, splits, and pairs that are rejected."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Raw files in blocks, lines and pieces: the same documents whatever the division."""
+"""Raw files in blocks, lines and pieces: the documents do not depend on the division."""
 
 import csv
 import gzip
@@ -31,7 +31,7 @@ TEXTS = st.lists(
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Documents of 10 to 40 bytes, so that short texts meet every rule."""
+    """Limit documents to 10 to 40 bytes, so that short texts trigger every rule."""
     for name, value in (("SHORTEST", 10), ("LONGEST", 40), ("_LINES_UNTIL", 60), ("_SPACES_UNTIL", 80), ("_SEEN", 84)):
         monkeypatch.setattr(raw_files, name, value)
 
@@ -124,7 +124,7 @@ def paragraphs(texts: list[str]) -> bytes:
 
 
 def row_names(texts: list[str]) -> bytes:
-    """As R's `write.table` writes them: no name above the names of rows, and a backslash before quotes in quotes."""
+    """A table as R's `write.table` writes it: no header above the row names, and backslashes before inner quotes."""
     escaped = (text.replace('"', '\\"') for text in texts)
     rows = (f'"{index}","b","{text}"\n' for index, text in enumerate(escaped))
     return ('sep=,\n\n"book","text"\n' + "".join(rows)).encode()
@@ -233,7 +233,7 @@ def test_of_a_row_group_of_long_texts_few_rows_are_in_memory(
     register_source("raw", tmp_path / "a.parquet", tmp_path / "raw.json")
     lines = text_files.Lines(open_source(tmp_path / "raw.json"), "a.parquet")
     assert [len(text) for _, text in parquet_files.texts_of_column(lines, column)] == [50_000] * 12
-    # The first row alone shows whether the column is encrypted.
+    # The first batch has one row, which shows whether the column is encrypted.
     assert sizes == [1, 3]
 
 
@@ -259,7 +259,7 @@ def test_a_large_file_of_every_format_is_divided(name: str, tmp_path: Path) -> N
     draw = random.Random(1)
     texts = [draw.choice([*WORDS[:4], "long " * 30]) for _ in range(400)]
     pieces = divided(source_with(tmp_path / "raw", file, content(texts)), reader, file, options)
-    # Packed files have few.
+    # Compressed files have few pieces.
     assert len(pieces) > (1 if file.endswith(".gz") or "encoding" in options else 10)
 
 

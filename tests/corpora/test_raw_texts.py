@@ -1,4 +1,4 @@
-"""The raw formats of large corpora: texts by hand, and one clear line for everything that is damaged."""
+"""The raw formats of large corpora: texts by hand, and a message of one line for every kind of damage."""
 
 import bz2
 import gzip
@@ -49,7 +49,7 @@ def parquet(columns: dict[str, Any], **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-# Format, content of a file, its texts: one entry for each format, the walk below fails without.
+# Format, content of a file, texts. The test that lists the formats fails if a format has no entry.
 EXAMPLES: list[tuple[str, bytes, list[RawText]]] = [
     (
         "json_lines",
@@ -147,7 +147,7 @@ LEAK = """    &lt;ns&gt;0&lt;/ns&gt;
         (f"{LEAK}The text.\n&lt;ns&gt;0&lt;/ns&gt;\nEnd.", "The text.\n<ns>0</ns>\nEnd."),
         (LEAK, ""),
         (html.unescape(LEAK) + "The text.", "The text."),
-        # An article about such markup keeps it, and so does a line that only begins with an element.
+        # An article about this markup keeps the markup, and so does a line that only begins with an element.
         ("It is\n&lt;ns&gt;0&lt;/ns&gt;", "It is\n<ns>0</ns>"),
         ("&lt;ns&gt; is an element.", "<ns> is an element."),
         ("&lt;revision&gt; of a page", "<revision> of a page"),
@@ -242,7 +242,7 @@ def test_parquet_text_may_be_stored_in_any_text_type(kind: pa.DataType, source_o
 
 @given(st.lists(st.text(), max_size=6), st.booleans())
 def test_json_lines_give_back_any_text(texts: list[str], ascii_only: bool) -> None:
-    # GPT-BERT's corpora are lines of texts alone.
+    # GPT-BERT's corpora are JSON lines that are plain strings.
     rows: list[object] = [text if number % 2 else {"text": text} for number, text in enumerate(texts)]
     lines = "".join(json.dumps(row, ensure_ascii=ascii_only) + "\n" for row in rows)
 
@@ -310,7 +310,8 @@ def test_memory_stays_flat_as_a_file_grows(name: str, source_of: Sources) -> Non
         assert texts == count
         return peak
 
-    # One row group holds all rows of the Parquet file; both files are longer than the blocks that are read.
+    # One row group contains all rows of the Parquet file, and both files are longer than the blocks in which files are
+    # read.
     assert peak_bytes(45_000) < 1.3 * peak_bytes(15_000)
 
 

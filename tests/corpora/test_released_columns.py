@@ -1,4 +1,4 @@
-"""Rows in the columns of BabyBabelLM's release, made by us: licences, and columns to select by.
+"""Invented rows with the columns of BabyBabelLM's release: licences, and columns for selection.
 
 The columns are those that the organisers describe; the release itself was never read here (inferred).
 """
@@ -66,13 +66,13 @@ def converted(folder: Path, ending: str, **options: Any) -> Manifest:
 
 
 def documents(manifest: Manifest) -> dict[str, str | None]:
-    """The licences of the documents by their texts."""
+    """Return the licences of the documents by text."""
     rows = [row for path in manifest.files(".parquet", "train-") for row in pq.read_table(path).to_pylist()]
     return {row["text"]: row.get("licence") for row in rows}
 
 
 def numbers(manifest: Manifest, column: str = "num-tokens") -> dict[str, float | None]:
-    """The numbers of the documents by their texts."""
+    """Return the values of a numeric column by text."""
     rows = [row for path in manifest.files(".parquet", "train-") for row in pq.read_table(path).to_pylist()]
     return {row["text"]: row.get(f"column_{column}") for row in rows}
 
@@ -86,7 +86,8 @@ def table(manifest: Manifest, name: str) -> list[list[str]]:
 def test_the_licence_of_each_document_is_kept_and_summed(tmp_path: Path, ending: str) -> None:
     manifest = converted(tmp_path, ending, licence_column="license")
     assert documents(manifest) == {text: (licence or "").strip() for text, _, _, _, licence in ROWS}
-    # Documents, words and characters; the lines of the first text have 6 and 3 words, and 21 and 15 characters.
+    # Numbers of documents, words and characters; the lines of the first text have 6 and 3 words, and 21 and 15
+    # characters.
     assert table(manifest, "licences.csv") == [
         ["babybabellm", "", "2", "3", str(7 + 12)],
         ["babybabellm", "CC BY 4.0", "2", str(9 + 3), str(21 + 1 + 15 + 16)],
@@ -100,7 +101,7 @@ def test_the_licence_of_each_document_is_kept_and_summed(tmp_path: Path, ending:
 def test_category_script_and_age_select_rows_and_the_others_are_counted(tmp_path: Path, ending: str) -> None:
     chosen: dict[str, Any] = {"keep": {"script": ["Latn", "Hans"]}, "leave_out": {"category": ["padding*"]}}
     manifest = converted(tmp_path, ending, **chosen)
-    # Without a column of licences the shards are as they were.
+    # Without a column of licences, the shards have no licences.
     assert documents(manifest) == {ROWS[0][0]: None, ROWS[1][0]: None, ROWS[4][0]: None}
     assert not manifest.listed("licences.csv")
     assert table(manifest, "rejected.csv") == [
@@ -125,7 +126,7 @@ def test_a_sample_keeps_licences(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_numbers_of_documents_are_kept_in_shards_and_samples(tmp_path: Path, ending: str) -> None:
     manifest = converted(tmp_path, ending, numeric_columns=["num-tokens"])
-    # Pieces between white space.
+    # Numbers of tokens between white space.
     expected = dict(zip((row[0] for row in ROWS), [9.0, 3.0, 1.0, 3.0, 1.0, 1.0, 2.0], strict=True))
     assert numbers(manifest) == expected
     assert manifest.measures["numeric_columns"] == ["num-tokens"]

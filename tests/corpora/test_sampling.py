@@ -1,4 +1,4 @@
-"""What is drawn from documents: splits from their texts, samples from their names."""
+"""Draws from documents: splits depend on their texts, samples on their names."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -125,7 +125,7 @@ def test_documents_are_drawn_until_the_characters_are_reached(tmp_path: Path) ->
     assert total >= 5000
     assert total - max(len(row["text"]) for row in found) < 5000
     assert sample.measures["sample"] == {"wanted_characters": 5000, "characters": total, "documents_drawn_from": 120}
-    # Whole documents as they were, with their splits, in their order.
+    # The sample contains whole documents, unchanged, with their splits and in their order.
     drawn = {row["doc_id"] for row in found}
     assert found == [row for row in documents(source) if row["doc_id"] in drawn]
     assert {row["source"] for row in found} == {"books", "wiki"}
@@ -207,10 +207,10 @@ def test_new_splits_are_drawn_apart_from_the_sample(tmp_path: Path) -> None:
     source = corpus(tmp_path / "all", articles(600))
     sample = sampled(tmp_path / "a", source, characters=30_000, split={"development_fraction": 0.5, "seed": 0})
     counts = [sample.measures[split]["documents"] for split in ("train", "dev", "test")]
-    # If the same draw chose the documents and their split, all of them would be development documents.
+    # If one draw chose the documents and also their splits, all of them would be development documents.
     assert counts[2] == 0
     assert 0.3 < counts[1] / sum(counts) < 0.7
-    # The seed of the split draws the split, and no other documents.
+    # The seed of the split changes the splits, but not the drawn documents.
     exact = sampled(tmp_path / "b", source, characters=30_000, split={"development_documents": 7, "seed": 5})
     assert {row["doc_id"] for row in documents(exact)} == {row["doc_id"] for row in documents(sample)}
     assert exact.measures["dev"]["documents"] == 7
@@ -258,7 +258,7 @@ def test_of_each_language_as_many_bytes_are_drawn_as_its_adjusted_words_allow(tm
     for name, part in parts.items():
         texts = [row["text"].encode() for row in found if row["source"] in part["sources"]]
         assert part["bytes"] - largest < sum(map(len, texts)) == told["bytes"][name] <= part["bytes"]
-    # A language alone is drawn as beside another, and one that is not named is left out.
+    # The documents drawn from a language do not depend on the other languages; unnamed languages are left out.
     alone = sampled(tmp_path / "alone", source, parts={"dutch": parts["dutch"]})
     assert documents(alone) == [row for row in found if row["source"] == "wiki"]
     wrong: list[tuple[type[Exception], str, Any]] = [

@@ -1,4 +1,4 @@
-"""Sentences by Punkt: beside NLTK, in both readings, by our own model and how that is trained."""
+"""Sentences by Punkt: against NLTK, in both readings, by our own model, and the training of this model."""
 
 import json
 import os
@@ -131,7 +131,7 @@ def test_long_monotonous_paragraphs_are_split_in_linear_time(paragraph: str) -> 
     started = time.process_time()
     sentences = split_sentences(paragraph)
     assert " ".join(sentences) == " ".join(paragraph.split())
-    # A quadratic step takes minutes.
+    # A step of quadratic time would take minutes.
     assert time.process_time() - started < 20
 
 
@@ -166,7 +166,7 @@ def test_the_pinned_model_is_the_one_that_the_code_names() -> None:
 def test_a_source_with_punkt_parameters_is_opened(source_of: Callable[..., RawSource], prefix: str) -> None:
     files = {prefix + name: (MODEL_FOLDER / name).read_bytes() for name in PARAMETER_FILES}
     if prefix:
-        # The published archive holds many languages.
+        # The published archive contains many languages.
         files |= {"punkt_tab/german/" + name: b"" for name in PARAMETER_FILES}
     splitter = open_splitter(source_of(**files))
     assert splitter.model == pinned_splitter().model

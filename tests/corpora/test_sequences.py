@@ -1,4 +1,4 @@
-"""Corpora of sequences: levels apart, exact held-out numbers, quotas, and the same bytes under any shard layout."""
+"""Corpora of sequences: separate levels, exact held-out numbers, quotas, and equal bytes for any shard layout."""
 
 from collections import Counter
 from collections.abc import Sequence as Items
@@ -97,7 +97,7 @@ def documents(manifest: Manifest, split: str) -> list[dict[str, Any]]:
 
 def test_levels_are_grouped_apart_and_held_out_numbers_are_exact(tmp_path: Path, three: dict[str, Manifest]) -> None:
     corpus = made(tmp_path / "out", settings(), three)
-    # 3 sentences of 30 words and 5 of 20 fill a sequence; spans are alone.
+    # 3 sentences of 30 words or 5 of 20 fill a sequence; each span is a sequence.
     assert corpus.measures["levels"] == {
         "sentence": {"texts": 290, "sequences": 67 + 18},
         "span": {"texts": 40, "sequences": 40},
@@ -152,7 +152,7 @@ def test_held_out_shares_scale_with_the_corpus(tmp_path: Path, three: dict[str, 
     ]
     corpus = made(tmp_path / "out", settings(groups=groups), three)
     counts = [corpus.measures[split]["documents"] for split in ("dev", "test", "train")]
-    assert counts == [9, 4, 85 + 40 - 13]  # 8.5 and 4.25 of 85
+    assert counts == [9, 4, 85 + 40 - 13]  # 10 % and 5 % of 85 are 8.5 and 4.25
 
 
 @pytest.mark.parametrize("reading", ["corrected", "as_published"])
@@ -191,12 +191,12 @@ def test_the_published_reading_shuffles_within_units_and_tells_what_is_lost(
     )
     text = "".join(row["text"] for row in documents(one, "train"))
     numbers = [int(part.split()[0]) for part in text.split("web_sentences ")[1:]]
-    # Units of 50 one after the other, each in an order of its own; the last, partial sequence has two sentences.
+    # Blocks of 50 units follow one another, each shuffled; the last, partial sequence, with two sentences, is lost.
     assert len(numbers) == 198
     for start in (0, 50, 100):
         assert sorted(numbers[start : start + 50]) == list(range(start, start + 50))
         assert numbers[start : start + 50] != sorted(numbers[start : start + 50])
-    # An empty first sequence of spans, and the last, partial one of each level lost.
+    # The first sequence of spans is empty, and each level loses its last, partial sequence.
     everything = [row for split in ("train", "dev", "test") for row in documents(corpus, split)]
     assert [row["doc_id"] for row in everything if not row["text"]] == ["web_spans/00000000"]
     lost = {(row["source"], row["reason"]): int(row["count"]) for row in rows_of(corpus.file("rejected.csv"))}
@@ -223,14 +223,14 @@ def test_quotas_are_drawn_at_random_and_grouping_stops_at_the_maximum(
     rejected: Counter[str] = Counter()
     for row in rows_of(corpus.file("rejected.csv")):
         rejected[row["reason"]] += int(row["count"])
-    # 25 books of 20 words are 5 sequences, so 15 of the 30 spans are taken.
+    # 25 books of 20 words fill 5 sequences, so 15 of the 30 spans are drawn.
     assert rejected == {
         "not drawn for the quota": 65 + 10,
         "after the last sequence that was wanted": 15,
         "set aside": 4,
     }
     indices = [int(line.split()[1]) for row in documents(corpus, "train") for line in row_lines(row)]
-    assert max(indices) > 50  # not the first of the selection
+    assert max(indices) > 50  # not only the first units of the selection
 
 
 def test_held_out_sequences_of_another_corpus_are_taken_over(tmp_path: Path, three: dict[str, Manifest]) -> None:

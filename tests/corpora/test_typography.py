@@ -1,4 +1,4 @@
-"""Typography: punctuation and encodings, by hand and beside the libraries on arbitrary text."""
+"""Typography: punctuation and encodings, by hand and against the libraries on arbitrary text."""
 
 import html
 import re
