@@ -1,4 +1,4 @@
-"""The experiments of the documentation can be planned, and miniatures are their originals apart from sizes."""
+"""The experiments of the documentation can be planned, and miniatures differ from their originals only in sizes."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from hatchery.workflow.jobs import Jobs
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-# A block of YAML whose first line is the name of its file.
+# A YAML block whose first line is the name of its file.
 EXAMPLE = re.compile(r"^```yaml\n# (\w+)\.yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = {name: text for page in sorted(DOCS.glob("*.md")) for name, text in EXAMPLE.findall(page.read_text())}
 
@@ -65,7 +65,7 @@ def test_the_example_of_a_grid_has_the_runs_that_its_text_says(project: Project)
 
 
 def differences(page: str) -> dict[str, list[str]]:
-    """The other cells of the table of differences of a page in docs/papers, by the point of the row."""
+    """Return the table of differences of a page in docs/papers: the first cell of each row, and its other cells."""
     text = (DOCS / "papers" / f"{page}.md").read_text(encoding="utf-8")
     section = text.partition("\n## Differences\n")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
@@ -133,17 +133,17 @@ MODEL_SIZES = {
     "num_attention_heads",
     "position_bucket_size",
     "max_position_embeddings",
-    # Twenty steps leave nothing to regularise.
+    # A training of twenty steps needs no dropout.
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
 }
 
 
-# Sixty rows leave nothing to regularise.
+# Fine-tuning on sixty rows needs no dropout.
 PROTOCOL_SIZES = {"epochs", "batch_size", "learning_rates", "seeds", "max_length", "dropout"}
 
 
-# The full BLiMP is original paradigms, as the generated pairs are.
+# The generated pairs replace BLiMP; both contain the original paradigms.
 MINIATURES = {"blimp": "demo_pairs"}
 
 
@@ -187,10 +187,10 @@ def test_sizes_of_a_miniature_stand_to_each_other_as_those_of_its_original(origi
     for run in runs(original):
         first, second = settings(original, run), settings(mini, run)
         assert second["steps"] == round(base_second["steps"] * first["steps"] / base_first["steps"]), run
-        # A model without training has no batches.
+        # A model without training has no batch size.
         if first["steps"]:
             share = base_second["batch_size"] * first["batch_size"] / base_first["batch_size"]
-            # Batches are multiples of what the long sequences divide them by.
+            # Batch sizes are multiples of 4, the divisor of the batch size for long sequences.
             assert second["batch_size"] == 4 * round(share / 4), run
         assert second["model"]["hidden_size"] == base_second["model"]["hidden_size"], run
         widths = first["model"]["intermediate_size"] / base_first["model"]["intermediate_size"]

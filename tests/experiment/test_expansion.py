@@ -1,4 +1,4 @@
-"""Runs that are written out of grids and sweeps: what they are called, what they hold, and what is refused."""
+"""Runs that grids and sweeps expand to: their names, their settings, and refused grids."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from hatchery.workflow.jobs import Jobs
 
 
 def small(configuration: Path, sets: Any, **more: Any) -> Project:
-    """A project with the experiment `sizes`, whose grid has these sets."""
+    """Return a project with the experiment `sizes`, whose grid has `sets`."""
     grid = {"name": "m", "columns": {"H": "hidden_size", "L": "num_hidden_layers"}, "run": {"model": "ltg_demo"}}
     demo = {"corpus": "demo", "tokenizer": "demo", "pretraining": {"steps": 10, "batch_size": 4}}
     document = {**demo, "grid": {**grid, "sets": sets, **more}}
@@ -193,7 +193,7 @@ def test_several_sweeps_make_all_combinations_in_the_order_of_the_file(configura
 def test_a_sweep_of_the_experiment_holds_for_all_runs_that_do_not_say_otherwise(configuration: Path) -> None:
     project = changed(configuration, ("pretraining.steps", {"sweep": [400, 800]}))
     block = project.experiment("demo")
-    # `random` has 0 steps of its own.
+    # `random` overrides the sweep with 0 steps.
     assert list(block.runs)[:3] == ["random", "ltg_bert_steps_400", "ltg_bert_steps_800"]
     assert [block.runs[run].pretraining.steps for run in block.runs] == [0, 400, 800, 400, 800]
 

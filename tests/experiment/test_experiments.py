@@ -1,8 +1,8 @@
-"""The papers' experiments hold the papers' numbers, and their miniatures are the same graphs with the same settings.
+"""The papers' experiments have the papers' numbers, and their miniatures are the same graphs with the same settings.
 
-The numbers are copied from the tables (ELC-BERT, Table 4; LTG-BERT, Tables 2, 3 and 9) and, where a table is silent or
-misprinted, from the authors' code; docs/papers has the readings. Nothing expected here is computed from the
-YAML.
+The numbers are copied from the tables (ELC-BERT, Table 4; LTG-BERT, Tables 2, 3 and 9). Where a table lacks or
+misprints a number, it is from the authors' code; docs/papers explains the readings. No expected number is computed from
+the YAML.
 """
 
 import csv
@@ -20,12 +20,12 @@ from hatchery.workflow.jobs import Jobs
 
 ORIGINALS = ("strict", "strict_small", "bnc", "bnc_wikipedia_bookcorpus")
 
-# What every model of both papers has in common (ELC-BERT Table 4, LTG-BERT Table 9).
+# Values that all models of both papers share (ELC-BERT Table 4, LTG-BERT Table 9).
 COMMON = {
     "model.num_hidden_layers": 12,
     "model.hidden_dropout_prob": 0.1,
     "model.attention_probs_dropout_prob": 0.1,
-    # LTG-BERT's Table 9 prints 1e-5; both papers' code has this.
+    # LTG-BERT's Table 9 prints 1e-5; the code of both papers uses this value.
     "model.layer_norm_eps": 1e-7,
     "model.max_position_embeddings": 512,
     "model.position_bucket_size": 32,
@@ -84,7 +84,7 @@ ELC_SMALL = {
 }
 ELC_SUBMITTED = {**ELC_SMALL, "steps": 31_250, "batch_size": 8_192, "optimizer.learning_rate": 0.005}
 ELC_AS_PRINTED = {**ELC_SUBMITTED, "batch_size": 8_096, "schedule.final_fraction": 1.0}
-# LTG-BERT's Table 9 with what its code for the BNC adds.
+# LTG-BERT's Table 9, and values of its code for the BNC.
 LTG_BASE = {
     **COMMON,
     **BASE_SIZES,
@@ -101,7 +101,7 @@ LTG_BASE = {
     "optimizer.weight_decay": 0.1,
     "schedule.final_fraction": 0.1,
 }
-# GPT-BERT's Table 3, and what its code adds (docs/papers/gpt-bert.md, "Training").
+# GPT-BERT's Table 3, and values of its code (docs/papers/gpt-bert.md, "Training").
 GPT_BASE = {
     **{
         key: value
@@ -151,7 +151,7 @@ GPT_SMALL = {
     "steps": 7_812,
     "optimizer.learning_rate": 0.0141,
 }
-# Figure 2, as in its text: causal to masked, from all causal to all masked.
+# Ratios of causal to masked sequences as in the text of Figure 2, from only causal to only masked.
 SHARES = {"1": 1.0, "0p9375": 15 / 16, "0p875": 7 / 8, "0p75": 3 / 4, "0p5": 1 / 2}
 SHARES |= {"0p25": 1 / 4, "0p125": 1 / 8, "0p0625": 1 / 16, "0": 0.0}
 TABLES = {
@@ -196,7 +196,7 @@ TABLES = {
     ("bnc", "subword"): LTG_BASE,
     ("bnc_wikipedia_bookcorpus", "wikipedia_bookcorpus"): LTG_BASE,
 }
-# Every other run of `bnc`: all that may differ from `subword` (LTG-BERT Tables 2 and 3, rates from the text).
+# Every other run of `bnc`, with all keys that may differ from `subword` (LTG-BERT Tables 2 and 3, rates from the text).
 ABLATIONS: dict[str, dict[str, Any]] = {
     "post_norm": {"model.normalisation": "post_norm", "optimizer.learning_rate": 0.005},
     "pre_norm": {"model.normalisation": "pre_norm", "optimizer.learning_rate": 0.005},
@@ -222,14 +222,14 @@ PROBES = ["pos", "srl", "ner", "coref", "dp"]
 
 
 def settings(experiment: str, run: str) -> dict[str, Any]:
-    """What the job of a run gets, with the size of its vocabulary, without what names the stage."""
+    """Return the settings of a run's job without the stage's name and version, and the size of its vocabulary."""
     found = json.loads(Jobs(PROJECT).settings("pretrain", experiment=experiment, run=f"{run}-s42"))
     size = PROJECT.tokenizer(PROJECT.experiment(experiment).tokenizer).vocabulary_size
     return {**{key: found[key] for key in found if key not in ("stage", "stage_version")}, "vocabulary_size": size}
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested keys joined with full stops."""
+    """Join nested keys with full stops."""
     result: dict[str, Any] = {}
     for key, value in values.items():
         inner = flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
@@ -238,14 +238,15 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def typed(experiment: str, run: str) -> PretrainSettings:
-    """The settings as the training loop reads them."""
+    """Return the settings as the training loop reads them."""
     values = settings(experiment, run)
     del values["vocabulary_size"]
     return pretrain_settings(values)
 
 
 def changes(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """What `other` says where it differs from `base`, which has the same keys; without training it has fewer."""
+    """Return the values of `other` that differ from `base`. Both have the same keys, except for models without
+    training, which have fewer."""
     assert base.keys() == other.keys() or (other["steps"] == 0 and base.keys() > other.keys())
     return {key: other[key] for key in other if base[key] != other[key]}
 
@@ -270,7 +271,7 @@ def test_the_papers_rows_are_all_there() -> None:
 
 
 def test_a_model_of_gpt_bert_costs_as_many_tokens_as_its_code_shows() -> None:
-    """41 billion positions, half of them for the small one; in 2025 ten times 161.6 and 16.2 million."""
+    """41 billion positions, half as many for the small model; in 2025, ten times 161.6 and 16.2 million."""
     for experiment, run, billions in (
         ("gpt_bert_strict", "gpt_bert", 41),
         ("gpt_bert_strict_small", "gpt_bert", 20.5),
@@ -287,7 +288,7 @@ def test_a_model_of_gpt_bert_costs_as_many_tokens_as_its_code_shows() -> None:
     [
         ("strict", "elc_biased", 250, 14_062, 0.001),
         ("strict_small", "elc_zero", 250, 14_062, 0.00141),
-        # Printed is 0.005, the peak; the other columns and the code end at a tenth of it.
+        # Table 4 prints 0.005, the peak; in its other columns and in the code, the final rate is a tenth of the peak.
         ("strict_small", "elc_zero_submitted", 500, 28_125, 0.0005),
         ("strict_small", "elc_zero_submitted_as_printed", 500, 28_125, 0.005),
         ("bnc", "subword", 500, 28_125, 0.001),

@@ -1,4 +1,4 @@
-"""What a call says otherwise: numbers are numbers, and a mistake is told where it stands."""
+"""Settings of the command line: numbers are parsed as numbers, and mistakes are reported with their location."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def test_the_command_line_has_numbers_and_counts_after_files(configuration: Path
     config = Project(configuration, given=given).config
     assert (config.compute.corpus_threads, config.compute.pretraining_threads) == (2, 4)
     assert (config.cluster.planned_mfu, config.leave_out_baselines) == (0.1, ("bert_base_cased",))
-    # As Snakemake hands them over.
+    # The form in which Snakemake passes settings.
     call = ConfigSettings(config={"compute": {"corpus_threads": "2"}}, config_args=["compute={corpus_threads: 2}"])
     assert open_workflow(configuration, call).project.config.compute.corpus_threads == 2
 

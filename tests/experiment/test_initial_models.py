@@ -1,4 +1,5 @@
-"""What a run can start from is known when planning: the input of its job, and every mistake in one line."""
+"""Initial models are checked when planning: as the input of a run's job, and each mistake with a message of
+one line."""
 
 import json
 import shutil
@@ -78,7 +79,8 @@ def test_the_cost_counts_only_the_steps_that_are_left(configuration: Path) -> No
         base={"pretraining": {"steps": 60, "keep_training_state": True}},
         later=start("training", run="base"),
         whole={"pretraining": {"steps": 100}},
-        # Steps of its own, and those behind a run whose last step is not known.
+        # Two runs count all their steps: `own` starts anew from weights, and the last step before `unknown` is not
+        # known.
         own=start("weights", run="base"),
         stopped={
             "pretraining": {"steps": 60, "keep_training_state": True, "early_stopping": {"patience_evaluations": 1}}
@@ -104,7 +106,7 @@ def test_words_seen_before_are_counted_in_steps_of_the_later_batches(configurati
     runs = {name: {"model": "ltg_demo", "seeds": [1], "pretraining": own} for name, own in changes.items()}
     experiment = {"corpus": "demo", "tokenizer": "demo", "pretraining": common, "runs": runs}
     project = written(configuration, {"experiments/chain": experiment})
-    # 60,000 words are 97,200 tokens, if a word has 1.62, of which a step of 32 x 32 reads 1,024.
+    # 60,000 words at 1.62 tokens per word are 97,200 tokens; a step of 32 x 32 tokens reads 1,024 tokens.
     assert first_step(project, "chain", "later", 1) == 95
 
 

@@ -1,4 +1,4 @@
-"""What an experiment takes from its base: keys take the place of others, and null leaves out."""
+"""Experiments with a base: their keys replace keys of the base, and null removes a key."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def test_runs_and_tasks_of_the_base_that_are_null_are_left_out(configuration: Pa
         ["ltg_bert", "elc_bert"],
         ["demo_acceptability"],
     )
-    # Nothing is left out by a name that the base does not have, nor where there is no base.
+    # Null is an error if the base does not have the name, or if there is no base.
     for base in ({"base": "demo"}, {}):
         project = written(configuration, {"experiments/less": {**other, **base, "runs": {"randm": None}}})
         document = {**project.written.read("experiment", "demo"), **base, "runs": {"randm": None}}

@@ -1,4 +1,4 @@
-"""Mistakes in the configuration: each is told in one line with file, key and what is allowed."""
+"""Mistakes in the configuration: each message is one line with file, key and the allowed values."""
 
 from pathlib import Path
 
@@ -296,10 +296,10 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
 
 
 def check(folder: Path, file: str) -> list[str]:
-    """The messages about the block of a file, and about all blocks that it leads to."""
+    """Return the messages about the block of a file, and about all blocks that it names."""
     kind = {folder: kind for kind, folder in FOLDERS.items()}.get(Path(file).parent.name)
     asked, problems = (kind, Path(file).stem) if kind else ("experiment", "demo"), Problems()
-    # The main configuration is read where the project is opened.
+    # Opening the project reads the main configuration.
     with problems.collecting():
         collect_problems(Project(folder), [asked], problems)
     return problems.lines
@@ -317,7 +317,7 @@ def test_a_list_with_a_wrong_entry_is_told_once(configuration: Path) -> None:
 def test_a_mistake_is_told_in_one_line_that_names_file_key_and_what_is_allowed(
     file: str, mistake: str, configuration: Path
 ) -> None:
-    """Nothing is told twice, or in the words of a program."""
+    """No message is repeated, and no message is the text of a Python exception."""
     old, new, expected = MISTAKES[file][mistake]
     edit(configuration, file, old, new)
 

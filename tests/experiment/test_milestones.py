@@ -1,4 +1,4 @@
-"""Models of inside a training are planned as what they are: without trainings, at places below their training's."""
+"""Plans of milestones: a milestone has no training job, and its folder is inside the folder of its training."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_28_milestones_of_a_run_are_28_places_and_no_training(configuration: Pat
     found = jobs.results.evaluations("demo")
     assert {result: jobs.storage_path(path) for result, path in found.items() if result in own} == places
     assert jobs.results.pretrained("demo").keys() == before.results.pretrained("demo").keys()
-    # What reads single manifests of an experiment's runs is given no others.
+    # Rules that read the runs' own manifests get no milestones as inputs.
     kind = "minimal_pairs"
     assert jobs.results.of_kind("demo", kind).keys() == before.results.of_kind("demo", kind).keys()
     added = [result for result in found if result not in own]
@@ -87,7 +87,7 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
     chain = chain_of_marks(project, "chain", project.seeded_run("chain", "second-s42"))
     assert [run.milestone for _, run in chain] == [mark_name(words) for words in BABYLM_MARKS[:19]]
     assert [run.milestone_of for _, run in chain] == ["first-s42"] * 15 + ["second-s42"] * 4
-    # An export holds them all, whether anything is measured of them or not.
+    # An export contains all milestones, even if no milestone is evaluated.
     kept = written(configuration, {"experiments/chain": {**experiment, "evaluate_milestones": []}})
     call = Jobs(kept).call("export_model", experiment="chain", run="second-s42")
     assert call.arguments["checkpoints"] == {
@@ -95,18 +95,18 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
         for words in BABYLM_MARKS[:19]
     }
 
-    # The job is told the words that are left to it.
+    # The settings of the job contain only the marks that remain.
     def check_second() -> None:
         jobs = Jobs(written(configuration, {"experiments/chain": experiment}))
         told = json.loads(jobs.settings("pretrain", experiment="chain", run="second-s42"))
         assert told["checkpoints_at"] == [70_000_000, 80_000_000, 90_000_000, 100_000_000]
         assert told["budget"]["words_seen"] == 100_000_000 and "steps" not in told
-        # The work is known, about, before there is any text.
+        # The number of steps is estimated before the corpus exists.
         costs = estimate(cost_settings(json.loads(jobs.settings("write_cost", experiment="chain"))))
         assert [cost.steps for cost in costs if cost.steps] == [1483, 2472 - 1483]
 
     check_second()
-    # A run without steps has seen the words of the run that it starts from.
+    # A run without steps has seen the words of its initial model.
     without_steps = {"steps": 0, "budget": None, "checkpoints_at": [], **second}
     experiment["runs"]["between"] = {"model": "ltg_demo", "pretraining": without_steps}
     second["initialise_from"] = {"run": "between"}
@@ -119,7 +119,7 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
 
 def test_marks_that_a_model_of_a_folder_has_passed_are_not_kept_again(configuration: Path, tmp_path: Path) -> None:
     with stage_run(tmp_path / "manifest.json", {"stage": "pretrain"}) as made:
-        # Its own words and those of the model that it started from.
+        # The words of its own training, and the words including its initial model's.
         made.measures.update(words=15_000_000, words_seen=25_000_000)
     budget = {"budget": {"words_seen": "60M"}, "checkpoints_at": ["10M", "25M", "30M", "60M"]}
     starts: dict[str, Any] = {"near": {"path": str(tmp_path)}, "between": {"run": "near"}, "far": {"run": "between"}}
@@ -137,7 +137,7 @@ def test_marks_that_a_model_of_a_folder_has_passed_are_not_kept_again(configurat
 
 
 def of_babylm(folder: Path, **more: Any) -> Project:
-    """An experiment with two runs and a budget of words."""
+    """Return a project with an experiment of two runs and a budget of words."""
     budget = {"budget": {"words_seen": "60K"}, "checkpoints_at": ["20K", "60K"]}
     experiment = {
         "corpus": "demo",
@@ -174,7 +174,7 @@ def test_a_submission_is_of_one_run_with_what_was_measured_of_it_and_its_checkpo
     jobs = Jobs(of_babylm(configuration))
     call = jobs.call("write_submission", experiment="mine")
     told = json.loads(call.settings)
-    # The first run with a budget; its checkpoints are none of the track's.
+    # The first run with a budget; its checkpoints are not checkpoints of the track.
     assert told["run"] == "marked-s1" and told["checkpoints"] == ["chck_20K", "chck_60K"]
     assert list(call.arguments["predictions"]) == ["blimp", "reading", "acquisition"]
     assert list(call.arguments["fast"]) == [

@@ -1,4 +1,4 @@
-"""The experiment `my_text`: what it needs, and what the languages of a text of one's own change."""
+"""The experiment `my_text`: its inputs, and its changes for the languages of the user's text."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The experiments of the natural-bias paper hold what the paper says."""
+"""The experiments of the natural-bias paper have the paper's settings."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ def typed(experiment: str, run: str) -> PretrainSettings:
 
 
 def parts_of(experiment: str) -> list[tuple[str, str]]:
-    """Every beginning with the run that goes on from it."""
+    """Return pairs of an initial run and the run that continues it."""
     runs = PROJECT.experiment(experiment).runs
     starts = {run: block.pretraining.initialise_from for run, block in runs.items()}
     return [(start.run, run) for run, start in starts.items() if start is not None]
@@ -70,7 +70,7 @@ def test_there_are_seven_directions_and_the_language_model_trains_as_long() -> N
     assert typed("natural_bias_wmt14_language_model", "zero").steps == 50_000
 
 
-# Section 4.1 and Appendix A, copied anew: heads, feed-forward width, entries of the vocabulary where it is our own.
+# Section 4.1 and Appendix A, copied again: heads, feed-forward width, and the vocabulary size if it is our choice.
 PRINTED = {
     "wmt14_de_en": (8, 512, 32_000),
     "iwslt14_de_en": (4, 256, 20_480),
@@ -92,13 +92,13 @@ def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str)
         assert model["num_hidden_layers"] == 6, run
         assert (model["num_attention_heads"], model["intermediate_size"]) == (heads, width), run
         assert model["hidden_dropout_prob"] == model["attention_probs_dropout_prob"] == 0.1, run
-        # The "standard Transformer" of 2017; the other order is a variant of ours.
+        # The "standard Transformer" of 2017 is post-norm; pre-norm is our variant.
         assert model["normalisation"] == ("pre_norm" if run.endswith("_pre_norm") else "post_norm"), run
         assert (training.optimizer.beta1, training.optimizer.beta2) == (0.9, 0.997), run
         smoothing = 0.0 if run.endswith("_no_label_smoothing") else 0.1
         assert training.objective.label_smoothing == smoothing, run
         assert (training.objective.search.beam, len(set(chosen.seeds))) == (5, 5), run
-        # Footnote 10 and Section 4.1: all of the development text decides.
+        # Footnote 10 and Section 4.1: the model is selected on the whole development text.
         assert training.steps == 50_000 or training.objective.unigram_penalty, run
         assert training.objective.development_translations is None, run
     # Section 4.1: the beam is chosen on validation text.
@@ -112,11 +112,11 @@ def test_models_and_training_are_those_of_the_papers_appendix_a(experiment: str)
 
 
 def test_variants_are_tried_with_zeros_and_with_the_unigram_distribution_and_differ_in_this_alone() -> None:
-    """A uniform matrix and no label smoothing (Appendix A), and the other order of the norms."""
+    """The variants are a uniform matrix and no label smoothing (Appendix A), and pre-norm."""
     experiment, ends = "natural_bias_iwslt14_de_en", ("", "_uniform", "_no_label_smoothing", "_pre_norm")
     for start in ("zero", "unigram"):
         plain, uniform, unsmoothed, pre_norm = (typed(experiment, start + end) for end in ends)
-        # The family draws its own matrix from the normal distribution of the same variance.
+        # `own` is the family's initialisation, a normal distribution with the same variance.
         assert plain.output_bias.weight_scale == "own"
         assert uniform == replace(plain, output_bias=replace(plain.output_bias, weight_scale="unit_uniform"))
         assert unsmoothed == replace(plain, objective=replace(plain.objective, label_smoothing=0.0))

@@ -1,4 +1,4 @@
-"""Plans of preference training: a corpus of pairs, tokens of first words, and suites that are training text."""
+"""Plans of preference training: a corpus of pairs, tokens of the first corpus's words, and suites as training text."""
 
 from pathlib import Path
 from typing import Any

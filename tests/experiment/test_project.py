@@ -1,4 +1,4 @@
-"""A project: what its files say together, blocks without a file of their own, and what a broken file or name hurts."""
+"""A project: blocks merged from its files, blocks without a file, and the effects of a broken file or name."""
 
 import re
 import shutil
@@ -27,15 +27,15 @@ from hatchery.workflow.plan_checks import collect_problems
 @pytest.mark.parametrize(
     ("run", "warmup"),
     [
-        # Another way to say the warm-up takes the place of the experiment's, whose share is the default again.
+        # `warmup_steps` replaces the experiment's warm-up, so `warmup_fraction` has its default again.
         ("{schedule: {warmup_steps: 100}}", {"warmup_steps": 100, "warmup_fraction": WARMUP_FRACTION}),
-        # The beginning of a longer training.
+        # The first part of a longer training.
         (
             "{steps: 20, schedule: {name: constant, warmup_steps: 100}, keep_training_state: true}",
             {"warmup_steps": 100, "warmup_fraction": WARMUP_FRACTION},
         ),
         ("{steps: 0}", {"warmup_fraction": 0.05}),
-        # Evaluated at its end; others come to the interval.
+        # Evaluated only at its end, because it is shorter than the evaluation interval.
         ("{steps: 100}", {"warmup_fraction": 0.05}),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_mistake_in_a_variant_is_told_with_its_place(
 
 
 def patterns(files: Any) -> Iterator[str]:
-    """All patterns of files, however deep they stand."""
+    """Yield all file patterns at any depth."""
     if isinstance(files, str):
         yield files
     else:
@@ -230,7 +230,8 @@ def patterns(files: Any) -> Iterator[str]:
 
 
 def folders_read(project: Project) -> Iterator[tuple[str, str, str]]:
-    """Raw input, folder inside it and file of the configuration, for all suites and tasks of all experiments."""
+    """Yield raw input, folder inside the input and file of the configuration, for the suites and tasks of all
+    experiments."""
     for experiment in project.names("experiment"):
         block = project.experiment(experiment)
         named = [("suite", name) for name in block.minimal_pairs]
@@ -239,7 +240,7 @@ def folders_read(project: Project) -> Iterator[tuple[str, str, str]]:
             reader = project.block(kind, name)
             for pattern in patterns(reader.files) if reader.data is not ABSENT else ():
                 for folder in PurePosixPath(pattern).parts[:-1]:
-                    # The name, up to the pattern.
+                    # The name of the folder before its first wildcard.
                     yield reader.data, re.split(r"[*?\[]", folder.lstrip("*"))[0], f"{kind} {name}"
 
 
@@ -256,7 +257,8 @@ def test_every_folder_that_suites_and_tasks_read_is_named_where_the_data_is_aske
 
 @pytest.fixture
 def device(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The device of the demo's estimate, with these settings and on a machine with or without a GPU."""
+    """Return a function that plans the demo with these settings, with or without a GPU, and returns the estimate's
+    device."""
 
     def of(has_gpu: bool, device: str = "auto", **cluster: Any) -> str:
         monkeypatch.setattr(module, "_has_gpu", lambda: has_gpu)
@@ -275,7 +277,7 @@ def test_a_machine_without_a_gpu_is_estimated_for_its_processor(device: Any) -> 
 def test_the_configuration_decides_before_the_machine(device: Any) -> None:
     assert device(has_gpu=True, device="cpu") == "cpu"
     assert device(has_gpu=False, device="cuda") == "h100"
-    # A login node has no GPU; the nodes have.
+    # A login node has no GPU, but the nodes of the cluster have GPUs.
     assert device(has_gpu=False, gpus_per_node=8) == "h100"
     assert device(has_gpu=False, planned_device="a100") == "a100"
     assert device(has_gpu=True, planned_device="cpu") == "cpu"

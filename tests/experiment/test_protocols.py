@@ -1,4 +1,4 @@
-"""How a task of an experiment gets its protocol, its keys from another task, and the job that makes its results."""
+"""The tasks of an experiment: their protocols, keys from other tasks, and the jobs that make their results."""
 
 import json
 import re
@@ -164,7 +164,7 @@ def test_jobs_of_several_tasks_are_asked_for_once(configuration: Path) -> None:
         return [jobs.storage_path(readable_path("bnc_mini", "finetuning_jobs", f"{run}/{batch}")) for run in runs]
 
     assert jobs.targets_for(jobs.results.of_kind("bnc_mini", "finetuning").values()) == places("batch_1")
-    # Who needs the probes needs the jobs in which they are, and no others.
+    # A request for the probes plans only the jobs that contain probes.
     path = configuration / "experiments/bnc_mini.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"tasks_per_job: \d+", "tasks_per_job: 14", text), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Published rows: which an experiment repeats, which tables of which paper it fills, and what cannot be."""
+"""Published rows: the rows that an experiment reproduces, the tables of papers that it fills, and refused choices."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,13 +35,13 @@ def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_cave
     assert tables == [f"results/{mini}/paper_tables/manifest.json"]
     chosen = paper_tables(PROJECT, mini)
     assert chosen is not None
-    # Those of models of others, who were not trained on what a miniature is about, stay to the original.
+    # The miniature omits the published rows of baselines, because they were not trained on the miniature's corpus.
     whole = PROJECT.experiment(original)
     rows = {model: row for model, row in whole.published.rows.items() if model not in whole.baselines}
     assert chosen["published"] == replace(whole.published, rows=rows)
     assert chosen["corpora"] == {PROJECT.experiment(mini).corpus: PROJECT.experiment(original).corpus}
     assert "miniature" in chosen["caveat"]
-    # Its summary is set beside nothing: no number of a miniature has a difference from a printed one.
+    # A miniature's summary has no published values, so it shows no difference between a miniature and a printed number.
     assert PROJECT.experiment(mini).published is None
 
 
@@ -166,7 +166,7 @@ def test_every_printed_model_of_the_study_stands_beside_ours(repository: Path, e
     assert found["rv_256_256_1024_8_8"] == "rv_256_256_1024_8_8"
     assert all(run == row for run, row in found.items())
     trained = [run for run in found if not run.endswith("_untrained")]
-    # Reduced vocabulary, Tables 3 and 7: the anchor stands in both.
+    # Reduced vocabulary, Tables 3 and 7: the anchor is in both tables.
     assert (len(trained), len(found) - len(trained)) == (26, 19)
 
 
@@ -202,14 +202,14 @@ REPEATING = sorted(
 
 
 def suites_of(experiment: str) -> set[str]:
-    """The suites of which the summary has rows."""
+    """Return the suites that have rows in the summary."""
     block = PROJECT.experiment(experiment)
     tasks = {PROJECT.task(task).suite for task in block.finetuning.tasks}
     return {*block.minimal_pairs, *tasks, "perplexity", "pretraining"}
 
 
 def compared_in_summary(experiment: str) -> set[str]:
-    """The models that have a printed number of a suite that they are evaluated on."""
+    """Return the models with a published number for a suite on which they are evaluated."""
     published = build(SummarySettings, summary_settings(PROJECT, experiment)).published
     files = [REPOSITORY / f"config/published/values/{choice.paper}.csv" for choice in published_choices(published)]
     values = chosen_values(published, files, "published")
@@ -217,13 +217,13 @@ def compared_in_summary(experiment: str) -> set[str]:
 
 
 def compared_in_tables(experiment: str) -> set[str]:
-    """The models below a printed line of a table whose columns they can have numbers in."""
+    """Return the models in entries with a printed row, of all tables that have an evaluated suite."""
     filled = paper_tables(PROJECT, experiment)
     if filled is None:
         return set()
     path = REPOSITORY / f"config/paper_tables/{filled['published'].paper}.yaml"
     if not path.is_file():
-        # The tables of the reduced-vocabulary paper are analyses of its study.
+        # The study of the reduced-vocabulary paper makes its tables as analyses.
         return set()
     settings = build(PaperTablesSettings, tables_settings(PROJECT, experiment))
     layout = read_layout(path)

@@ -1,4 +1,5 @@
-"""The named protocols against the numbers of the papers, written out here once more, apart from `config/protocols/`."""
+"""The named protocols against the numbers of the papers, which are written here independently of
+`config/protocols/`."""
 
 import pytest
 from shipped import PROJECT, REPOSITORY
@@ -18,7 +19,7 @@ ELC_HIGH = (10, 32, [5e-5], 0.1)
 ELC_LOW = (10, 16, [7e-5], 0.01)
 ELC_TABLE_5 = {
     **dict.fromkeys(("qqp", "mnli", "mnli_mm", "qnli", "sst2"), ELC_HIGH),
-    # BoolQ is in no column.
+    # No column of the table contains BoolQ.
     **dict.fromkeys(("cola", "rte", "wsc", "mrpc", "multirc", "boolq"), ELC_LOW),
 }
 # epochs, batch; LTG-BERT, Table 10.
@@ -35,7 +36,7 @@ MSGS = [task for task in TASKS if task.startswith("msgs_")]
 
 
 def protocol(name, task):
-    """All settings that a named protocol gives a task, checked."""
+    """Return all settings that a named protocol gives a task, after validation."""
     chosen = Finetuning(protocol={"base": name}, tasks={task: {}})
     settings = plain(resolve_protocol(chosen, task, PROJECT, "test"))
     assert settings.pop("base") == name
@@ -193,7 +194,7 @@ def test_the_probing_script_differs_as_table_11_s_code_column_says(task, batch, 
     assert own == {**paper, "encoder_mode": "frozen_with_dropout", "layer_reading": "outputs"}
 
 
-# Peaks by task: the paper says that they lie between 2e-5 and 2e-4, the choice is ours.
+# Peak rates by task: the paper gives the range 2e-5 to 2e-4; the values are our choice.
 REDUCED_RATES = {"mnli": 2e-5, "qqp": 2e-5, "qnli": 6e-5, "sst2": 6e-5}
 
 
@@ -224,7 +225,7 @@ def test_filtered_glue_differs_from_the_unfiltered_in_the_filter_alone(task):
         key: filtered[key] for key in filtered if key not in ignored
     }
     assert whole["vocabulary"] is None
-    # QNLI's question is not looked at.
+    # The filter ignores the questions of QNLI.
     fields = ["sentence"] if task == "qnli" else whole["fields"]
     assert filtered["vocabulary"] == {"name": "aochildes_released", "fields": fields, "reading": "as_published"}
 

@@ -1,4 +1,4 @@
-"""Quotas and held-out numbers of sequences against the texts that the configuration allows."""
+"""Quotas and held-out numbers of sequences against the number of texts in the configuration."""
 
 import re
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_a_quota_of_windows_is_compared_with_the_documents_that_are_taken(
 
 
 def test_one_window_more_needs_one_document_more_of_each_split(configuration: Path) -> None:
-    """Four windows are drawn of each document."""
+    """Four windows are drawn from each document."""
     edit(configuration, CORPUS, "c4_windows: 7480000", "c4_windows: 7480001")
     take_documents(configuration, 1_870_000)
     with pytest.raises(ConfigError, match="to 1,870,001 at least"):

@@ -1,4 +1,4 @@
-"""The experiments of the reduced-vocabulary paper hold what the paper and its study's files say."""
+"""The experiments of the reduced-vocabulary paper have the settings of the paper and of its study's files."""
 
 import csv
 import json
@@ -68,7 +68,7 @@ def test_the_models_of_the_printed_tables_are_there_with_their_printed_sizes(gol
     for sizes, row in printed.items():
         run = f"rv_{'_'.join(sizes)}"
         count = roberta_parameters(config_of(PUBLISHED, run))
-        # Four of the seven tied runs stand in the tables with the size of the untied anchor.
+        # The tables give four of the seven tied runs the size of the untied anchor.
         if row["params_millions"] == "16.24":
             assert count == 11_304_258
             count = roberta_parameters(config_of(CONSTRAINED, "rv_256_256_1024_8_8"))
@@ -80,7 +80,7 @@ def test_the_logged_runs_have_their_exact_parameters(golden_directory: Path) -> 
     with path.open(newline="") as file:
         logged = list(csv.DictReader(file))
     ours = PROJECT.experiment(PUBLISHED).runs
-    # Two trials of the learning rate are no models of the study.
+    # Two runs try another learning rate and are not models of the study.
     known = [run for run in logged if run["peak_lr"] == "5e-4"]
     assert len(known) == 40
     for run in known:
@@ -151,8 +151,7 @@ def test_sizes_train_at_the_same_rate_on_any_words_even_where_the_vocabulary_mak
         assert rate == same == 5e-4
         if roberta_parameters(config_of(UNCONSTRAINED, run)) > 18e6:
             larger.add(run)
-    # Of these the rule by parameters of the reduced-vocabulary paper and its "same hyperparameters" (Appendix C.3) say
-    # different things.
+    # For these models, the paper's rule by number of parameters contradicts its "same hyperparameters" (Appendix C.3).
     assert larger == {"rv_256_256_1024_8_8", "rv_256_256_1024_4_8"}
 
 
@@ -179,12 +178,12 @@ def test_the_study_of_the_published_reading_trains_154_models_and_nine_with_mile
         for part in PROJECT.members("reduced_vocabulary_as_published")
     }
     constrained, unconstrained, checkpoints = map(len, planned.values())
-    # 79 models with their untrained counterparts; two differ from others in the heads that the code ignored.
+    # 79 models and their untrained counterparts; two models differ from others only in heads, which the code ignored.
     assert constrained + unconstrained == 2 * 79 - 4
     assert checkpoints == 9 + 27
 
 
-# The main reading draws a set of its own, so five of the models are in none of its sets.
+# The main reading draws another set of models, which lacks five of the models.
 @pytest.mark.parametrize(("reading", "shared"), [("", 4), ("_as_published", 9)])
 def test_figure_4_has_27_checkpoints_of_models_that_are_trained_as_those_of_the_study(
     reading: str, shared: int
@@ -250,7 +249,7 @@ def test_the_trials_of_the_paper_sweep_what_it_tried_and_train_the_studys_models
         section, keys, values, of_study = TRIALS[name]
         tried = [tuple(settings[f"{run}-s0"][section][key] for key in keys) for run in runs]
         assert tried == values
-        # What differs is swept, and one of the models is the study's.
+        # Each sweep changes these keys, and one of its runs has the settings of the study's model.
         (same,) = [run for run, value in zip(runs, tried, strict=True) if value == of_study]
         study = PROJECT.seeded_runs(CONSTRAINED)
         anchor = "rv_512_512_2048_8_8-s0" if name == "peak_rate_larger" else "rv_256_256_1024_8_8-s0"

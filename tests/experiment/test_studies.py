@@ -1,4 +1,4 @@
-"""A study names experiments and analyses; whatever is wrong with it is told in one line, with the nearest name."""
+"""A study names experiments and analyses; each of its mistakes is reported in one line with the nearest name."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def folder(configuration: Path) -> Path:
 
 
 def check(folder: Path, study: str) -> None:
-    """Raise ConfigError with everything that is wrong with the study and what it leads to."""
+    """Raise ConfigError with all mistakes in the study and in the blocks that it names."""
     problems = Problems()
     collect_problems(Project(folder), [("study", study)], problems)
     problems.raise_any()
@@ -139,10 +139,10 @@ TRAINED = "runs: {random: {pretraining: {steps: 2}}}"
     ("keys", "against"),
     [
         ("", "random"),
-        # Few models: every two.
+        # With few models, all pairs are tested.
         ("tests_against: null", None),
         ("tests_against: elc_bert", "elc_bert"),
-        # Of more than four the first that was never trained, or else the first baseline.
+        # With more than four models, all are tested against the first untrained model, or else the first baseline.
         ("runs: {a: {model: ltg_demo}, b: {model: ltg_demo}}\ntests_against: null", "random"),
         (f"{TRAINED}\ntests_against: null\nbaselines: [babylm_opt_125m, bert_base_cased]", "babylm_opt_125m"),
         ("runs: {a: {model: ltg_demo}, b: {model: ltg_demo}}\ntests_against: b", "b"),

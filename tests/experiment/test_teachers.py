@@ -1,4 +1,4 @@
-"""The teachers of a run are known when planning: as inputs of its job, in the words of its track, and in its cost."""
+"""The teachers of a run in its plan: as inputs of its job, under the rules of its track, and in its cost."""
 
 import json
 from pathlib import Path
@@ -136,7 +136,7 @@ def test_the_cost_of_a_run_includes_the_forward_passes_of_its_teachers(configura
         training_flops_per_sequence(keys_of(project.model_of("demo", run), "description"), size, length, 0.15)
         for run in ("student", "ltg_bert")
     )
-    # Forward products are a third of those of training.
+    # A forward pass needs a third of the operations of training.
     assert (once - alone) / alone == pytest.approx(large / 3 / small, rel=0.01)
     evaluations = costs["student-s42"].development_flops
     assert evaluations == costs["plain-s42"].development_flops
@@ -246,16 +246,16 @@ NAMES = "entry/last-s42, other/middle-s42, other/first-s42"
             {},
             "'last' of entry has no `budget.epochs`; expected this key",
         ),
-        # A teacher that is named twice has seen its words once.
+        # The words of a teacher that is named twice count once.
         (trained("30M", 3, of("middle", "other"), of("first", "other")), {}, ""),
-        # Its budget has the words of the initial model, which is also its teacher.
+        # The budget includes the words of the initial model, which is also the teacher.
         (trained("60M", 6, of("middle", "other"), initialise_from=of("middle", "other")), {}, ""),
         (
             trained("61M", 6, of("middle", "other"), initialise_from=of("middle", "other")),
             {},
             "have 101,000,000 words together",
         ),
-        # An initial model with a teacher, and no teacher of one's own.
+        # An initial model that has a teacher; the run itself has no teacher.
         (trained("61M", 6, initialise_from=of("middle", "other")), {}, "have 101,000,000 words together"),
         (trained("30M", 3, of("middle", "other")), {"track": None}, "the words of 'middle' of other are not counted"),
         (

@@ -1,4 +1,4 @@
-"""An experiment that names a track of BabyLM keeps to its rules, or is told which it breaks."""
+"""An experiment that names a BabyLM track must follow its rules; each broken rule is reported."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def project(folder: Path, **changes: Any) -> Project:
 
 
 def budget(settings: str) -> dict[str, float]:
-    """The keys of a run's budget that have a value."""
+    """Return the keys of a run's budget that have a value."""
     return {key: value for key, value in json.loads(settings)["budget"].items() if value is not None}
 
 
@@ -41,7 +41,7 @@ def test_a_legal_experiment_is_held_to_the_limits_of_its_track(configuration: Pa
 
 
 def counted(configuration: Path, **keys: object) -> None:
-    """Let the corpus `demo` count its words by another rule."""
+    """Add keys to the corpus `demo` that change how it counts words."""
     path = configuration / "corpora/demo.yaml"
     path.write_text(
         "".join(f"{key}: {value}\n" for key, value in keys.items()) + path.read_text("utf-8"), encoding="utf-8"
@@ -59,7 +59,7 @@ def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(co
     assert budget(told) == {"corpus_words": 100_000_000, "epochs": 10, "words_seen": 100_000_000}
     told = Jobs(found).settings("encode_corpus", corpus="demo", tokenizer="demo")
     assert '"byte_premium":1.0516057,' in told and '"word_count":"adjusted"' in told
-    # A strict track counts words between white space.
+    # A strict track requires counts of words between white space.
     with pytest.raises(ConfigError, match="by the rule adjusted, expected `word_count: white_space` in its file"):
         project(configuration, track="strict").check("experiment", "entry")
 
@@ -115,7 +115,7 @@ def test_a_mixture_of_languages_is_held_to_the_adjusted_words_of_the_track(confi
     found.check("experiment", "entry")
     told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
     assert budget(told)["corpus_words"] == 100_000_000
-    # Halves of 543 MB and of 571 MB; each source is counted by the premium of its language.
+    # Half of 543 MB and half of 571 MB; the premium of its language applies to each source.
     assert '"parts":{"dutch":{"bytes":285510947,"sources":["dutch"]},"english":{"bytes":271500000,' in Jobs(
         found
     ).settings("sample_corpus", corpus="mixture")
@@ -147,7 +147,7 @@ def test_the_shipped_corpora_use_the_track_up(repository: Path, name: str, megab
         assert 99_999_999 <= corpus.sample.adjusted_words <= 100_000_000
         n_bytes = sum(part.bytes for part in corpus.sample.languages.values())
     else:
-        # The size of the tier as its authors print it.
+        # The tier's size as its authors print it.
         n_bytes = int(1e8 * 5.43 * corpus.word_counting.premium("any"))
     assert n_bytes == pytest.approx(megabytes * 1e6, rel=2e-3)
 
@@ -196,7 +196,7 @@ def test_a_broken_rule_is_named(configuration: Path, changes: dict[str, Any], ru
     with pytest.raises(ConfigError) as caught:
         project(configuration, **changes).check("experiment", "entry")
     assert rule in str(caught.value)
-    # Without a track it is nobody's business, but for what cannot be in any case.
+    # Without a track, only rules that hold for any experiment are checked.
     if "initialise_from" not in rule:
         project(configuration, **changes, track=None).check("experiment", "entry")
 
@@ -233,7 +233,8 @@ def start(run: str, experiment: str | None = None) -> dict[str, Any]:
 
 
 def chain(folder: Path, first: dict[str, Any], last: dict[str, Any], **other: Any) -> Project:
-    """`entry/last`, which starts from `other/middle`, a run without steps, which starts from `other/first`."""
+    """Return a project with the run `entry/last`. It starts from `other/middle`, which has no steps and starts from
+    `other/first`."""
     before = {"corpus": "demo", "tokenizer": "demo", "pretraining": {"batch_size": 32, **first}}
     middle = {"model": "ltg_demo", "pretraining": {"steps": 0, **start("first")}}
     before |= {"runs": {"first": {"model": "ltg_demo"}, "middle": middle}, **other}
@@ -279,14 +280,14 @@ def test_a_track_follows_the_whole_chain_of_trainings(
 
 def test_marks_and_budgets_follow_words_through_a_run_without_steps(configuration: Path) -> None:
     found = chain(configuration, TRAINED, {}, track="strict_small")
-    # 50 of 100 million words are spent; the remaining marks are 60M to 100M.
+    # 50 of 100 million words are spent, so the marks 60M to 100M remain.
     assert found.marks("entry", found.seeded_run("entry", "last-s42")) == tuple(range(60_000_000, 100_000_001, 10**7))
     kept = found.checkpoints("entry", "last-s42")
     assert [run.milestone for _, run in kept] == [f"chck_{number}0M" for number in range(6, 11)]
     with pytest.raises(ConfigError, match=r"got 50,000,000, expected more than the 50,000,000 of 'first'"):
         chain(configuration, TRAINED, {"budget": {"words_seen": "50M"}}).check("experiment", "entry")
     chain(configuration, TRAINED, {"budget": {"words_seen": 50_000_001}}).check("experiment", "entry")
-    # Nothing is spent by a run that inherits a budget and has no steps.
+    # A run that inherits a budget but has no steps spends no words.
     found = chain(configuration, {"steps": 0, **TRAINED}, {})
     assert len(found.marks("entry", found.seeded_run("entry", "last-s42"))) == 19
 

@@ -1,4 +1,4 @@
-"""Ways of scoring that ask models for predictions which they never learned."""
+"""Scoring methods that need predictions which the models were not trained for."""
 
 from pathlib import Path
 from typing import Any
@@ -69,5 +69,5 @@ def test_what_each_way_of_scoring_asks_for() -> None:
     ]
     assert [way for way in ("auto", *WAYS) if never[way, "masked"]] == ["fused", "left_to_right"]
     assert not any(unlearned(way, BOTH, BOTH) for way in WAYS)
-    # A model that can be asked in one way alone is refused where that way does not fit it.
+    # If a network supports only one use, another check refuses the scoring methods that do not fit.
     assert unlearned("mntp", ("causal",), ("causal",)) is unlearned("left_to_right", ("masked",), ("masked",)) is None

@@ -1,4 +1,4 @@
-"""Document collections made from lists of sentence lengths, for all tests of the objectives."""
+"""Document collections made from lists of sentence lengths, for the tests of the objectives."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def make_collection() -> Callable[..., MadeCollection]:
 
 @pytest.fixture(scope="session")
 def make_traceable() -> Callable[..., MadeCollection]:
-    """Documents with sentences of the given lengths, in which no id occurs twice: an id tells where it comes from."""
+    """Documents with sentences of the given lengths; each id occurs once, so that it identifies its position."""
 
     def make(documents: Sequence[Sequence[int]], name: str = "babylm") -> MadeCollection:
         made, first = [], len(SPECIAL_SETS[name].order)
@@ -64,13 +64,14 @@ def make_traceable() -> Callable[..., MadeCollection]:
 
 def made_document(ids: np.ndarray, lengths: Sequence[int], word_starts: np.ndarray) -> Document:
     starts = np.cumsum([0, *lengths[:-1]]) if len(lengths) else np.zeros(0)
-    # Three bits of something else in front, as in the middle of a shard.
+    # Three unrelated bits precede the document's bits, as in the middle of a shard.
     bits = np.packbits(np.concatenate([[False] * 3, word_starts]), bitorder="little")
     return Document(ids.astype(np.uint16), starts.astype(np.int32), bits, first_bit=3)
 
 
 class Draws:
-    """A generator whose uniform numbers are given: each call takes the next entry, an array of what it asks for."""
+    """A generator that returns given uniform numbers: each call returns the next entry, an array of the requested
+    shape."""
 
     def __init__(self, *draws: float | Sequence[float] | Sequence[Sequence[float]]) -> None:
         self.draws = [np.array(draw, dtype=np.float64) for draw in draws]

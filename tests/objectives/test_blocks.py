@@ -1,4 +1,4 @@
-"""Blocks are packed, and short spans hidden, as the published code of GPT-BERT does it with fresh counts."""
+"""Blocks are packed, and short spans masked, as in the published code of GPT-BERT with fresh counts."""
 
 import json
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ def samples(corpus: Corpus, length: int, rate: float | None, seed: int) -> Itera
         assert lengths is not None and sum(lengths) == len(ids) and length - len(ids) in (0, 1)
         starts = np.cumsum([0, *lengths[:-1]])
         assert (ids[starts] == SPECIAL.cls).all() and (ids == SPECIAL.cls).sum() == len(lengths)
-        # All that is shown is counted, what fills a sequence too; one token may be a label alone.
+        # The texts include all visible tokens, also those of fillers; one token may be only a label.
         assert sum(1 + len(text) for text in found.texts) - len(ids) in (0, 1)
         targets = np.insert(found.labels[:-1], 0, UNLABELLED) != UNLABELLED
         assert not targets[starts].any()
@@ -157,7 +157,7 @@ def test_an_epoch_has_the_statistics_of_the_published_code_with_fresh_counts(
         own_error = ours.std(ddof=1) / np.sqrt(REPLICATES)
         allowed = 5 * np.hypot(expected["standard_error"], own_error) + 0.002
         if rate is not None and key in OF_COUNTS:
-            # Pieces that filled a sequence before have counts there, which take spans apart.
+            # In the published code, fillers keep the mask counts of their earlier use, which separates spans.
             allowed += 0.04 * expected["mean"]
         assert abs(ours.mean() - expected["mean"]) < allowed, (name, key, ours.mean(), expected)
 
@@ -203,7 +203,7 @@ def test_a_sequence_is_a_function_of_seed_epoch_and_number_and_the_rate_of_its_s
     many = sum(int((examples.example(4, 2, index, 0.6).labels != UNLABELLED).sum()) for index in range(40))
     few = sum(int((examples.example(4, 2, index).labels != UNLABELLED).sum()) for index in range(40))
     assert many > 2 * few
-    # The packing does not depend on the rate.
+    # The packing does not depend on the mask rate.
     assert examples.example(4, 2, 7, 0.6).piece_lengths == first.piece_lengths
 
 
@@ -215,7 +215,8 @@ def test_held_out_text_is_shown_once(corpus: Corpus) -> None:
     assert sum(len(text) for (text,) in shown) == sum(length - (length % 30 == 1) for length in lengths.tolist())
 
 
-# Three pieces, of 10, 4 and 7 tokens, in sequences of 12 positions: with a start before each they have 13 at most.
+# Three pieces, of 10, 4 and 7 tokens, for 12 positions: with a start token before each piece, a sequence has at most 13
+# tokens.
 THREE = [[10], [4], [7]]
 
 
@@ -223,7 +224,8 @@ THREE = [[10], [4], [7]]
     ("index", "draws", "expected"),
     [
         (0, [], [(0, 0, 10)]),
-        # 7 positions are free after a piece of 4 tokens: four places in the first piece, the last of them included.
+        # After a piece of 4 tokens there is room for 7 tokens: they can start at four positions of the first piece, 0
+        # to 3.
         (1, [(0.0, 0.0)], [(1, 0, 4), (0, 0, 7)]),
         (1, [(0.0, 0.25)], [(1, 0, 4), (0, 1, 8)]),
         (1, [(0.33, 0.999)], [(1, 0, 4), (0, 3, 10)]),
@@ -247,7 +249,7 @@ def test_what_fills_a_later_piece_of_a_document_is_a_part_of_that_piece(make_col
 
 
 def test_each_kind_seed_epoch_and_number_has_fillers_of_its_own_that_no_rate_changes(make_collection: Any) -> None:
-    # Documents of 20 tokens: own pieces are alike, so only the draws tell sequences apart.
+    # All documents have 20 tokens, hence pieces of equal length, so only the drawn fillers distinguish sequences.
     collection = make_collection([[20]] * 20)
 
     def fillers(rate: float | None, *numbers: int) -> tuple[tuple[int, int], ...]:
@@ -270,7 +272,8 @@ def test_each_kind_seed_epoch_and_number_has_fillers_of_its_own_that_no_rate_cha
 
 @pytest.mark.parametrize(
     ("rate", "rounding", "hidden"),
-    # Ten tokens: 2.5 of them are wanted, or 0.4; each is a span by itself, and the first ones come first.
+    # Of ten tokens, 2.5, 0.4 or 1.6 should be masked; each token is a span, and spans are masked in the order of the
+    # text.
     [
         (0.25, 0.49, 2),
         (0.25, 0.5, 3),
@@ -292,15 +295,16 @@ def test_the_number_of_hidden_tokens_is_rounded_up_as_often_as_its_fraction_says
 
 
 def test_spans_have_one_to_three_tokens_and_one_decision_each(given_draws: Any) -> None:
-    # Lengths 1, 2, 3, 3 of ten tokens, of which the last span is cut; the fourth comes first, then the third.
+    # Span lengths 1, 2, 3, 3 and a truncated span cover the ten tokens; the fourth span is masked first, then the
+    # third.
     lengths = [0.0, 0.34, 0.999, 0.67, *[0.5] * 6]
     order = [0.9, 0.8, 0.2, 0.1, *[0.5] * 6]
-    # Below 0.8 hidden, below 0.9 random, from there on kept.
+    # Decisions below 0.8 mask a span, those below 0.9 replace it by random tokens, and the others keep it.
     decisions = [0.0, 0.0, 0.85, 0.95, *[0.0] * 6]
     generator = given_draws([lengths, order, decisions], 0.0, [0.0, 0.5, 0.999, 0.0, 0.0, 0.0])
     inputs, labels = masking(0.4, published=False)(np.arange(20, 30), None, generator)
     assert labels.tolist() == [UNLABELLED] * 3 + [23, 24, 25, 26, 27, 28, UNLABELLED]
-    # 244 ids from 16 on can be drawn.
+    # Random tokens are drawn from 244 ids, which start at 16.
     assert inputs.tolist() == [20, 21, 22, 16, 138, 259, 26, 27, 28, 29]
 
 
@@ -321,7 +325,7 @@ def test_targets_of_blocks_are_the_tokens_alone_and_of_packed_text_the_ends_too(
         expected[separator] = ends
         settings = CausalSettings(segments=segments)  # type: ignore[arg-type]
         assert CausalObjective(settings).target_counts(collection).tolist() == expected.tolist()
-        # Beside causal sequences, held-out text is asked for masked tokens; where all are causal, as causal models are.
+        # Held-out text is masked if some sequences are masked, and causal if all sequences are causal.
         for share, counts in ((0.25, tokens), (1.0, expected)):
             hybrid = HybridSettings(segments=segments, causal_share=share)  # type: ignore[arg-type]
             assert HybridObjective(hybrid).target_counts(collection).tolist() == counts.tolist()

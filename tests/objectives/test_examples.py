@@ -1,4 +1,4 @@
-"""Examples as pure functions of (seed, epoch, index), of whatever kind they are, and how a batch is padded."""
+"""Examples of every objective as pure functions of (seed, epoch, index), and the padding of batches."""
 
 import hashlib
 import itertools
@@ -50,7 +50,7 @@ def examples(request, make_collection):
 
 
 def rows(batch):
-    """Each row of a batch as plain lists, without what stands behind its tokens."""
+    """Return each row of a batch as plain lists without padding."""
     found = []
     for row, ids in enumerate(batch["input_ids"]):
         length = int((ids != 3).sum())
@@ -74,7 +74,7 @@ def test_an_example_is_the_same_in_every_batch_and_order(examples, data):
 
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 def test_processes_together_draw_the_global_batch(examples, world_size):
-    """Of a batch that runs from one epoch into the next, cut into micro-batches."""
+    """The batch extends over the end of an epoch and is split into micro-batches."""
     size = min(24, len(examples) + 3)
 
     def batch_at(step: int) -> list[EpochSlice]:
@@ -92,7 +92,7 @@ def test_processes_together_draw_the_global_batch(examples, world_size):
 
 
 def test_a_restarted_process_draws_the_same(examples, make_collection, request):
-    """Nothing is kept from one batch to the next: a fresh object in the middle of a run gives what the old one does."""
+    """Batches have no hidden state: a new object returns the same batches as an object in the middle of a run."""
     examples.batch(3, 0, np.arange(len(examples)))
     changed = request.node.callspec.params["examples"]
     fresh = objective_of(changed).examples(make_collection(DOCUMENTS, vocab_size=300), 64)
@@ -108,7 +108,7 @@ def test_seed_epoch_and_index_each_change_the_masking(make_collection, change):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.reading == "corrected"], ids=described)
 def test_predicted_and_visible_tokens_together_are_runs_of_the_documents(make_traceable, kind):
-    """Random and kept tokens left out, an example whose labels are filled in reads like the text."""
+    """Without random and kept tokens, an example with its labels filled in is the text."""
     always_mask = replace(kind, random_probability=0.0, keep_probability=0.0)
     collection = make_traceable(DOCUMENTS)
     examples = objective_of(always_mask).examples(collection, 64)
@@ -124,7 +124,7 @@ def test_predicted_and_visible_tokens_together_are_runs_of_the_documents(make_tr
 
 
 def pinned_collection(make_collection, name):
-    """Sixty documents made by arithmetic alone, so that no generator stands behind the digests."""
+    """Return sixty documents computed without a random generator, so that the digests depend on no generator."""
     documents, position = [], 0
     for number in range(60):
         lengths = [1 + (7 * number + 5 * sentence * sentence) % 41 for sentence in range((number * number) % 23)]
@@ -146,7 +146,8 @@ def pinned_collection(make_collection, name):
     ],
 )
 def test_batches_of_the_default_objective_are_those_of_earlier_runs(make_collection, name, sequence_length, expected):
-    """Digests computed with the code before other objectives existed: results of earlier runs stay repeatable."""
+    """The digests were computed before other objectives existed, so that results of earlier runs remain
+    reproducible."""
     examples = objective_of(SPAN).examples(pinned_collection(make_collection, name), sequence_length)
     digest = hashlib.sha256()
     for epoch in range(3):
@@ -161,7 +162,8 @@ def test_batches_of_the_default_objective_are_those_of_earlier_runs(make_collect
 
 
 def test_trimming_a_batch_does_not_change_what_is_masked(make_collection):
-    """Spans are drawn over the nominal length, so a short example next to a long one is masked as if alone."""
+    """Spans are drawn for the nominal length, so the length of other examples does not affect the masks of
+    an example."""
     collection = make_collection([[10], [62]], vocab_size=300)
     examples = objective_of(replace(SPAN, short_probability=0.0)).examples(collection, 64)
     alone, together = examples.batch(3, 0, [0]), examples.batch(3, 0, [0, 1])
@@ -187,7 +189,7 @@ LENGTHS = [9, 14, 5]
 
 
 def batch_of(make_traceable, **quirks):
-    """Three documents as the study had them: RoBERTa's special tokens, always [MASK], no short examples."""
+    """Return a batch of three documents as in the study: RoBERTa's special tokens, always [MASK], no short examples."""
     collection = make_traceable([[length] for length in LENGTHS], "roberta")
     masking = MaskedSettings("subword", "corrected", 0.5, 0.0, 0.0, special_tokens_maskable=True)
     settings = replace(masking, short_probability=0.0, segments="documents", **quirks)
@@ -230,8 +232,8 @@ def test_each_quirk_changes_its_own_part_of_the_batch_only(make_traceable, in_lo
 
 
 def test_the_padded_loss_labels_all_positions_behind_the_sequence_and_none_within_it(make_traceable):
-    """docs/papers/reduced-vocabulary.md, "Padding": the label of padding is its id; in front of it only masked
-    positions count."""
+    """docs/papers/reduced-vocabulary.md, "Padding": padding is labelled with its own id; before the padding, only
+    masked positions are labelled."""
     batch = batch_of(make_traceable, padding_in_loss=True, padding_attended=True)
     assert (batch["labels"] == PAD).sum(dim=1).tolist() == [24 - length - 2 for length in LENGTHS]
     within = batch["labels"][:, :7]
@@ -274,7 +276,7 @@ def test_pair_labels_are_there_only_where_pairs_are_judged():
 def test_text_that_changes_from_epoch_to_epoch_is_known_to_and_its_words_are_counted_anew(
     make_traceable, chosen, split, same
 ):
-    # Every word of the text begins at an id that is no multiple of three.
+    # A word starts at each id that is not a multiple of three.
     collection = replace(make_traceable([[9, 8], [20], [13, 2, 9], [30]]), split=split)
     examples = objective_of(chosen).examples(collection, 24)
     kinds = 2 if isinstance(chosen, HybridSettings) else 1

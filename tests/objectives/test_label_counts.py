@@ -1,4 +1,4 @@
-"""Counting what a model has to predict: the real labels, whole corpora, next tokens and classes."""
+"""Counts of the labels that a model predicts: in examples, in whole corpora, for next tokens and for classes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SPECIAL = SpecialIds.of(SPECIAL_SETS["babylm"])
 
 @dataclass(frozen=True)
 class Recorded:
-    """Examples whose labels are the row of their index; notes which examples were asked for."""
+    """Examples whose labels are the row of their index; records the requested examples."""
 
     labels: np.ndarray
     asked: list[tuple[int, int, int]]
@@ -108,7 +108,7 @@ def test_counting_in_pieces_changes_nothing(make_collection, monkeypatch) -> Non
 def test_a_decoder_predicts_each_end_and_no_start() -> None:
     sentences = [np.array([5, 6, 5]), np.array([], dtype=np.int64), np.array([6])]
     counts = next_token_counts(sentences, end_id=2, start_id=1, vocab_size=8)
-    # The targets as a decoder's loss sees them: the framed sentence without its first token.
+    # The targets of a decoder's loss: the framed sentence without its first token.
     framed = [[1, *sentence, 2] for sentence in sentences]
     assert np.array_equal(counts, np.bincount([target for ids in framed for target in ids[1:]], minlength=8))
     assert counts[2] == 3 and counts[1] == 0

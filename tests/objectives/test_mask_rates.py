@@ -1,4 +1,4 @@
-"""Drawn shares of masked tokens: the weights of the bound, the batches, and what the keys refuse."""
+"""Random mask rates: the weights of the bound, the batches, and refused keys."""
 
 import itertools
 import math
@@ -25,12 +25,12 @@ DIFFUSION = {
     "rates": {"weights": "diffusion"},
 }
 LENGTH = 3
-# Probabilities of all texts of three words out of three.
+# Joint probabilities of all texts of three words from a vocabulary of three words.
 JOINT = np.random.default_rng(5).dirichlet(np.full(3**LENGTH, 0.4)).reshape(3, 3, 3)
 
 
 def conditional(text: tuple[int, ...], hidden: tuple[int, ...], position: int) -> float:
-    """The probability of the word at a hidden position, given the words that are not hidden."""
+    """Return the probability of the word at a masked position, given the visible words."""
     index = tuple(slice(None) if place in hidden else text[place] for place in range(LENGTH))
     seen = JOINT[index]
     right = tuple(
@@ -59,7 +59,7 @@ def test_the_mean_share_is_that_of_the_draws(shape: str, mean: float) -> None:
     generator = np.random.default_rng(0)
     found = np.mean([rates.draw(generator).rate for _ in range(20_000)])
     assert rates.mean == pytest.approx(0.1 + 0.5 * mean)
-    # The plan of a training counts labels by this mean.
+    # Plans count labels with this mean.
     assert MaskedSettings(kind="subword", rates=rates).mask_rate(0.3) == pytest.approx(0.1 + 0.5 * mean)
     assert found == pytest.approx(rates.mean, abs=0.005)
 
@@ -73,7 +73,7 @@ class Least:
 
 def test_weights_of_a_part_of_the_shares_and_the_largest_share_by_hand() -> None:
     part = {"lowest": 0.1, "highest": 0.6, "weights": "diffusion"}
-    # Half way: 0.1 + 0.5 x 0.5 with the slope 0.5; 0.1 + 0.5 x 0.29289 with the slope 0.5 x 1.11072.
+    # At 0.5: a rate of 0.1 + 0.5 x 0.5 with slope 0.5; with the cosine, 0.1 + 0.5 x 0.29289 with slope 0.5 x 1.11072.
     assert MaskRates(**part).at(0.5) == pytest.approx((0.35, 0.5 / 0.35))
     assert MaskRates(**part, shape="cosine").at(0.5) == pytest.approx((0.246447, 0.555360 / 0.246447), rel=1e-5)
     assert MaskRates(lowest=0.1).at(0.5).weight == 1
@@ -101,7 +101,7 @@ def test_a_batch_of_diffusion_is_divided_by_its_maskable_tokens(make_collection)
     assert batch[MASKABLE].tolist() == maskable.sum(dim=1).tolist()
     assert examples.counted(batch) == (int(maskable.sum()),)
     labelled = batch["labels"] != UNLABELLED
-    # Uniform shares: a label weighs one over the share of its sequence, about maskable over labelled tokens.
+    # With uniform rates, the weight of a label is 1 / rate, about the ratio of maskable to labelled tokens.
     rates = 1 / batch[WEIGHTS][:, 1].double()
     assert ((rates > 0) & (rates <= 1)).all()
     assert (labelled.sum(dim=1) / batch[MASKABLE]).numpy() == pytest.approx(rates.numpy(), abs=0.35)
@@ -128,7 +128,7 @@ def test_the_bound_is_asked_for_something_else_than_a_likelihood() -> None:
     causal = objective_settings({"task": "causal"}, "objective")
     assert "0 to 100 %, bound of masked diffusion" in asked_of(bound)
     assert len({asked_of(bound), asked_of(constant), asked_of(causal)}) == 3
-    # The keys of training alone change nothing that held-out text is asked.
+    # Keys that only affect training do not change the evaluation of held-out text.
     fewer = objective_settings(
         {"labelled_share": 0.5, "kind": "subword", "preference": {"by": "frequency"}}, "objective"
     )
@@ -151,10 +151,10 @@ def test_a_share_of_the_hidden_tokens_is_labelled_and_all_stay_hidden(make_colle
 
 
 def test_chances_keep_their_mean_and_clip_at_one() -> None:
-    # By hand: 8 of 10 units would be 1.6 of the whole budget of 2 for the first token, so it gets 1, and 1 remains
-    # for two equal tokens.
+    # By hand: of the budget of 2, the first token would get 1.6 by its weight of 8 / 10, so it gets 1, and two equal
+    # tokens share the other 1.
     assert chances(np.array([8.0, 1.0, 1.0]), 2 / 3).tolist() == [1.0, 0.5, 0.5]
-    # Two tokens of 1.33 get 1 each, and of the budget of 3 there remains 1.
+    # Two tokens would get 1.33 each and get 1 each, so 1 of the budget of 3 remains.
     assert chances(np.array([8.0, 8.0, 1.0, 1.0]), 3 / 4).tolist() == [1.0, 1.0, 0.5, 0.5]
     assert chances(np.array([2.0, 1.0, 1.0]), 0.25) == pytest.approx([0.375, 0.1875, 0.1875])
     assert chances(np.array([]), 0.15).tolist() == []

@@ -1,4 +1,4 @@
-"""What holds for every masking rule, and those that choose subwords and whole words."""
+"""Properties of every masking rule, and the rules that select subwords and whole words."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def apply(masking, ids, word_starts, seed, special, sequence_length=64, vocab_si
 
 @st.composite
 def framed_examples(draw):
-    """(special ids, ids, word starts) of a framed example of at most 64 tokens from a vocabulary of 100."""
+    """Draw (special ids, ids, word starts) of a framed example of at most 64 tokens from a vocabulary of 100."""
     special = SETS[draw(st.sampled_from(sorted(SETS)))]
     tokens = draw(st.lists(st.integers(0, 99).filter(lambda token: token != special.pad), min_size=1, max_size=62))
     ids = np.array([special.cls, *tokens, special.sep])
@@ -110,7 +110,7 @@ def test_framing_tokens_can_be_predicted_where_asked_for_but_padding_cannot(kind
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_tokens_come_from_the_paragraph_mark_on(kind):
-    """The published code starts one id too low; every reading keeps to it."""
+    """The published code starts one id too low, at the paragraph token; both readings keep this."""
     ids = np.array([1, *[10] * 60, 2])
     masking = MaskedSettings(kind, mask_probability=1.0, random_probability=1.0, keep_probability=0.0)
     seen = [apply(masking, ids, np.ones(62, bool), seed, SETS["babylm"], vocab_size=12) for seed in range(40)]
@@ -138,7 +138,7 @@ N_TOKENS = 200_000
 
 
 def mask_many(**settings):
-    """One very long example of token 10, which no random token of the 10**6 others equals by chance to speak of."""
+    """Mask one very long example of token 10; random tokens are drawn from 10**6 ids, so they rarely equal token 10."""
     ids = np.full(N_TOKENS, 10)
     rule = masking_rule(MaskedSettings("subword", **settings), N_TOKENS, 10**6, SPECIAL)
     inputs, labels = rule(ids, None, np.random.Generator(np.random.Philox(7)))
@@ -197,7 +197,7 @@ def mask_words(ids, seed, word_starts=None, **settings):
 
 
 def words_of(ids):
-    """Positions of each word by the definition, one token after the other."""
+    """Return the positions of each word by the definition, token by token."""
     words, open_word = [], False
     for position, token in enumerate(ids.tolist()):
         if token < SPECIAL.n_protected:

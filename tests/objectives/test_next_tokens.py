@@ -1,4 +1,4 @@
-"""Next-token examples, alone and beside masked tokens: what is predicted, from what, and how often."""
+"""Next-token examples, alone and mixed with masked examples: their inputs, targets and frequencies."""
 
 from functools import partial
 from typing import Any
@@ -168,7 +168,7 @@ def test_every_batch_has_as_many_causal_sequences_and_each_kind_reads_all_text(m
         whole = [index for epoch, index in found if epoch == 0]
         assert sorted(whole) == list(range(len(examples))) and len(set(found)) == len(found)
     assert max(epoch for epoch, _ in seen[False]) > max(epoch for epoch, _ in seen[True])
-    # At least one of each, however small the share.
+    # At least one sequence of each kind, however small the share.
     assert HybridSettings(causal_share=0.01).sequences_of_kinds(4) == (3, 1)
 
 
@@ -187,7 +187,7 @@ def test_all_sequences_can_be_of_one_kind(make_collection: Any, share: float, co
     output = predicted(part)
     (term,) = objective.terms(output, part)
     assert term.weight == 1 and torch.isclose(term.loss_sum, output.loss_sum)
-    # What held-out text is asked for, too: nothing is hidden from a model that has seen no masked token.
+    # Held-out text is of the same kind: a model trained without masked tokens is evaluated without masked tokens.
     assert objective.settings.asked_as == ("causal" if share else "hybrid")
     held_out = examples.batch(0, 0, np.arange(len(examples)))
     assert held_out["causal"].tolist() == [bool(share)] * len(examples)
@@ -197,7 +197,7 @@ def test_all_sequences_can_be_of_one_kind(make_collection: Any, share: float, co
 
 
 def predicted(batch: dict[str, torch.Tensor]) -> LanguageModelOutput:
-    """Random logits where a batch has labels."""
+    """Return random logits at the labelled positions of a batch."""
     labels = batch["labels"].flatten()
     positions = (labels != UNLABELLED).nonzero().squeeze(1)
     logits = torch.randn(len(positions), 300, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Preference pairs as examples: what the model reads and predicts, which pairs are left out, words and divisors."""
+"""Preference pairs as examples: inputs and targets of the model, rejected pairs, counts of words, and divisors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from hatchery.objectives.preference_pairs import PairTexts, PreferencePairs
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 
 Made = Callable[..., Any]
-# A prompt of two tokens with texts of three tokens and one token, and a pair without prompt.
+# A prompt of two tokens with texts of three tokens and of one token, and a pair without a prompt.
 LENGTHS = [[2, 3, 1], [4, 2]]
 
 
@@ -43,7 +43,7 @@ def test_a_pair_is_two_causal_rows_in_which_the_prompt_is_read_and_not_predicted
 def test_divisors_are_the_labels_of_chosen_texts_and_the_pairs(make_traceable: Made) -> None:
     pairs = pairs_of(make_traceable(LENGTHS, "roberta"))
     batch = pairs.batch(0, 0, [0, 1])
-    # Three and four tokens, each with an end; all tokens of the four rows.
+    # The chosen texts have three and four tokens and an end token each; the four rows are counted with all tokens.
     assert pairs.counted(batch) == (4 + 5, 2)
     assert pairs.n_tokens(batch) == 7 + 5 + 6 + 4
 
@@ -73,7 +73,7 @@ def test_both_texts_end_a_paragraph_if_the_tokenizer_has_a_token_for_it(make_tra
 
 
 def test_pairs_longer_than_the_sequence_and_empty_texts_are_left_out(make_traceable: Made) -> None:
-    # With start and end: 10, 11, 10 and 11 tokens in the longer row; the last pair has a text without tokens.
+    # The longer rows have 10, 11, 10 and 11 tokens with start and end; the last pair has an empty text.
     collection = make_traceable([[8, 2], [2, 9], [3, 1, 5], [3, 6, 1], [4, 0]], "roberta")
     pairs = pairs_of(collection, length=10)
     assert pairs.places().tolist() == [0, 21]
@@ -81,7 +81,7 @@ def test_pairs_longer_than_the_sequence_and_empty_texts_are_left_out(make_tracea
 
 
 def test_a_prompt_is_read_before_both_texts_so_its_words_count_twice(make_traceable: Made) -> None:
-    # Words begin at ids that are no multiple of three; the first id is 5.
+    # A word starts at each id that is not a multiple of three; the first id is 5.
     pairs = pairs_of(make_traceable(LENGTHS, "roberta"))
     prompt, chosen, rejected = [5, 6], [7, 8, 9], [10]
     first = sum(id_ % 3 > 0 for id_ in [*prompt, *chosen, *prompt, *rejected])

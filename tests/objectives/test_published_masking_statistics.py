@@ -1,9 +1,9 @@
 """Our maskers against statistics of the authors' five maskers on a fixed corpus in three layouts.
 
-Every bound is a number of standard errors of a difference: five published passes against ours. The spread of one pass
-is pooled from both sides where both are known, since a spread over five passes alone is a poor guess. With some seventy
-independent fractions at three standard errors, an occasional choice of seeds or passes exceeds one by chance (12 passes
-instead of 20: 3.06 for `input_is_other` of corrected spans at 512); seeds are fixed, so that a failure means a change.
+Every bound is a number of standard errors of the difference between five published passes and our passes. If both
+spreads are known, the variance is pooled, because five passes alone are a poor estimate. Of some seventy independent
+fractions, one occasionally exceeds three standard errors by chance (with 12 passes instead of 20: 3.06 for
+`input_is_other` of corrected spans at 512); seeds are fixed, so a failure means a change of the code.
 """
 
 import json
@@ -32,12 +32,12 @@ CASES = [(layout, masker) for layout in LAYOUTS for masker in MASKERS]
 SPAN_CASES = [case for case in CASES if case[1].startswith("span")]
 WORD_CASES = [case for case in CASES if case not in SPAN_CASES]
 POSITION_CASES = [case for case in SPAN_CASES if case[0] != "full_512"]
-# Variance of a difference of means, in variances of one pass.
+# Variance of the difference of the means, divided by the variance of one pass.
 BOTH = 1 / PUBLISHED_PASSES + 1 / PASSES
 
 
 class Layout(NamedTuple):
-    """The corpus cut into framed sequences, padded with [PAD]."""
+    """The corpus split into framed sequences, padded with [PAD]."""
 
     sequence_length: int
     ids: np.ndarray
@@ -57,7 +57,7 @@ def cut(corpus, sequence_length, chunk):
 
 
 def one_pass(rule, layout, seed):
-    """Inputs and labels int64 [sequences, longest] of one pass."""
+    """Return inputs and labels int64 [sequences, longest] of one pass."""
     generator = np.random.Generator(np.random.Philox(seed))
     inputs, labels = layout.ids.copy(), np.full(layout.ids.shape, UNLABELLED)
     for row, length in enumerate(layout.lengths):
@@ -67,7 +67,7 @@ def one_pass(rule, layout, seed):
 
 
 def drawn_spans(rule, layout, seed):
-    """Spans of each sequence of one pass, and the lengths of all of them."""
+    """Return the number of spans in each sequence of one pass, and the lengths of all spans."""
     generator = np.random.Generator(np.random.Philox(seed))
     maskable = SPECIAL.maskable(layout.ids)
     lengths = [
@@ -77,13 +77,13 @@ def drawn_spans(rule, layout, seed):
 
 
 def run_lengths(labelled):
-    """Lengths of the maximal runs of labelled positions, which [CLS] and [SEP] keep from joining."""
+    """Return the lengths of the maximal runs of labelled positions; [CLS] and [SEP] separate the sequences' runs."""
     edges = np.flatnonzero(np.diff(labelled.ravel().astype(np.int8)))
     return edges[1::2] - edges[::2]
 
 
 def words(layout):
-    """Word number of each position, -1 outside of words, and the pieces of each word."""
+    """Return the word index of each position, -1 outside of words, and the number of pieces of each word."""
     ordinary = layout.ids >= SPECIAL.n_protected
     starts = layout.word_starts & ordinary
     last_special = np.maximum.accumulate(np.where(ordinary, -1, np.arange(ordinary.shape[1])), axis=1)
@@ -109,7 +109,7 @@ def fractions(layout, inputs, labels):
 
 
 class Case(NamedTuple):
-    """One masker in one layout: what is published, and our passes."""
+    """One masker in one layout: the published statistics and our passes."""
 
     masker: str
     layout: Layout
@@ -172,12 +172,12 @@ def test_runs_of_labelled_positions_are_as_long_as_published(case):
 
 
 def check_histogram(expected, per_pass):
-    """Shares of the values, each within four standard errors: there are some ten of them in each of fifteen cases."""
+    """Compare each value's share within four standard errors, because fifteen cases have some ten shares each."""
     shares, total = per_pass / per_pass.sum(axis=1, keepdims=True), sum(expected.values())
     for value, count in expected.items():
         if count >= 25:
             ours = shares[:, int(value)]
-            # Values of one sequence are not independent, which a spread over passes takes into account.
+            # Values of one sequence are dependent; the variance over passes includes this dependence.
             error = (ours.var(ddof=1) * BOTH) ** 0.5
             assert ours.mean() == pytest.approx(count / total, abs=4 * error), value
 
@@ -226,5 +226,5 @@ def test_words_are_chosen_as_published(case):
 
 
 def check_count(ours, published):
-    """The mean of our counts against one published count, which is nearly a Poisson number."""
+    """Compare the mean of our counts with one published count, which is nearly Poisson-distributed."""
     assert ours == pytest.approx(published, abs=4 * (max(ours, published) * (1 + 1 / PASSES)) ** 0.5)

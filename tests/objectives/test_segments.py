@@ -1,4 +1,4 @@
-"""How documents are cut: what a segment reads, each way beside a literal reading of its procedure, and packs."""
+"""Division of documents into segments, each method against a literal implementation of its procedure, and packing."""
 
 from dataclasses import replace
 
@@ -80,7 +80,8 @@ DOCUMENTS = st.lists(st.lists(st.integers(1, 30), max_size=12), max_size=8)
 
 
 def published_segments(documents, limit):
-    """The procedure of docs/papers/elc-bert.md, "Segments": append sentences to a buffer, write when it is too long."""
+    """The procedure of docs/papers/elc-bert.md, "Segments": append sentences to a buffer, write the buffer when it is
+    too long."""
     written = []
     for number, lengths in enumerate(documents):
         tokens, buffer = 0, []
@@ -125,8 +126,10 @@ def test_building_in_groups_changes_nothing(make_collection, monkeypatch):
 
 
 def published_bnc_segments(documents, sequence_length):
-    """The procedure of docs/papers/ltg-bert.md, "Segments": number, tokens, and cumulative length after each
-    sentence."""
+    """The procedure of docs/papers/ltg-bert.md, "Segments".
+
+    Return the document's index, tokens, and the cumulative length after each sentence.
+    """
     segments = []
     for number, lengths in enumerate(documents):
         ends = np.cumsum(lengths).tolist()
@@ -165,7 +168,7 @@ def test_segments_overlap_are_not_cut_and_shrink_towards_the_end_of_a_document(m
 
 
 def test_a_segment_is_full_three_short_of_the_sequence(make_collection):
-    """As published: two special tokens, and one position that stays padding even in a full example."""
+    """As published: a full example has two special tokens, and one position is always padding."""
     segments = BncSegments(make_collection([[12, 1, 1, 1]]), 16)
     assert [len(segments[i]) for i in range(4)] == [13, 3, 2, 1]
 
@@ -186,7 +189,7 @@ def packed(collection, sequence_length, masking=NOTHING_MASKED):
 
 
 def blocks(row):
-    """Token runs (start, end) of one mask [T, T]; fails where the mask is not made of blocks along the diagonal."""
+    """Return the token runs (start, end) of one mask [T, T]; fail if the mask is not block-diagonal."""
     found, end, mask = [], 0, row.numpy()
     while end < len(mask) and mask[end, end]:
         start, end = end, end + int(mask[end, end:].argmin()) if not mask[end, end:].all() else len(mask)
@@ -252,7 +255,7 @@ def test_a_batch_of_full_sequences_has_no_padding(make_collection):
 def test_masks_are_drawn_as_in_any_other_sequence(make_collection):
     examples = packed(make_collection([[40] * 5] * 200, vocab_size=300), 128, MaskedSettings("subword"))
     labels = examples.batch(1, 0, np.arange(len(examples)))["labels"]
-    # 40,000 tokens, each chosen by itself with probability 0.15.
+    # Each of the 40,000 tokens is chosen independently with probability 0.15.
     labelled, tokens = int((labels != -100).sum()), 40_000
     assert labelled == pytest.approx(0.15 * tokens, abs=3 * (tokens * 0.15 * 0.85) ** 0.5)
 
@@ -263,7 +266,7 @@ def test_whole_words_are_those_of_the_documents(make_traceable):
     batch = packed(collection, 16, all_words).batch(0, 0, np.arange(5))
     clean = torch.where(batch["labels"] == -100, batch["input_ids"], batch["labels"])
     missed = clean[(batch["labels"] == -100) & (clean > 6)].tolist()
-    # A word starts at ids that 3 does not divide: pieces that begin with another id begin within a word.
+    # Words start at ids that are not multiples of 3; a piece that begins with another id begins within a word.
     begins = clean[:, 1:][clean[:, :-1] == CLS].tolist()
     assert sorted(missed) == sorted(id_ for id_ in begins if id_ % 3 == 0)
 
@@ -271,13 +274,13 @@ def test_whole_words_are_those_of_the_documents(make_traceable):
 def test_words_of_a_text_begin_at_its_words_and_not_at_special_tokens_but_at_unknown_ones():
     unknown, cls, paragraph = (SPECIAL_SETS["babylm"].ids[name] for name in ("[UNK]", "[CLS]", "[PAR]"))
     ids = np.array([20, 21, unknown, 22, paragraph, cls, 23, unknown], dtype=np.uint16)
-    # The tokenizer starts words at every token but the second; the text has white space before four tokens alone.
+    # For the tokenizer, a word starts at every token but the second; the text has fewer words, by white space.
     of_tokenizer = np.packbits([1, 0, 1, 1, 1, 1, 1, 1], bitorder="little")
     of_text = np.packbits([1, 0, 1, 0, 1, 1, 1, 0], bitorder="little")
     special = SpecialIds.of(SPECIAL_SETS["babylm"])
     document = Document(ids, np.zeros(1, dtype=np.int32), of_tokenizer, 0, of_text)
     assert Segment(0, document, 0, 8).text_words(special) == 3
     assert Segment(0, document, 1, 6).text_words(special) == 1
-    # If the words of the text are not known, the words of the tokenizer count.
+    # If the words of the text are not known, the tokenizer's words are counted.
     plain = Document(ids, np.zeros(1, dtype=np.int32), of_tokenizer, 0)
     assert Segment(0, plain, 0, 8).text_words(special) == 5

@@ -1,4 +1,4 @@
-"""Sequences of one segment or of two, against plain readings of the published code.
+"""Sequences of one or two segments, against plain implementations of the published code.
 
 Source: docs/papers/ltg-bert.md, "Examples" and "Sentence pairs".
 """
@@ -21,7 +21,7 @@ LENGTH, DRAWS = 64, 6000
 
 
 def drawn_lengths(collection, segments, short_probability=0.1):
-    """Number of tokens of the first example, special tokens left out, in each of many epochs."""
+    """Return the number of tokens in the first example, without special tokens, in each of many epochs."""
     settings = MaskedSettings("subword", short_probability=short_probability, segments=segments)
     examples = objective_of(settings).examples(collection, LENGTH)
     return np.array([len(examples.example(0, epoch, 0).labels) - 2 for epoch in range(DRAWS)])
@@ -49,7 +49,7 @@ def test_the_shortest_and_the_longest_cut_are_reached():
 
 def test_shorter_segments_stay_whole(make_collection):
     lengths = drawn_lengths(make_collection([[20]]), "bnc")
-    # Cut below 20 only where the target is: 19 of 61 short targets.
+    # An example is shorter than 20 only if its target length is: 19 of the 61 short targets are below 20.
     assert lengths.max() == 20
     share = 0.1 * 19 / 61
     assert (lengths < 20).mean() == pytest.approx(share, abs=3 * (share * (1 - share) / DRAWS) ** 0.5)
@@ -69,7 +69,7 @@ def pair_examples(collection, kind, sequence_length, segments="bnc", short_proba
 
 
 def parts(example):
-    """The texts of an example without its special tokens."""
+    """Return the texts of an example without its special tokens."""
     ids = example.input_ids.tolist()
     assert ids[0] == CLS and ids[-1] == SEP
     return [list(group) for is_sep, group in itertools.groupby(ids[1:], lambda id_: id_ == SEP) if not is_sep]
@@ -95,7 +95,7 @@ class PlainPairs:
                 self.segments.append((number, taken))
 
     def draw(self, kind, index):
-        """(label, first text, second text or None)"""
+        """Return (label, first text, second text or None)."""
         number, sentences = self.segments[index]
         label, first, second = self.positive(sentences) if len(sentences) > 1 else (0, joined(sentences), None)
         if kind == "order":
@@ -139,7 +139,7 @@ def sentences_of(collection):
 
 
 def measures(label, first, second):
-    """What is compared between the two readings, as numbers of one example."""
+    """Return the measures of one example that are compared between the two implementations."""
     return {
         "label": label,
         "single": second is None,
@@ -156,7 +156,7 @@ def measures(label, first, second):
 
 @pytest.mark.parametrize("kind", ["document", "order"])
 def test_statistics_are_those_of_the_published_procedure(make_traceable, kind):
-    """Every mean within 3 standard errors of the difference between two samples."""
+    """Each mean is within 3 standard errors of the difference between two samples."""
     collection = make_traceable(DOCUMENTS)
     examples, plain = pair_examples(collection, kind, 40), PlainPairs(sentences_of(collection), 40, seed=3)
     assert len(examples) == len(plain.segments)
@@ -175,7 +175,7 @@ def test_statistics_are_those_of_the_published_procedure(make_traceable, kind):
 
 
 def exact_lengths(first, second, sequence_length):
-    """Probability of (length of A, length of B) after truncation of one pair, by enumerating the rule."""
+    """Return the probabilities of (length of A, length of B) after truncation of one pair, by enumeration."""
     full = sequence_length - 3
     targets = {full: Fraction(9, 10)}
     targets |= {target: Fraction(1, 10) / (full - 2) for target in range(2, full)}
@@ -189,7 +189,8 @@ def exact_lengths(first, second, sequence_length):
 
 
 def test_cuts_are_distributed_as_the_rule_says(make_traceable):
-    """Three sentences, hence two places to cut, and too long: compared with exact probabilities by chi-square."""
+    """Three sentences, hence two boundaries, longer than the sequence; a chi-square test against exact
+    probabilities."""
     collection, draws = make_traceable([[6, 5, 7]]), 20_000
     examples = pair_examples(collection, "order", 16)
     drawn = Counter()
@@ -223,7 +224,7 @@ def test_document_labels_are_balanced_where_every_segment_has_two_sentences(make
     labels = examples.batch(0, 0, np.arange(300))["pair_labels"]
     assert labels.shape == (300,) and str(labels.dtype) == "torch.int64"
     many = np.concatenate([examples.batch(0, epoch, np.arange(300))["pair_labels"].numpy() for epoch in range(10)])
-    # Of 3000 labels; a stranger is found but for chance 300 ** -11.
+    # 3000 labels; a draw of another document fails only with probability 300 ** -11.
     assert many.mean() == pytest.approx(0.5, abs=3 * 0.5 / 3000**0.5)
 
 
@@ -245,7 +246,7 @@ def test_consecutive_texts_are_the_two_sides_of_a_sentence_boundary(make_traceab
 
 
 def test_a_stranger_is_drawn_eleven_times_before_the_pair_becomes_consecutive(make_traceable):
-    """One document of nearly all segments: a pair is consecutive when positive, or when all draws missed the other."""
+    """One document has nearly all segments, so a negative pair is consecutive if all draws miss the other document."""
     collection = make_traceable([[3] * 9, [3]])
     examples = pair_examples(collection, "document", 64)
     draws = 6000
@@ -273,7 +274,7 @@ def test_order_shows_a_single_sentence_alone_with_a_label_that_is_noise(make_tra
 
 
 def test_single_sentences_of_order_fill_a_single_sequence(make_traceable):
-    """They have one special token less than a pair."""
+    """A single sentence has one special token less than a pair."""
     examples = pair_examples(make_traceable([[90]]), "order", 32, short_probability=0.0)
     assert len(parts(examples.example(0, 0, 0))[0]) == 30
 
@@ -314,7 +315,8 @@ def test_word_starts_follow_their_tokens(make_traceable):
     for epoch in range(20):
         labels = examples.example(0, epoch, 0).labels
         texts = [list(run) for wanted, run in itertools.groupby(labels, lambda id_: id_ != -100) if wanted]
-        # Ids that 3 does not divide start words: the first id of each text does, or its word is not masked.
+        # Words start at ids that are not multiples of 3; a text whose first id is a multiple begins within a word,
+        # which is not masked.
         assert all(text[0] % 3 for text in texts) and sum(map(len, texts)) >= 1
 
 

@@ -1,4 +1,4 @@
-"""The laws of masked spans, one by one."""
+"""Statistical properties of masked spans."""
 
 import hashlib
 from dataclasses import replace
@@ -16,7 +16,7 @@ SPECIAL = SpecialIds.of(SPECIAL_SETS["bnc"])
 
 
 ALWAYS_MASK = MaskedSettings(random_probability=0.0, keep_probability=0.0)
-# SHA-256 of 300 examples as masked before other objectives existed (see the test).
+# SHA-256 of 300 examples, masked before other objectives existed.
 FIRST_RELEASE = "c012dfce6e091873f763ade06ed611dc7aec674aabeabfd61af30ab507b4558d"
 
 
@@ -30,7 +30,7 @@ def framed(n_tokens):
 
 
 def labelled_shares(n_tokens, sequence_length, objective, count=3000):
-    """Labelled tokens of `count` examples with `n_tokens` ordinary ones."""
+    """Return the share of labelled tokens in each of `count` examples with `n_tokens` ordinary tokens."""
     ids = framed(n_tokens)
     return (
         np.array([(mask_spans(ids, sequence_length, s, objective)[1] != UNLABELLED).sum() for s in range(count)])
@@ -39,7 +39,7 @@ def labelled_shares(n_tokens, sequence_length, objective, count=3000):
 
 
 def test_the_default_objective_still_draws_what_it_always_drew():
-    """Tables of earlier releases depend on every number and on the order in which they are drawn."""
+    """The results of earlier releases depend on every drawn number and on the order of the draws."""
     digest = hashlib.sha256()
     for seed in range(300):
         sequence_length = (64, 128, 512)[seed % 3]
@@ -82,7 +82,7 @@ def test_the_other_two_forms_leave_an_example_without_labels_when_the_budget_is_
     ("sequence_length", "n_tokens", "share"), [(128, 126, 0.161), (128, 60, 0.172), (512, 510, 0.153)]
 )
 def test_spans_overshoot_the_budget_as_measured_on_the_elc_bert_code(sequence_length, n_tokens, share):
-    """docs/papers/elc-bert.md, "Masking"; of 10-token examples 25 % of the tokens are labelled."""
+    """docs/papers/elc-bert.md, "Masking"; in examples of 10 tokens, 25 % of the tokens are labelled."""
     elc = MaskedSettings(at_least_one=False)
     assert labelled_shares(n_tokens, sequence_length, elc).mean() == pytest.approx(share, abs=0.003)
     assert labelled_shares(10, 128, elc).mean() == pytest.approx(0.25, abs=0.015)
@@ -97,7 +97,7 @@ def test_the_floor_changes_only_examples_with_a_budget_of_zero():
 
 
 def test_the_budget_counts_distinct_positions():
-    """With every token to be masked, overlapping spans must go on until (nearly) all are covered."""
+    """With a mask probability of 1, spans are drawn until (nearly) all tokens are covered."""
     ids = framed(14)
     everything = MaskedSettings(mask_probability=1.0)
     covered = [(mask_spans(ids, 16, seed, everything)[1][1:-1] != UNLABELLED).all() for seed in range(100)]
@@ -105,7 +105,7 @@ def test_the_budget_counts_distinct_positions():
 
 
 def test_one_decision_holds_for_a_whole_span():
-    """A run of labelled tokens begun by one span is all [MASK] or all visible; mixtures need two spans."""
+    """The labelled tokens of one span are all [MASK] or all visible; mixed runs need two spans."""
     ids = framed(510)
     objective = MaskedSettings(mask_probability=0.01, random_probability=0.0, keep_probability=0.5)
     mixed = single = 0
@@ -122,7 +122,8 @@ def test_one_decision_holds_for_a_whole_span():
 
 
 def test_published_spans_label_overlapped_positions_with_what_they_find_there():
-    """The label defect: 6 % of the labels are wrong, nine tenths of them [MASK], and all sit where two spans met."""
+    """The label defect: 6 % of the labels are wrong, nine tenths of these are [MASK], and all are where two spans
+    overlap."""
     ids, wrong, hidden, total = framed(126), 0, 0, 0
     for seed in range(1500):
         _, labels = mask_spans(ids, 128, seed, MaskedSettings(reading="as_published"))
@@ -130,7 +131,7 @@ def test_published_spans_label_overlapped_positions_with_what_they_find_there():
         wrong += (labels[at] != ids[at]).sum()
         hidden += (labels[at] == SPECIAL.mask).sum()
         total += at.sum()
-        # Only [MASK] and random tokens can be found in place of the text.
+        # The label is a token that an earlier span wrote: [MASK] or a random token.
         assert (labels[at] >= SPECIAL.mask).all()
     assert 0.055 < wrong / total < 0.068
     assert hidden / wrong == pytest.approx(0.8 / 0.9, abs=0.03)
@@ -150,7 +151,7 @@ def test_published_spans_that_always_hide_leave_masks_as_labels_and_as_inputs():
 
 
 def test_the_published_budget_is_charged_twice_where_spans_overlap():
-    """With every token to be masked, the published form stops long before all tokens are covered."""
+    """With a mask probability of 1, the published reading stops long before all tokens are covered."""
     everything = {"mask_probability": 1.0}
     published = labelled_shares(14, 16, MaskedSettings(reading="as_published", **everything), count=500)
     corrected = labelled_shares(14, 16, MaskedSettings(**everything), count=500)
@@ -158,7 +159,7 @@ def test_the_published_budget_is_charged_twice_where_spans_overlap():
 
 
 def test_published_spans_end_where_no_token_can_be_reached():
-    """The only ordinary token sits at the last nominal position, which no span covers."""
+    """The only ordinary token is at the last nominal position, which no span covers."""
     inputs, labels = mask_spans(
         [SPECIAL.cls, SPECIAL.sep, 10], 3, 0, MaskedSettings(reading="as_published", mask_probability=1.0)
     )

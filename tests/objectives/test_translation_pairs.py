@@ -1,4 +1,4 @@
-"""Pairs as examples of translation: what the model reads and predicts, what is left out, and batches by tokens."""
+"""Translation pairs as examples: inputs and targets of the model, rejected pairs, and batches by tokens."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -88,7 +88,7 @@ def test_every_epoch_has_each_pair_once_in_batches_within_the_budget(
 
 @pytest.mark.parametrize("count", [101, 103, 110])
 def test_batches_are_about_equally_large_so_none_is_left_with_a_pair_alone(make_traceable: Made, count: int) -> None:
-    # Ten tokens with the end: ten pairs in a batch of 100 tokens.
+    # A target has ten tokens with its end, so a batch of 100 tokens has ten pairs.
     pairs = pairs_of(make_traceable([[9, 9]] * count, "roberta"))
     sizes = [len(pairs.batch_at(0, step, 100)[1]) for step in range(pairs.batches_per_epoch(100))]
     assert len(sizes) == 11
@@ -107,11 +107,11 @@ def test_batches_are_a_function_of_seed_and_step_alone(make_collection: Made) ->
 
 
 def test_limits_of_length_ratio_and_budget_are_met_by_what_equals_them(make_traceable: Made) -> None:
-    # Six tokens with the end are the longest side; 3 : 2 is the largest ratio.
+    # The limit is six tokens with the end, and a length ratio of 3 : 2.
     documents = [(5, 5), (6, 5), (5, 6), (3, 2), (2, 3), (4, 2), (2, 4)]
     kept = pairs_of(make_traceable(documents, "roberta"), longest=6, longest_ratio=1.5)
     assert kept.places().tolist() == [0, 3, 4] and kept.left_out == 4
-    # Targets of 2, 3, 4 and 5 tokens with their ends, whatever their sources: the first three are the budget of 9.
+    # Targets have 2, 3, 4 and 5 tokens with their ends; the first three fill the budget of 9, whatever their sources.
     pairs = pairs_of(make_traceable([(9, 1), (1, 2), (5, 3), (2, 4)], "roberta"), longest_ratio=None)
     for epoch in range(3):
         batches = [pairs.batch_at(1, 2 * epoch + number, 9) for number in range(2)]
@@ -121,7 +121,7 @@ def test_limits_of_length_ratio_and_budget_are_met_by_what_equals_them(make_trac
 
 
 def test_words_are_those_of_the_sides_as_they_are_cut(make_traceable: Made) -> None:
-    # Words begin at ids that are no multiple of three; sides of more than three tokens are cut.
+    # A word starts at each id that is not a multiple of three; sides are truncated to three tokens.
     for direction in ("forward", "backward"):
         pairs = pairs_of(make_traceable([(6, 2), (2, 7), (3, 5)], "roberta"), 4, False, direction=direction)
         batch, words = pairs.counted_batch(0, 0, np.arange(3))
@@ -133,5 +133,5 @@ def test_words_are_those_of_the_sides_as_they_are_cut(make_traceable: Made) -> N
         shown = [ids[mask].tolist() for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
         assert [ids[:-1] for ids in shown] == sources
         assert [[label for label in row if label >= 5] for row in batch["labels"].tolist()] == targets
-        # All tokens of both sides, with an end each.
+        # All tokens of both sides, with an end token each.
         assert pairs.n_tokens(batch) == sum(map(len, cut)) + 6
