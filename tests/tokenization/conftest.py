@@ -38,7 +38,7 @@ def documents(count: int, seed: int) -> list[str]:
 
 
 def write_corpus(folder: Path, splits: Mapping[str, Sequence[str]], per_shard: int = 20) -> Path:
-    """Write document shards and their manifest; documents take turns between the sources `speech` and `books`."""
+    """Write document shards and their manifest; documents alternate between the sources `speech` and `books`."""
     manifest = folder / "manifest.json"
     with stage_run(manifest, {"stage": "convert_corpus", "stage_version": 1}) as run:
         for split, texts in splits.items():
@@ -60,7 +60,7 @@ def write_corpus(folder: Path, splits: Mapping[str, Sequence[str]], per_shard: i
 
 
 def tokenizer_settings(**changes: object) -> dict[str, object]:
-    """Settings of the tokenizer stage, as the rule hands them over."""
+    """Settings of the tokenizer stage, as the rule passes them."""
     return {
         "stage": "train_tokenizer",
         "stage_version": 1,
@@ -75,7 +75,7 @@ def tokenizer_settings(**changes: object) -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def small() -> SimpleNamespace:
-    """The makers of small corpora and settings, for tests that need one of their own."""
+    """Functions that make small corpora and settings, for tests that need their own corpus."""
     return SimpleNamespace(
         documents=documents,
         write_corpus=write_corpus,
@@ -92,7 +92,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tokenizer_manifests(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A tokenizer of each kind; `observed` is a WordPiece that lacks the bytes that its corpus lacks."""
+    """One manifest per kind of tokenizer; `observed` is a WordPiece without the bytes that do not occur in
+    the corpus."""
     changes: dict[str, dict[str, object]] = {
         "wordpiece": {},
         "byte_bpe": {"kind": "byte_bpe", "individual_digits": False},
@@ -112,7 +113,7 @@ def tokenizers(tokenizer_manifests: dict[str, Path]) -> dict[str, Tokenizer]:
 
 @pytest.fixture(scope="session")
 def tokens(corpus: Path, tokenizer_manifests: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The manifest of the corpus in WordPiece tokens."""
+    """The manifest of the corpus encoded with WordPiece."""
     manifest = tmp_path_factory.mktemp("tokens") / "manifest.json"
     run_stage(encode_corpus, {}, manifest, corpus=corpus, tokenizer=tokenizer_manifests["wordpiece"])
     return manifest

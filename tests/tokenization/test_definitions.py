@@ -20,7 +20,7 @@ BNC = {
     "continuing_subword_prefix": "@@",
 }
 LINES = ["I don't know, they're 25", "wait... ### x", "SHE'S naïve and she's 'sad'", "end. of it all"] * 5
-# After docs/papers/ltg-bert.md, "Tokenizer".
+# As in docs/papers/ltg-bert.md, "Tokenizer".
 PRE_TOKENS = {
     "I don't know, they're 25": ["I", "do", "n't", "know", ",", "they", "'re", "2", "5"],
     "£1,000 (50%)": ["£", "1", ",", "0", "0", "0", "(", "5", "0", "%", ")"],

@@ -74,7 +74,7 @@ def test_every_number_of_the_statistics_is_that_of_a_count_by_hand(encoded: Path
     assert measures["text_words"] == {"train": 10, "dev": 2}
     assert measures["text_bytes"] == {"train": 11 + 23 + 10 + 24 + 3, "dev": 5}
     assert (measures["empty_documents"], measures["vocabulary_size"], measures["id_type"]) == (1, 263, "uint16")
-    # Of 35 types, the one at rank floor(0.95 * 35) = 33 (from 0) occurs once, as most do.
+    # There are 35 types; the type at rank floor(0.95 * 35) = 33 (from 0) occurs once, as most types do.
     assert measures["train_frequency_at_95_percent"] == 1
 
 
@@ -82,7 +82,7 @@ def test_tokens_are_counted_in_the_training_split_alone(encoded: Path) -> None:
     counts = json.loads((encoded / "tokens/unigram.json").read_text(encoding="utf-8"))["counts"]
     loaded = load_tokenizer(encoded / "tokenizer/tokenizer.json")
     by_token = {token: counts[index] for index, token in enumerate(loaded.tokens)}
-    # Development text has three more letters t and another space.
+    # The development text has three more letters t and one more space.
     assert {token: by_token[token] for token in ("t", "Ġ", "[UNK]", "[PAR]", "a", "h")} == {
         "t": 3,
         "Ġ": 4,
@@ -102,23 +102,23 @@ def test_a_split_knows_its_own_numbers_and_every_document_is_found_in_its_shard(
         (2, 2, 5, 6, 1),
     ]
     assert train.document_lengths().tolist() == [11, 23, 11, 21]
-    # Shards hold two documents each, the last of them none.
+    # Each shard has two documents, except the last shard, whose only document is empty and was dropped.
     assert [train.doc_id(index) for index in range(4)] == [f"train/{index}" for index in range(4)]
     assert [len(train.document(index).ids) for index in range(4)] == [11, 23, 11, 21]
-    # A word begins at its space, [PAR] is a unit of its own: the, Ġcat, sat, [PAR].
+    # A word begins at its space, and [PAR] is a separate unit: the, Ġcat, sat, [PAR].
     assert np.flatnonzero(train.document(0).word_starts).tolist() == [0, 3, 7, 10]
     assert train.document(0).sentence_starts.tolist() == [0, 7]
     # Two paragraphs: кот (6 bytes), Ġспал, [PAR], дом, [PAR].
     assert np.flatnonzero(train.document(1).word_starts).tolist() == [0, 6, 15, 16, 22]
     assert train.document(1).sentence_starts.tolist() == [0, 16]
-    # The space in front of an unknown token begins no word.
+    # A space before an unknown token does not begin a word.
     assert np.flatnonzero(train.document(3).word_starts).tolist() == [0, 19, 20]
 
 
 def test_a_vocabulary_of_exactly_the_alphabet_is_possible_and_of_one_less_or_more_is_not(
     small: SimpleNamespace, tmp_path: Path
 ) -> None:
-    # a, b, c, d, the space and 7 special tokens; no pair comes twice.
+    # 12 entries: a, b, c, d, the space and 7 special tokens; no pair occurs twice.
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["ab cd"]})
     for size, message in ((11, "got 11, expected at least 12"), (12, ""), (13, "only 12 entries")):
         settings = small.tokenizer_settings(**{**BYTES, "byte_alphabet": "observed", "vocabulary_size": size})
@@ -132,7 +132,7 @@ def test_a_vocabulary_of_exactly_the_alphabet_is_possible_and_of_one_less_or_mor
 
 
 def test_measures_of_a_training_are_those_of_its_documents_and_lines(small: SimpleNamespace, tmp_path: Path) -> None:
-    # 7 lines in 3 documents, of which the documents of one source have 5 in 2.
+    # 3 documents have 7 lines; the 2 documents of one source have 5 lines.
     texts = ["the cat\nкот\nab ab", "猫 睡了\nabc", "बिल्ली\nx"]
     corpus = small.write_corpus(tmp_path / "corpus", {"train": texts})
     found = {}
@@ -142,12 +142,13 @@ def test_measures_of_a_training_are_those_of_its_documents_and_lines(small: Simp
         measures = read_manifest(tmp_path / name / "manifest.json").measures
         found[name] = tuple(measures.get(key) for key in ("training_documents", "training_lines", "available_lines"))
     assert found == {"all": (3, 7, None), "three": (3, 3, 7), "speech": (2, 5, None)}
-    # Pairs that come twice: ab, and E0 A4, E0 A5 and their neighbours in the Devanagari word make four more entries.
+    # Pairs that occur twice make five entries: ab, and E0 A4, E0 A5 and their neighbours in the Devanagari word make
+    # four.
     assert read_manifest(tmp_path / "all/manifest.json").measures["vocabulary_size"] == 268
 
 
 def test_kept_lines_are_spread_evenly(small: SimpleNamespace, tmp_path: Path) -> None:
-    """3 of 7: after line i there are floor(3 i / 7), so the third, fifth and seventh are kept."""
+    """3 of 7 lines: after line i, floor(3 i / 7) lines are kept, so the third, fifth and seventh are kept."""
     texts = ["one\ntwo\nthree", "vier\n\nпять", "六\nसात"]
     manifest = small.write_corpus(tmp_path / "corpus", {"train": texts})
     shards = read_manifest(manifest).files(".parquet")
@@ -186,7 +187,7 @@ def test_shares_are_of_words_and_of_subwords() -> None:
 def test_where_words_are_pre_tokens_those_between_white_space_are_counted_beside_them(
     small: SimpleNamespace, tmp_path: Path
 ) -> None:
-    # Pre-tokens: do n't stop . / кот , пёс / each character of Chinese / सब घर; between white space 2 words each.
+    # Pre-tokens: do n't stop . / кот , пёс / each Chinese character / सब घर; by white space, each text has 2 words.
     texts = ["don't stop.", "кот, пёс", "猫 睡了。", "सब घर"]
     corpus = small.write_corpus(tmp_path / "corpus", {"train": texts})
     kind = {"special_tokens": "bnc", "normalizer": "ltg_bnc", "pre_tokenizer": "ltg_bnc", "min_frequency": 0}

@@ -1,4 +1,4 @@
-"""Documents to tokens, where words start, and the counts of what was encoded."""
+"""Encoding of documents into tokens, word starts, and counts of the encoded corpus."""
 
 import csv
 import itertools
@@ -40,7 +40,7 @@ def encode(corpus: Path, tokenizer: Path, folder: Path) -> Path:
 
 @pytest.fixture
 def one_document(small: SimpleNamespace, tokenizer_manifests: dict[str, Path], tmp_path: Path):
-    """Encode one document and return its tokens as text, and the document."""
+    """Return a function that encodes one document and returns the text of its tokens, and the document."""
 
     def run(text: str):
         corpus = small.write_corpus(tmp_path / "corpus", {"train": [text]})
@@ -278,7 +278,7 @@ def words_of(sentence: str) -> list[str]:
 
 
 def ids_and_starts(tokenizer: Tokenizer, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids, offsets of the sentences, and word starts of some sentences in a row."""
+    """Return ids, offsets of the sentences, and word starts of consecutive sentences."""
     rows = tokenizer.encode_sentences(texts)
     ids = np.array([index for row in rows for index in row])
     offsets = np.cumsum([0] + [len(row) for row in rows])[:-1]
@@ -286,7 +286,7 @@ def ids_and_starts(tokenizer: Tokenizer, texts: list[str]) -> tuple[np.ndarray, 
 
 
 def groups(tokenizer: Tokenizer, text: str) -> list[str]:
-    """The text of each run of tokens from one word start to the next."""
+    """Return the text of each run of tokens from one word start to the next."""
     ids, _, starts = ids_and_starts(tokenizer, [text])
     return [tokenizer.decode(part.tolist()) for part in np.split(ids, np.flatnonzero(starts)[1:])]
 
@@ -312,7 +312,7 @@ def test_words_are_counted_right_when_characters_are_unknown(
     tokenizers: dict[str, Tokenizer], texts: list[str]
 ) -> None:
     _, offsets, starts = ids_and_starts(tokenizers["observed"], texts)
-    # One unknown token, such as the token of ":\x1f:", may represent more than one word.
+    # One unknown token, for example for ":\x1f:", may represent several words.
     tokens = np.diff([*offsets, len(starts)])
     assert starts.sum() == sum(min(len(words_of(text)), count) for text, count in zip(texts, tokens, strict=True))
 

@@ -1,4 +1,4 @@
-"""GPT-BERT's tokenizer: trained on the authors' text it is theirs, and it cuts as theirs does."""
+"""GPT-BERT's tokenizer: trained on the authors' text, it has the authors' entries and splits texts as theirs does."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ GPT_BERT = {
 
 @pytest.fixture(scope="module")
 def backend() -> Backend:
-    """Trained as published: on raw lines with their ends, the quotes of JSON included, and on rare pairs, too."""
+    """A tokenizer trained as published: on raw lines with line ends and JSON quotes, with rare pairs."""
     lines = (GOLDEN / "train.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     return train(lines, TokenizerSettings(**GPT_BERT, min_frequency=0))
 
@@ -44,7 +44,7 @@ def test_ids_tokens_offsets_and_texts_are_the_published_ones(backend):
     for line in (GOLDEN / "encodings.jsonl").read_text(encoding="utf-8").splitlines():
         published = json.loads(line)
         text = published["text"]
-        # The published file lost its special tokens, so that a text can spell them there.
+        # The published file has no special tokens, so it encodes the names of special tokens as text.
         if any(name in text for name in names):
             continue
         encoding = backend.encode(text, add_special_tokens=False)

@@ -1,7 +1,7 @@
-"""A tokenizer that is there already is taken as it is: a tokenizer.json, or a SentencePiece model.
+"""An imported tokenizer is used unchanged: a tokenizer.json, or a SentencePiece model.
 
-A SentencePiece model cuts texts as SentencePiece itself cuts them. `tests/golden/sentencepiece` has models that the
-sentencepiece library (0.2) trained on the pages of `docs/`, and how it cuts some texts.
+An imported SentencePiece model splits texts as SentencePiece itself does. `tests/golden/sentencepiece` has models that
+the sentencepiece library (0.2) trained on pages of `docs/`, and the pieces of some texts.
 """
 
 import gzip
@@ -80,7 +80,7 @@ def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tm
         Project(tmp_path / "config").check("tokenizer", "theirs")
 
 
-# 500 pieces, of which three are the model's own special tokens; ours are five.
+# 500 pieces, of which three are special tokens; our five special tokens replace these.
 ENTRIES = 500 - 3 + 5
 
 
@@ -100,13 +100,13 @@ def unpacked(golden: Path, folder: Path, kind: str) -> Path:
 def test_a_model_cuts_as_sentencepiece_does(golden_directory: Path, tmp_path: Path, kind: str) -> None:
     backend = sentencepiece_tokenizer(unpacked(golden_directory, tmp_path, kind))
     backend.save(str(tmp_path / "tokenizer.json"))
-    # As documents are encoded: what spells a special token stays text.
+    # As in the encoding of documents, the name of a special token in a text is text.
     tokenizer = load_tokenizer(tmp_path / "tokenizer.json", recognise=TEXT_MARKERS)
     known = set(tokenizer.tokens[tokenizer.n_special :])
     lines = (golden_directory / "sentencepiece" / f"{kind}.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
     assert len(lines) > 40
     for row in map(json.loads, lines):
-        # SentencePiece shows the text of what it does not know.
+        # SentencePiece returns the text of unknown pieces.
         expected = [piece if piece in known else "<unk>" for piece in row["pieces"]]
         (ids,) = tokenizer.encode_sentences([row["text"]])
         assert [tokenizer.tokens[index] for index in ids] == expected, row["text"]
@@ -144,8 +144,8 @@ def test_it_is_imported_like_a_tokenizer_json_with_our_special_tokens(golden_dir
     [
         lambda data: b"not a model",
         lambda data: b"\x0a\xff\xff\xff\xff\x0f",
-        lambda data: b"\x0a\x02\x08\x01" + data,  # a number as the text of a piece
-        lambda data: data + b"\x1a\x04\x12\x02??",  # rules of a normaliser that are none
+        lambda data: b"\x0a\x02\x08\x01" + data,  # a number in place of the piece's text
+        lambda data: data + b"\x1a\x04\x12\x02??",  # invalid normalisation rules
     ],
 )
 def test_what_is_no_model_is_told_by_its_name(golden_directory: Path, tmp_path: Path, damage: Any) -> None:

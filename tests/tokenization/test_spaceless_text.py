@@ -1,4 +1,4 @@
-"""A tokenizer learns from as many lines without spaces as fit the memory, and from all lines of other text."""
+"""A tokenizer trains on as many lines without spaces as fit into memory, and on all lines of other text."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +30,8 @@ BACKEND = trainer.untrained(TokenizerSettings("byte_bpe", 300, individual_digits
 @pytest.mark.parametrize(
     ("lines", "total", "expected"),
     [
-        # 100 lines of 600 bytes are all different, so 1,200 bytes have 1,200 bytes of words, of which 300 are allowed.
+        # Because 100 lines of 600 bytes are all different, 1,200 bytes have 1,200 bytes of distinct words; 300 are
+        # allowed.
         (PARTS["chinese"], 1_200, 0.25),
         (PARTS["thai"], 1_200, 0.25),
         (PARTS["japanese"], 1_200, 0.25),
@@ -40,7 +41,7 @@ BACKEND = trainer.untrained(TokenizerSettings("byte_bpe", 300, individual_digits
         (PARTS["english"], 1_000_000, 1.0),
         (PARTS["cyrillic"], 1_000_000, 1.0),
         (PARTS["korean"], 1_000_000, 1.0),
-        # Every second line has spaces, so half of the bytes are of such words: 1,200 bytes have 600 of them.
+        # Every second line has spaces, so half of 1,200 bytes are words without spaces: 600 bytes.
         ([line for word in NEW[:50] for line in (word, "a b cd")], 1_200, 0.5),
     ],
 )
@@ -51,11 +52,12 @@ def test_the_share_is_that_whose_words_have_the_bytes_that_are_allowed(
 
 
 def test_words_that_come_again_are_foretold_by_heaps_law() -> None:
-    # The sampled half (lines 2 and 3) has 12 bytes of distinct words in 12 bytes of text, and all lines have 18 in 24.
-    # The exponent is log2(18 / 12), so 240 bytes of text have 18 * 10 ** 0.585 = 69.2, and 30 bytes of distinct words
-    # are in 0.239 of the text.
+    # In the sampled half (lines 2 and 3), 12 of 12 bytes are distinct words, and in all lines 18 of 24. The exponent is
+    # log2(18 / 12), so 240 bytes of text have 18 * 10 ** 0.585 = 69.2 bytes of distinct words; 0.239 of the text has
+    # 30.
     assert share_to_train_on(BACKEND, [[NEW[0], NEW[1]], [NEW[2], NEW[1]]], 240, 30) == pytest.approx(0.2395, abs=1e-4)
-    # Lines 2 and 3 have 6 bytes of distinct words in 12, and all lines 18 in 24: no text has more new words than bytes.
+    # In lines 2 and 3, 6 of 12 bytes are distinct words, and in all lines 18 of 24: new words grow at most as the text
+    # does.
     assert share_to_train_on(BACKEND, [[NEW[0], NEW[1]], [NEW[1], NEW[2]]], 240, 30) == pytest.approx(30 / 180)
 
 

@@ -21,7 +21,7 @@ def same(first: Document, second: Document) -> bool:
 
 
 def address_ranges(path: Path) -> list[tuple[int, int]]:
-    """The address ranges of this process that are a mapping of `path` (Linux)."""
+    """Return the address ranges of this process that map `path` (Linux)."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     hits = [line.split()[0].split("-") for line in lines if line.endswith(str(path.resolve()))]
     return [(int(first, 16), int(end, 16)) for first, end in hits]
@@ -29,9 +29,9 @@ def address_ranges(path: Path) -> list[tuple[int, int]]:
 
 @pytest.fixture
 def copied(tokens: Path, tmp_path: Path) -> Path:
-    """A copy of the token shards that may be damaged."""
+    """A copy of the token shards, which tests may damage."""
     shutil.copytree(tokens.parent, tmp_path / "tokens")
-    # It vouches for the manifest, which some tests change.
+    # provenance.json has the checksum of the manifest, which some tests change.
     (tmp_path / "tokens/provenance.json").unlink()
     return tmp_path / "tokens" / "manifest.json"
 

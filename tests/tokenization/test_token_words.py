@@ -1,4 +1,4 @@
-"""Adjusted words and words of jieba in hand-made text of several scripts, counted by hand."""
+"""Adjusted words and jieba words in hand-made text of several scripts, counted by hand."""
 
 import math
 from pathlib import Path
@@ -29,7 +29,7 @@ ENGLISH = {"word_count": "adjusted", "byte_premium": 1.0}
 def encoded(
     small: SimpleNamespace, folder: Path, texts: list[str], counting: dict[str, Any], **tokenizer: Any
 ) -> TokenShards:
-    """Texts whose sources take turns between `speech` and `books`."""
+    """Encode texts, which alternate between the sources `speech` and `books`."""
     corpus = small.write_corpus(folder / "corpus", {"train": texts}, per_shard=2)
     settings = small.tokenizer_settings(**{"min_frequency": 1, "allow_smaller": True, **(tokenizer or BYTES)})
     made, tokens = folder / "tokenizer/manifest.json", folder / "tokens/manifest.json"
@@ -52,7 +52,7 @@ def test_the_challenges_premiums_are_named() -> None:
         "zho_hans": 0.9359664,
         "zho_hant": 0.9893825,
     }
-    # 543 MB of English, and times the premium of Dutch and of traditional Chinese, are 100 million words.
+    # 100 million words are 543 MB of English, or this size times the premium of Dutch and of traditional Chinese.
     assert 10**8 * bytes_per_word(1.0) == 543_000_000
     assert math.floor(10**8 * bytes_per_word(1.0516057)) == 571_021_895
     assert math.floor(10**8 * bytes_per_word(0.9893825)) == 537_234_697
@@ -61,11 +61,12 @@ def test_the_challenges_premiums_are_named() -> None:
 def test_an_adjusted_word_begins_every_5_43_bytes_from_one_document_to_the_next(
     small: SimpleNamespace, tmp_path: Path
 ) -> None:
-    # All English; 12 bytes, 3 bytes and 8 bytes: words begin at the bytes 0, 5.43, 10.86, 16.29 and 21.72 of all.
+    # English texts of 12, 3 and 8 bytes: words begin at the bytes 0, 5.43, 10.86, 16.29 and 21.72 of all texts
+    # together.
     texts = ["abcdefghijkl", "abc", "abcdefgh"]
     shards = encoded(small, tmp_path, texts, ENGLISH)
     assert counts(shards, 0) == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0]
-    # 12 to 15, and 15 to 23; the last token is the mark of the paragraph's end.
+    # Bytes 12 to 15, and 15 to 23; the last token marks the end of the paragraph.
     assert counts(shards, 1) == [0, 0, 0, 0]
     assert counts(shards, 2) == [0, 1, 0, 0, 0, 0, 1, 0, 0]
     assert shards.text_words == 5 == math.ceil(23 / 5.43)
@@ -77,7 +78,7 @@ def test_an_adjusted_word_begins_every_5_43_bytes_from_one_document_to_the_next(
 def test_every_split_begins_with_a_word_and_the_premium_of_a_source_goes_first() -> None:
     counting = WordCounting(word_count="adjusted", byte_premium=1.0, byte_premiums={"books": 0.5})
     counter = token_words.AdjustedWords(counting)
-    # After 12 bytes, the next words begin at the bytes 16.29 and, at half the size, 13.575.
+    # After 12 bytes, the next word begins at byte 16.29, or at byte 13.575 for words of half the size.
     for source, third in (("speech", 0), ("books", 1)):
         assert counter("abcdefghijkl", source, np.arange(1, 13))[0] == 1
         assert counter("abc", source, np.arange(1, 4)).tolist() == [0, third, 0]
@@ -145,9 +146,9 @@ JIEBA = {
     "他来到了网易杭研大厦\n小明硕士毕业于": 10,
     # Traditional: 臺 灣的 天氣 很 好
     "臺灣的天氣很好": 5,
-    # English words and numbers are one each, marks too, blanks are none: hello , world 3.14
+    # Each English word, number and punctuation mark is a word, but a space is not: hello , world 3.14
     "hello, world 3.14": 4,
-    # Of other scripts each letter: э т о · м и р
+    # In other scripts, each letter is a word: э т о · м и р
     "это мир": 6,
     "مرحبا بك": 7,
     # 我 说 hello ， э
@@ -201,7 +202,7 @@ def test_another_jieba_and_a_missing_one_are_one_message(monkeypatch: pytest.Mon
 def test_a_token_with_more_words_than_its_column_holds_is_refused() -> None:
     counter = token_words.word_counter(WordCounting(word_count="adjusted", byte_premium=0.01))
     assert counter is not None
-    # 0.0543 bytes per word: 3,559 bytes begin 65,544 words, and 3,558 bytes 65,525.
+    # With 0.0543 bytes per word, 65,525 words begin in 3,558 bytes, and 65,544 words begin in 3,559 bytes.
     text = "a" * 3558
     assert token_words.counts_of_document(counter, "d", text, "s", np.array([3558])).tolist() == [65_525]
     counter.begin_split()

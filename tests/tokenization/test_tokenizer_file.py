@@ -203,7 +203,7 @@ def test_the_files_beside_a_tokenizer_agree_with_it(
     special = SPECIAL_SETS[name]
     assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
     assert isinstance(config["model_max_length"], int)
-    # Version 4 of `transformers` adds token types, which no model here takes, where nothing is said.
+    # Without this setting, version 4 of `transformers` adds token types, which our models do not accept.
     assert config["model_input_names"] == ["input_ids", "attention_mask"]
     assert {key: config[key] for key in roles} == roles
     assert backend.token_to_id(roles["mask_token"]) == special.ids[special.mask]

@@ -1,4 +1,4 @@
-"""Every kind of tokenizer that the papers use, through our reader: word starts, round trips, encoding into shards."""
+"""Every kind of tokenizer of the papers, loaded by our reader: word starts, round trips, encoding into shards."""
 
 import json
 import re
@@ -26,7 +26,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,?!()[]{}#@'\"<>_-ABCDEFGHIJKLMN
 
 
 def prefix_wordpiece(pre_tokenizer: pre_tokenizers.PreTokenizer | None = None) -> Backend:
-    """As for the BNC: `@@` inside pre-tokens, no decoder, no post-processor; known characters only."""
+    """A WordPiece as for the BNC: `@@` inside pre-tokens, no decoder, no post-processor; only known characters."""
     words = ["the", "old", "dog", "@@s", "do", "n't", "'s", "cat", "they"]
     entries = [*SPECIAL_SETS["bnc"].order, *LETTERS, *(f"@@{letter}" for letter in LETTERS), *words]
     model = models.WordPiece(
@@ -57,14 +57,14 @@ def byte_bpe(special: str, prefix_space: bool) -> Backend:
 
 
 def roberta_bpe() -> Backend:
-    """As in the reduced-vocabulary study: byte-level without a prefix space, framed by <s> and </s>."""
+    """A BPE as in the reduced-vocabulary study: byte-level without a prefix space, framed by <s> and </s>."""
     backend = byte_bpe("roberta", prefix_space=False)
     backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     return backend
 
 
 def unigram() -> Backend:
-    """As SentencePiece: `▁` for spaces, one in front."""
+    """A Unigram as SentencePiece's: `▁` replaces spaces and is inserted at the beginning."""
     backend = Backend(models.Unigram())
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()
@@ -94,7 +94,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("kinds")
     for name, make in MAKERS.items():
         backend = make()
-        # The library's models made from a vocabulary do not know yet which entries are special.
+        # The library's models that are made from a vocabulary do not have special tokens yet.
         special = next(s for s in SPECIAL_SETS.values() if all(backend.token_to_id(t) == i for t, i in s.ids.items()))
         backend.add_special_tokens(list(special.order))
         backend.save(str(folder / f"{name}.json"))
@@ -112,7 +112,7 @@ def spelled(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 def word_groups(tokenizer: Tokenizer, text: str) -> list[str]:
-    """The tokens of each word, joined by a bar."""
+    """Return the tokens of each word, joined by a bar."""
     (ids,) = tokenizer.encode_sentences([text])
     starts = WordStarts(tokenizer)(np.array(ids), np.array([0]), [text])
     parts = np.split(np.array(ids), np.flatnonzero(starts)[1:])
@@ -198,7 +198,7 @@ def test_pre_tokens_come_back_from_a_continuation_prefix(paths: dict[str, Path],
         assert tokenizer.backend.pre_tokenizer is not None
         return [piece for piece, _ in tokenizer.backend.pre_tokenizer.pre_tokenize_str(of)]
 
-    # What a text begins with cannot be told from a continuation when it is spelled like one.
+    # A pre-token that begins with the prefix cannot be distinguished from a continuation.
     assume(not any(piece.startswith("@@") for piece in pre_tokens(text)))
     (ids,) = tokenizer.encode_sentences([text])
     assert all(index >= tokenizer.n_special for index in ids)

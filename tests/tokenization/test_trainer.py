@@ -151,7 +151,7 @@ def test_one_tokenizer_is_trained_on_several_corpora_together(small: SimpleNames
 
 
 def test_only_documents_of_the_named_sources_are_learned_from(small: SimpleNamespace, tmp_path: Path) -> None:
-    # Documents take turns between the sources `speech` and `books`.
+    # Documents alternate between the sources `speech` and `books`.
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["said said\n" * 9, "written\n" * 9] * 3})
     learned = vocabulary(train_changed(small, corpus, tmp_path / "t", sources=["speech"], allow_smaller=True))
     assert "Ġsaid" in learned

@@ -1,5 +1,6 @@
-"""The two vocabularies that are not trained by the library alone: Unigram beside sums over all ways to cut a text, and
-WordPiece with a prefix beside a plain merge loop written down from its definition, and the library.
+"""The vocabularies that our own code trains: Unigram and WordPiece with a prefix.
+
+Unigram is compared with sums over all splits of a text, and WordPiece with a plain merge loop and with the library.
 """
 
 import itertools
@@ -26,7 +27,7 @@ SCORES = np.log([0.2, 0.1, 0.05, 0.3, 0.15, 0.2])
 
 
 def ways(text: str) -> list[tuple[str, ...]]:
-    """All ways to cut a text into PIECES, by trying every set of cuts."""
+    """Return all splits of a text into PIECES, by enumeration."""
     found = []
     for cuts in itertools.product([False, True], repeat=len(text) - 1):
         bounds = [0, *(i + 1 for i, chosen in enumerate(cuts) if chosen), len(text)]
@@ -158,7 +159,8 @@ def trained(text: list[str], size: int, min_frequency: int = 0) -> dict[str, int
 
 
 def plain_merges(text: list[str], size: int, min_frequency: int = 0) -> list[str]:
-    """Merge the most frequent pair until the size is reached, ties by the ids of left and right; quadratic."""
+    """Merge the most frequent pair until the size is reached, with ties broken by the ids of left and
+    right; quadratic."""
     words = Counter(word for line in text for word in line.split())
     split = {word: [word[0], *(f"@@{character}" for character in word[1:])] for word in words}
     continuing = sorted({part for parts in split.values() for part in parts[1:]})
@@ -211,7 +213,7 @@ def test_the_entries_are_those_of_the_library_when_all_merges_are_made() -> None
         vocab_size=5000, special_tokens=SPECIAL, continuing_subword_prefix="@@", show_progress=False
     )
     backend.train_from_iterator(text, trainer)
-    # Ties decide which merges a word goes through, so a few entries differ from run to run in the library's own.
+    # Ties determine a word's merges, so a few entries of the library's vocabulary differ from run to run.
     ours, library = set(trained(text, 5000)), set(backend.get_vocab())
     assert {entry for entry in ours if len(entry.removeprefix("@@")) == 1} <= library
     words = {word for line in text for word in line.split()}

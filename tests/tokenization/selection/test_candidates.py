@@ -1,4 +1,4 @@
-"""Smaller tokenizers cut from a larger one are those of a training; the search by the rule of Gowda and May."""
+"""Smaller tokenizers truncated from a larger one equal trained ones; the search by the rule of Gowda and May."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -79,7 +79,7 @@ def test_the_smallest_size_has_no_merges_and_below_it_is_refused(kind: str, line
 
 
 def test_a_merge_into_an_entry_that_exists_already_makes_no_new_one() -> None:
-    # ab+c and a+bc both make abc; the cut at abc keeps the merges before it and not the one behind it.
+    # ab+c and a+bc both make abc; truncation after abc keeps the merges before abc, and not the merge after it.
     vocabulary = {token: index for index, token in enumerate(["a", "b", "c", "ab", "bc", "abc", "abca"])}
     merges = [["a", "b"], ["b", "c"], ["ab", "c"], ["a", "bc"], ["abc", "a"]]
     definition = {"added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": merges}}

@@ -1,4 +1,4 @@
-"""What is measured on a tokenizer: ESMS by hand and on lists of morphemes, word-split ratio, fertility, the sample."""
+"""Measures of a tokenizer: ESMS by hand and on lists of morphemes, word-split ratio, fertility, and the sample."""
 
 import csv
 from collections import Counter
@@ -38,7 +38,7 @@ words_of = st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size
 
 
 def wordpiece(entries: list[str], prefix: str = "##") -> dict:
-    """A WordPiece definition with the given entries."""
+    """Return a WordPiece definition with the given entries."""
     vocabulary = {entry: index for index, entry in enumerate(["[UNK]", *entries])}
     backend = Backend(models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=prefix))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -46,7 +46,7 @@ def wordpiece(entries: list[str], prefix: str = "##") -> dict:
 
 
 def metaspace(entries: list[str]) -> dict:
-    """A Unigram definition that marks the beginning of words, as t5-base does."""
+    """Return a Unigram definition that marks the beginning of words, as t5-base does."""
     backend = Backend(models.Unigram([("<unk>", 0.0), *((entry, -1.0) for entry in entries)], 0))
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     return read_definition(backend.to_str(), "test")
@@ -86,7 +86,7 @@ def test_a_tokenizer_that_knows_the_morphemes_of_some_words_scores_as_counted_by
         Word("podium", ("pod", "ium")),
         Word("unkindly", ("un", "kind", "ly")),
     ]
-    # de|code is right; fitness stays whole; pod|i|um has one morpheme; un|kindly one.
+    # de|code is correct; fitness is not split; pod|i|um and un|kindly have one correct morpheme each.
     definition = wordpiece(["de", "##code", "fitness", "pod", "##i", "##um", "un", "##kindly"])
     scores = esms(definition, words, "test")
     assert scores.definition == 1 / 4
@@ -170,7 +170,7 @@ LETTERS = "abcdefgh"
 
 
 def byte_level(merges: list[tuple[str, str]], prefix_space: bool = True) -> dict:
-    """Byte-level BPE over all bytes with the given merges."""
+    """Return byte-level BPE over all bytes with the given merges."""
     entries = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(left + right for left, right in merges)]
     backend = Backend(models.BPE({entry: index for index, entry in enumerate(entries)}, merges))
     backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)])
@@ -180,7 +180,7 @@ def byte_level(merges: list[tuple[str, str]], prefix_space: bool = True) -> dict
 def test_empty_strings_are_words_of_no_tokens() -> None:
     words = count_words(["ab  ab", "a"])
     assert words == Counter({"ab": 2, "": 1, "a": 1})
-    # ab is one token, a is one: 3 tokens over 4 words.
+    # ab and a are one token each: 3 tokens for 4 words.
     assert word_split_ratio(byte_level([("a", "b")]), words, "test") == 3 / 4
 
 
@@ -207,8 +207,8 @@ def test_tokens_are_counted_for_each_word_and_unknown_ones_for_each_token_in_fou
     backend = Backend(models.WordPiece({entry: index for index, entry in enumerate(entries)}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     definition = read_definition(backend.to_str(), "test")
-    # 5 words, because a run of blanks separates two words once, and so does a blank of Chinese text. 6 tokens, of which
-    # zz is unknown.
+    # 5 words, because a run of white space separates words once, also the wide space in Chinese text; 6 tokens, of
+    # which zz is unknown.
     assert running_text(definition, ["the   кот\u3000猫猫", "सात\nzz"], "test") == (6 / 5, 1 / 6)
 
 
@@ -256,7 +256,7 @@ def test_another_seed_draws_others_and_all_are_equally_likely() -> None:
     sequences = [str(number) for number in range(20)]
     drawn = Counter(text for seed in range(2000) for text in draw(sequences, 5, seed))
     assert draw(sequences, 5, 0) != draw(sequences, 5, 1)
-    # 500 expected, standard deviation 19.4: five of them on either side.
+    # 500 are expected; the bounds are five standard deviations of 19.4.
     assert all(403 < drawn[text] < 597 for text in sequences)
 
 

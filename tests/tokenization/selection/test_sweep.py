@@ -1,4 +1,4 @@
-"""A sweep on a small corpus: outputs, bytes, refusals; the sweeps of the configuration; the rule of the choice."""
+"""A sweep on a small corpus: outputs, bytes, refusals; the configured sweeps; the selection rule."""
 
 import csv
 import io
@@ -165,7 +165,7 @@ def test_a_reference_tokenizer_is_measured_and_decides(
     types = [{**BPE, "sizes": [300, 400], "definition": {**BPE["definition"], "individual_digits": False}}]  # type: ignore[dict-item]
     changes = {"types": types, "frequency_search": None}
     rows = rows_of(sweep(tmp_path / "out", corpus, changes, reference={"bpe": tmp_path / "ref.json"}))
-    # The reference has 400 entries of the same kind: it is as good as equal to the candidate of 400.
+    # The reference has 400 entries and the same kind, so it nearly equals the candidate of 400.
     assert [row["selected_within_type"] for row in rows] == ["0", "1", "0"]
     assert rows[2]["vocabulary_size"] == "400"
     assert float(rows[2]["word_split_ratio"]) == pytest.approx(float(rows[1]["word_split_ratio"]), abs=0.02)
@@ -264,7 +264,7 @@ def test_the_tokenizer_of_any_words_is_the_one_that_its_sweep_would_choose_with_
 
 
 def test_the_references_of_table_6_can_be_measured_instead_of_taken_from_print(tmp_path: Path) -> None:
-    """The rows "pre-trained": each printed ratio can be replaced by an entry of `data` that is there."""
+    """The rows "pre-trained": the tokenizer of an existing entry of `data` can replace each printed ratio."""
     shutil.copytree(CONFIG, tmp_path / "config")
     path = tmp_path / "config/tokenizer_sweeps/reduced_vocabulary.yaml"
     references = {
