@@ -1,4 +1,4 @@
-"""Small pretrained models as pretraining leaves them, and `transformers` without network, with its own cache."""
+"""Small pretrained models in the format of pretraining, and `transformers` without network, with a temporary cache."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -123,7 +123,7 @@ EXPORT_SETTINGS: dict[str, Any] = {
 
 @pytest.fixture(scope="session")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """`transformers`, kept off the network, with its copies of modelling files in a temporary folder."""
+    """`transformers` without network access, with its copies of modelling files in a temporary folder."""
     transformers = pytest.importorskip("transformers")
     from huggingface_hub import constants
     from transformers import dynamic_module_utils
@@ -141,7 +141,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="session")
 def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A tokenizer.json per family."""
+    """Return the path of a tokenizer.json for each family."""
     folder = tmp_path_factory.mktemp("tokenizers")
     paths: dict[str, Path] = {}
     byte_bpe = {"kind": "byte_bpe", "vocabulary_size": 320, "min_frequency": 2}
@@ -160,8 +160,9 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, Path]) -> Callable[[str], Path]:
-    """The manifest of a model of VARIANTS or of another dictionary above, in which no parameter is 0 or 1, laid out as
-    pretraining does.
+    """Return a function that writes a model of VARIANTS, or of another dictionary above, and returns its manifest.
+
+    Noise is added to the parameters, so that no parameter is 0 or 1. The files are those of pretraining.
     """
     made: dict[str, Path] = {}
 
@@ -195,7 +196,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory, tokenizers: dict[str, P
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory, pretrained: Callable[[str], Path]) -> Callable[[str], Path]:
-    """The exported folder of a model of one of VARIANTS."""
+    """Return a function that exports a model of VARIANTS and returns the folder."""
     made: dict[str, Path] = {}
 
     def make(variant: str) -> Path:
@@ -210,19 +211,20 @@ def exported(tmp_path_factory: pytest.TempPathFactory, pretrained: Callable[[str
 
 @pytest.fixture(params=VARIANTS)
 def variant(request: pytest.FixtureRequest) -> str:
-    """The name of every variant in turn."""
+    """The name of each variant in turn."""
     return str(request.param)
 
 
 @pytest.fixture
 def ours(pretrained: Callable[[str], Path], variant: str) -> LanguageModel:
-    """The model of the variant as this library has it."""
+    """The variant's model, loaded by this library."""
     return load_language_model(pretrained(variant).parent).eval()
 
 
 @pytest.fixture
 def load(hub: ModuleType, exported: Callable[[str], Path], variant: str) -> Callable[..., Any]:
-    """The exported model of the variant, or that of a folder, as `transformers` loads it by the name of a class."""
+    """Return a function that loads an exported folder, by default that of the variant, as `transformers`
+    class `name`."""
 
     def from_pretrained(name: str, folder: Path | None = None, **options: Any) -> Any:
         return getattr(hub, name).from_pretrained(folder or exported(variant), trust_remote_code=True, **options)
@@ -232,7 +234,7 @@ def load(hub: ModuleType, exported: Callable[[str], Path], variant: str) -> Call
 
 @pytest.fixture(scope="session")
 def padded_batch() -> Callable[[LanguageModel], tuple[torch.Tensor, torch.Tensor]]:
-    """Ids [3, 12] and mask of sequences of 12, 9 and 5 tokens, padded as the model's tokenizer pads."""
+    """Ids [3, 12] and mask of sequences of 12, 9 and 5 tokens, padded as by the model's tokenizer."""
 
     def make(model: LanguageModel) -> tuple[torch.Tensor, torch.Tensor]:
         generator = torch.Generator().manual_seed(11)

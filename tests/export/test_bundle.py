@@ -1,4 +1,4 @@
-"""The modelling file of an exported model: whole, alone, the library's own code, and what cannot be merged."""
+"""The modelling file of an exported model: complete, standalone, identical to the library's code; and merge errors."""
 
 import ast
 import py_compile
@@ -16,14 +16,15 @@ from hatchery.modeling.families import FAMILIES
 
 
 def definitions(text: str) -> dict[str, str]:
-    """The top-level classes and functions of a source by name, as their trees."""
+    """Return the syntax trees of the top-level classes and functions of a source by name."""
     blocks = (ast.ClassDef, ast.FunctionDef)
     return {node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, blocks)}
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> Callable[..., Path]:
-    """Write modules of a library of one's own, `hatchery/<name>.py`, and return the folder above."""
+    """Return a function that writes the modules `hatchery/<name>.py` of a test library and returns their
+    root folder."""
 
     def write(**modules: str) -> Path:
         for name, text in modules.items():
@@ -52,7 +53,7 @@ def test_a_modelling_file_is_whole_and_tidy(family: str, repository: Path, tmp_p
     path = tmp_path / "modeling.py"
     path.write_text(modelling_file(FAMILIES[family]))
     py_compile.compile(str(path), cfile=str(tmp_path / "compiled"), doraise=True)
-    # F821 and F811 would be a definition that was left out, or one that hides another.
+    # F821 would mean a missing definition, and F811 a definition that hides another.
     for command in (["check", "--select", "E,F,I"], ["format", "--check"]):
         config = ["--no-cache", "--config", str(repository / "pyproject.toml")]
         done = subprocess.run(
@@ -63,7 +64,7 @@ def test_a_modelling_file_is_whole_and_tidy(family: str, repository: Path, tmp_p
 
 @pytest.fixture(scope="module")
 def defined(repository: Path) -> dict[str, set[str]]:
-    """The top-level classes and functions of our library by name, as their trees."""
+    """Return the syntax trees of the top-level classes and functions of our library by name."""
     found: dict[str, set[str]] = {}
     for path in (repository / "scripts" / "hatchery").rglob("*.py"):
         for name, tree in definitions(path.read_text()).items():
@@ -75,7 +76,7 @@ def defined(repository: Path) -> dict[str, set[str]]:
 def test_every_definition_is_that_of_the_library(family: str, repository: Path, defined: dict[str, set[str]]) -> None:
     found = definitions(modelling_file(FAMILIES[family]))
     assert {"LayeredEncoder", "EncoderLayer", "LayerMixture"} <= found.keys()
-    # The names that the file gives to what all families share are its own, where no module of the library has them.
+    # If no module of the library defines the exported classes of a family, only the file contains these classes.
     exported = FAMILIES[family].exported
     written = not (repository / "scripts" / "hatchery" / "export" / f"{exported.module}.py").exists()
     ends = ("Config", "Model", "ForMaskedLM", "ForCausalLM", *exported.further)
@@ -92,7 +93,7 @@ def test_families_do_not_carry_each_other() -> None:
     assert "ScoreHead" in ltg and "ScoreHead" in roberta
     assert "DecoderLayer" in translation and "DecoderLayer" not in ltg.keys() | roberta.keys()
     assert not {"DisentangledSelfAttention", "RobertaEmbedding", "ScoreHead"} & translation.keys()
-    # Needed by neither, though it lies in a module that both need.
+    # Neither family needs these definitions, although both need the module that contains them.
     assert not {"layer_weight_table", "CheckpointError"} & (ltg.keys() | roberta.keys())
 
 

@@ -1,4 +1,4 @@
-"""What the model card tells people to run, really run: it says what the model says in the workflow."""
+"""The example code in the model card runs and prints the same results as the workflow."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretrai
     assert "sentences of the corpus's development text with one word left out" in card
     monkeypatch.chdir(tmp_path / "out")
     exec(compile(example(card), "card", "exec"), {})
-    # Version 4 of `transformers` imports DeepSpeed, which says on the same stream what it found.
+    # Version 4 of `transformers` imports DeepSpeed, which logs to the standard output.
     lines = [line for line in capsys.readouterr().out.splitlines() if "[WARNING]" not in line]
     printed = [line.rsplit(" ", 1) for line in lines]
     assert len(printed) == 5

@@ -1,4 +1,4 @@
-"""The stage that exports a model: its folder, its card, what it refuses, and the list of exported models."""
+"""The stage that exports a model: its folder, its model card, refused inputs, and the list of exported models."""
 
 import json
 import re
@@ -111,7 +111,7 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
             }
         ],
     }
-    # The hub reads the same numbers from it.
+    # The hub's library reads these numbers from the card.
     assert [found.metric_value for found in ModelCard(card).data.eval_results] == [41.25, 71.12]
     assert "| tales | CC BY 4.0 | any use \\| with attribution | a/tales |" in card
     assert "| blimp | phenomenon_average | accuracy_percent | 71.12 | 0.50 | 2 | 80.10 |" in card
@@ -138,7 +138,7 @@ def test_the_example_of_the_card_runs(hub, exported, variant, said, monkeypatch,
     assert said in " ".join(card.split())
     monkeypatch.chdir(folder)
     exec(compile(code_of(card), "card", "exec"), {})
-    # Version 4 of `transformers` imports DeepSpeed, which warns on the same stream.
+    # Version 4 of `transformers` imports DeepSpeed, which logs to the standard output.
     lines = [line for line in capsys.readouterr().out.splitlines() if "[WARNING]" not in line]
     assert len(lines) == 5 if variant == "roberta_tied" else any(line.strip() for line in lines)
 
@@ -310,7 +310,7 @@ def test_the_commands_export_and_list(pretrained, export_settings, summary, tmp_
 def test_a_file_that_cannot_be_written_whole_is_named_in_one_line(
     name: str, pretrained, exported, export_settings, tmp_path: Path
 ) -> None:
-    # The limit on the size of a file stands in for a full disk: libraries meet both as a failing write.
+    # A limit on file sizes replaces a full disk: for the libraries, both are a failed write.
     most_bytes = (exported("weights_larger_than_code") / name).stat().st_size - 1
     output = tmp_path / "model" / "manifest.json"
     outcome = subprocess.run(

@@ -1,4 +1,4 @@
-"""Exported causal models, and those that are both: our numbers, and `generate` writes as we do."""
+"""Exported causal and hybrid models give our numbers, and `generate` gives our texts."""
 
 import json
 import pickle
@@ -18,7 +18,7 @@ TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
 
 @pytest.fixture(params=["causal_ltg", "causal_absolute", "causal_elc", "causal_gpt_bert", "causal_roberta"])
 def causal(request, hub, pretrained, exported):
-    """Our model with its tokenizer, and what `transformers` makes of the exported folder."""
+    """Our model and its tokenizer, and both as `transformers` loads them from the exported folder."""
     ours, tokenizer = load_pretrained(pretrained(request.param))
     folder = exported(request.param)
     theirs = hub.AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True)
@@ -39,7 +39,7 @@ def test_logits_and_loss_are_ours(causal):
 def test_generate_goes_on_with_the_most_probable_tokens_as_we_do(causal):
     ours, tokenizer, theirs, their_tokenizer = causal
     beginnings = ["The old dogs", "A", "She likes old houses"]
-    # We write no special token but those that end, and no id that the tokenizer does not have.
+    # We generate no special tokens except end tokens, and no ids that the tokenizer lacks.
     ends = [index for index in (tokenizer.sep_id, tokenizer.par_id) if index is not None]
     special = [index for index in range(tokenizer.n_special) if index not in ends]
     forbidden = [*special, *range(tokenizer.vocabulary_size, ours.config.vocab_size)]
@@ -85,7 +85,7 @@ def test_a_loop_over_past_key_values_gives_the_logits_of_the_whole_text(hub, cau
     caches = (hub.DynamicCache(), hub.StaticCache(config=theirs.config, max_cache_len=20, max_batch_size=2))
     for cache in caches:
         found, before = [], 0
-        # The second call has fewer tokens than the cache, the third more, the fourth as many as the cache.
+        # The second call has fewer tokens than the cache, the third has more, the fourth has as many as the cache.
         for until in (2, 3, 7, ids.shape[1]):
             output = theirs(ids[:, before:until], mask[:, :until], past_key_values=cache)
             found.append(output.logits)
@@ -227,7 +227,7 @@ SENTENCES = ["The old dogs near the house sleep.", "A cat chases the dogs."]
     ("variant", "frame"), [("hybrid_gpt_bert", ("[CLS]", "[SEP]")), ("hybrid_of_blocks", ("[CLS]", ""))]
 )
 def test_the_backends_of_babylm_give_the_sums_of_our_scorer(hub, pretrained, exported, variant, frame):
-    """Of an exported hybrid: `mntp` and `causal` as docs/papers/babylm-2026.md, "Scored tokens", has them."""
+    """An exported hybrid is scored with `mntp` and `causal` as in docs/papers/babylm-2026.md, "Scored tokens"."""
     folder = exported(variant)
     tokenizer = hub.AutoTokenizer.from_pretrained(folder)
     masked, causal = (

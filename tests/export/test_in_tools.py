@@ -1,6 +1,6 @@
-"""Exported models in the tools of others, with the numbers that ours are: `make test-tools` installs these.
+"""Exported models give our numbers in other tools, which `make test-tools` installs.
 
-Each test is skipped where its tool is not there, or where it does not go with the version of `transformers`.
+Each test is skipped if its tool is not installed, or if the tool does not support the version of `transformers`.
 """
 
 import json
@@ -92,17 +92,18 @@ def test_low_rank_adapters_of_peft_learn_and_are_loaded_again(load, tokenizer, t
     again = peft.PeftModel.from_pretrained(load(name, "gpt_bert"), tmp_path).eval()
     merged = peft.PeftModel.from_pretrained(load(name, "gpt_bert"), tmp_path).merge_and_unload().eval()
     with torch.no_grad():
-        # The first of the outputs: none has a loss here.
+        # The first output; there is no loss here.
         expected = model(**inputs, return_dict=False)[0]
         torch.testing.assert_close(again(**inputs, return_dict=False)[0], expected, atol=1e-5, rtol=0.0)
         torch.testing.assert_close(merged(**inputs, return_dict=False)[0], expected, atol=1e-5, rtol=0.0)
 
 
 def test_a_run_of_the_trainer_that_is_resumed_ends_with_the_same_weights(hub, load, tokenizer, tmp_path, monkeypatch):
-    """The library once lost the place of such runs (transformers#46165); and no tensor of ours may start anew."""
+    """A bug of the library lost the position of resumed runs (transformers#46165); no tensor may be
+    initialised again."""
     pytest.importorskip("accelerate", exc_type=ImportError)
     if hub.__version__.startswith("4."):
-        # It does without, and the one that is here wants a newer library of the hub.
+        # The Trainer does not need `datasets`, and the installed version needs a newer library of the hub.
         monkeypatch.setattr(hub.utils.import_utils, "_datasets_available", False)
     else:
         pytest.importorskip("datasets", exc_type=ImportError)
@@ -131,12 +132,12 @@ def test_a_run_of_the_trainer_that_is_resumed_ends_with_the_same_weights(hub, lo
     start = dict(load("AutoModelForSequenceClassification", "elc_biased").named_parameters())
     for (name, found), expected in zip(resumed.named_parameters(), whole.parameters(), strict=True):
         assert torch.equal(found, expected), name
-        # A layer weighs its one producer whatever its weight.
+        # A layer with one producer always has weight 1, so its parameter is not trained.
         assert not torch.equal(found, start[name]) or found.numel() == 1, name
 
 
 def lm_eval(model: Path, folder: Path, tasks: str, more: str = "") -> subprocess.CompletedProcess[str]:
-    """The command of docs/evaluation.md."""
+    """Run the command of docs/evaluation.md."""
     hidden = {
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_CACHE": str(folder / "data"),
@@ -160,7 +161,7 @@ def lm_eval(model: Path, folder: Path, tasks: str, more: str = "") -> subprocess
 
 
 def task_file(folder: Path, name: str, rows: list[dict[str, object]], lines: str) -> None:
-    """A task of the harness on a file of rows."""
+    """Write a task of the harness with a file of rows."""
     (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     (folder / f"{name}.yaml").write_text(lines)
 
@@ -175,7 +176,7 @@ def test_the_evaluation_harness_scores_causal_models_as_we_do(exported, pretrain
         pytest.importorskip(needed, exc_type=ImportError)
     pairs = [("The dogs sleep.", "The dogs sleeps."), ("She likes old houses.", "She like old houses.")]
     rows = [{"sentence_good": good, "sentence_bad": bad} for good, bad in pairs]
-    # The page's own example.
+    # The example of the documentation page.
     page = (repository / "docs" / "evaluation.md").read_text("utf-8")
     _, _, example = page.partition("```yaml\n# pairs.yaml")
     task_file(tmp_path, "pairs", rows, example.partition("\n")[2].partition("```")[0])

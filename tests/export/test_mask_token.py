@@ -1,4 +1,4 @@
-"""The mask of an exported tokenizer: a masked text is cut as the whole text was, any other text as before."""
+"""The mask of an exported tokenizer: tokens around a mask are those of the whole text; other texts do not change."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 
-# Another version of transformers brings one of tokenizers.
+# Another version of transformers installs another version of tokenizers.
 pytestmark = pytest.mark.hub
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -35,13 +35,13 @@ KINDS: dict[str, dict[str, Any]] = {
     },
 }
 SENTENCES = ("The old dogs near the house sleep.", "A cat chases the dogs.", "She likes old houses, and sleeps.")
-# Words that every kind keeps apart from the mark behind them.
+# Every kind of tokenizer separates these words from a mask that follows.
 TEXT = "The old dogs sleep , near the house ."
 PIECES = ["dogs", "the", " ", "  ", ".", "UNKNOWN", "12", "\t", "\n", "é", "a\u0301", "'s", "PAD"]
 
 
 def trained(kind: str) -> tuple[Backend, Backend]:
-    """A tokenizer as it was trained, and as it is exported."""
+    """Return a tokenizer as trained, and as exported."""
     settings = TokenizerSettings(vocabulary_size=330, min_frequency=2, allow_smaller=True, **KINDS[kind])
     before = train([*SENTENCES, TEXT] * 20, settings)
     definition = json.loads(before.to_str())

@@ -49,7 +49,7 @@ def evaluated(tmp_path: Path) -> Evaluated:
         return pl.DataFrame(rows, schema=["level", "name", "accuracy"], orient="row")
 
     def tuned(*sets: tuple[str, float | None]) -> pl.DataFrame:
-        # The first run's F1 and accuracy, and the accuracy of a second run.
+        # F1 and accuracy of the first run, and accuracy of a second run.
         metrics = ("f1", "accuracy", "accuracy")
         rows = [row for name, value in sets for row in zip([name] * 3, metrics, (0.1, value, 0.2), strict=True)]
         return pl.DataFrame(rows, schema=["rows", "metric", "value"], orient="row")
@@ -70,7 +70,7 @@ def evaluated(tmp_path: Path) -> Evaluated:
     words = pl.DataFrame(
         {"item": ["1", "1", "2", "1"], "position": [1.0, 2.0, 1.0, 1.0], "surprisal_nats": [0.5, None, 2.5, 9.0]}
     )
-    # On Dutch, the first run diverged.
+    # The first run diverged on Dutch.
     sets = (("validation", 0.95), ("en", 0.9), ("nl", None), ("zh", 0.7), ("test_en", 0.1))
     tested = [(f"test_{one}", row, True, tag) for one in ("en", "nl", "zh") for row, tag in enumerate(("X", "NOUN"))]
     return Evaluated(
@@ -107,7 +107,7 @@ def evaluated(tmp_path: Path) -> Evaluated:
 
 def test_the_first_file_has_accuracies_without_hanzi(evaluated: Evaluated) -> None:
     assert submission(evaluated) == {
-        # The collator looks for this name of the group, and the mean weighs pairs.
+        # The collator requires this name of the group; the group's mean is weighted by pairs.
         "blimp": {"blimp": 0.625},
         "global_piqa_parallel_zh": {"global_piqa_parallel_zh": 0.25},
         "arc": {"nl": 0.375},
@@ -121,11 +121,11 @@ def test_the_second_file_has_predictions_hidden_parts_and_checkpoints(evaluated:
     assert results["blimp_babylm_filtered"]["acc,none"] == 0.625
     assert results["blimp_babylm_filtered_b"]["acc,none"] == 1.0
     assert results["global_piqa_parallel_zh"]["acc_norm,none"] == 0.25 and "hanzi_structure" not in results
-    # A task with one paradigm is no group.
+    # A task with one paradigm is not a group.
     paradigms = [f"blimp_babylm_filtered_{name}" for name in "ab"]
     assert found["zeroshot"]["group_subtasks"] == {"blimp_babylm_filtered": paradigms}
     assert results.keys() == {"blimp_babylm_filtered", *paradigms, "global_piqa_parallel_zh"}
-    # Rows that do not count (the slip of the last batch) are not in it.
+    # Rows that do not count (duplicates of the last batch) are not included.
     assert found["finetune"]["arc_nl"] == [{"index": 0, "prediction": "B"}, {"index": 1, "prediction": "A"}]
     assert found["finetune"]["pos_zh"] == [{"index": 0, "prediction": "X"}, {"index": 1, "prediction": "NOUN"}]
     assert found["hidden"] == {
@@ -133,7 +133,7 @@ def test_the_second_file_has_predictions_hidden_parts_and_checkpoints(evaluated:
             f"0:{HASH}": {"scores": [-1.5, -2.5], "has_unk": False},
             f"1:{HASH}": {"scores": [-2.0, -1.0], "has_unk": True},
         },
-        # Words without a surprisal are left out; of two with one place the first counts.
+        # Words without a surprisal are left out; of two surprisals with one position, the first is used.
         "meco_l1": {"zho": {"1:1": 0.5, "2:1": 2.5}},
     }
     assert found["fast_eval_results"] == [{}, {"blimp": 0.5, "meco_l1_eng": 41.5}]
@@ -148,7 +148,8 @@ def test_every_missing_part_is_named(evaluated: Evaluated) -> None:
     assert "hidden: hanzi_pinyin" in found and "hidden: meco_l1, eng" in found
     assert "hidden: meco_l1, zho" not in found
     assert found[-1] == "fast_eval_results: 1 of 28 checkpoints"
-    # 22 public tasks without 2, 22 tasks with languages without 1, one of Hanzi, 5 texts without 1, the checkpoints.
+    # 20 of 22 public tasks, 21 of 22 tasks with languages, one Hanzi task, 4 of 5 texts, and the checkpoints are
+    # missing.
     assert len(found) == 20 + 21 + 1 + 4 + 1
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints under the authors' names: golden models come in with their outputs, hostile files with one clear line."""
+"""Checkpoints under the authors' names: golden models keep their outputs, malicious files are refused in one line."""
 
 import argparse
 import json
@@ -47,7 +47,7 @@ def config(tmp_path):
 
 @pytest.fixture
 def published(pretrained):
-    """The state dict of a variant under the authors' names."""
+    """Return the state dict of a variant under the authors' names."""
 
     def make(variant):
         model = load_language_model(pretrained(variant).parent)
@@ -70,7 +70,7 @@ def save(state, path, kind):
 
 @pytest.fixture
 def attempt(published, config, tokenizers, tmp_path):
-    """Import a state dict of the plain LTG-BERT after `change`; returns the manifest."""
+    """Return a function that imports a state dict of the plain LTG-BERT after `change` and returns the manifest."""
 
     def run(change=lambda state: state, *, variant="ltg", kind=".bin", **choices):
         path = save(change(published(variant)), tmp_path / "weights", kind)
@@ -94,7 +94,7 @@ def attempt(published, config, tokenizers, tmp_path):
 def test_a_golden_model_comes_in_with_its_logits(golden_directory, tmp_path, tokenizers, path, outputs, choices):
     facts = json.loads((golden_directory / f"{path}.json").read_text())["config"]
     arrays = np.load(golden_directory / f"{path}.npz")
-    # More entries than the tiny vocabularies have: only the weights of these models matter here.
+    # The vocabulary size does not fit the test's tokenizer, but only the weights of these models matter here.
     config = tmp_path / "config.json"
     config.write_text(json.dumps(facts))
     with pytest.raises(ModelError, match=r"has 309 entries, but the model of .* only has"):
@@ -240,7 +240,7 @@ def test_wrong_tensors_are_named(attempt, change, complaint):
 
 
 class Intruder:
-    """Runs a command when it is unpickled."""
+    """An object that runs a command when it is unpickled."""
 
     def __reduce__(self):
         return os.system, ("echo stolen > " + os.environ["INTRUDER_FILE"],)

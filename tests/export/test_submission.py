@@ -1,4 +1,4 @@
-"""The file for BabyLM's leaderboard: its parts, its structure, and what the report says of it."""
+"""The file for BabyLM's leaderboard: its parts, its structure, and the report about it."""
 
 import copy
 import json
@@ -84,7 +84,7 @@ def test_the_file_holds_what_was_measured_and_null_for_the_rest(evaluations) -> 
     value = submission(SETTINGS, *evaluations)
     assert tuple(value) == ("blimp", "blimp_supplement", *tuple(KEYS)[2:])
     assert value["blimp"]["agreement"]["predictions"][1] == {"id": "agreement_1", "pred": "B."}
-    # The rows of ewok were sampled, so there are no predictions.
+    # There are no predictions for ewok, because its rows were sampled.
     assert [key for key in value if value[key] is None] == [
         *("blimp_supplement", "ewok", "entity_tracking_filtered", "comps", "global_piqa_nonparallel"),
     ]
@@ -99,7 +99,7 @@ def test_the_file_holds_what_was_measured_and_null_for_the_rest(evaluations) -> 
 def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluations) -> None:
     value = submission(replace(SETTINGS, checkpoints=(*CHECKPOINTS, "chck_3M")), *evaluations)
     assert value["aoa"] is value["aoa_surprisals"] is None
-    # A checkpoint too many has another name than those of the track.
+    # The name of the last checkpoint is not one of the track's names.
     assert submission(replace(SETTINGS, checkpoints=("chck_1M",)), *evaluations)["aoa"] is None
     zero = submission(replace(SETTINGS, age_of_acquisition="zero"), *evaluations)
     assert zero["aoa"] == {"aoa": 0.0} and zero["aoa_surprisals"] is not None
@@ -212,7 +212,7 @@ def test_every_block_has_the_predictions_and_fractions_of_its_own_evaluation(eva
         uid = block.removeprefix("glue/")
         whole[block] = made(block, "predictions.json", predicted(uid, texts.index(block)))
     for number, block in enumerate(FAST, 1):
-        # By their words, which is not the order of their names.
+        # Checkpoints are ordered by words, not by name.
         for checkpoint, share in (("chck_9M", number / 10), ("chck_10M", number / 100)):
             rows = f"outcome,gain\nRTgopast,0.5\nrt,{share}\nspr,{share / 2}\n"
             if block != "reading":
@@ -304,7 +304,7 @@ def test_what_the_organisers_collator_writes_has_the_structure_and_other_numbers
     assert structure_problems(value, "strict_small") == []
     counts = read_records(repository / "config/published/babylm/row_counts.csv", RowCount, ("set", "block", "uid"))
     assert len(differing_counts(value, counts)) == len({count.block for count in counts})
-    # Everything is null for its size, but for the score of what is not there.
+    # All values have the official sizes and are null; the only problem is the missing score for age of acquisition.
     dropped = json.loads((COLLATED / "official_sizes.json").read_text())
     assert structure_problems(dropped, "strict_small") == [
         "aoa: aoa_surprisals are missing, so the server counts the score as 0"

@@ -1,4 +1,4 @@
-"""Submissions to BabyLM's leaderboard are checked when planning, whether the page or the file is requested."""
+"""Submissions to BabyLM's leaderboard are checked when planning, for requests of the page and of the file."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_a_submission_has_the_checkpoints_of_its_track_or_else_its_own(configura
     assert submission_settings(PROJECT, "babylm_2026_strict")["checkpoints"] == large and len(large) == 28
     own = submission_settings(PROJECT, "babylm_mini")
     assert own["checkpoints"] == ["chck_20K", "chck_40K", "chck_60K"] and own["track_checked"] is False
-    # One mark of the track is enough for its list, in which the others are missing.
+    # One mark of the track is enough to check the list of checkpoints, which lacks the track's other marks.
     some = ("pretraining", {"batch_size": 32, "budget": {"words_seen": "3M"}, "checkpoints_at": ["2M", 60_000]})
     few = changed(configuration, some, ("evaluate_milestones", []), of="babylm_mini")
     assert submission_settings(few, "babylm_mini")["checkpoints"] == small
@@ -127,7 +127,7 @@ def test_a_block_reads_the_full_suite_of_the_run_and_the_fast_one_of_each_checkp
     assert predictions["glue/wsc"] == "results/babylm_mini/finetuning/gpt_bert-s42/demo_babylm_2026_wsc/manifest.json"
     of_one = {key.split("/")[1]: path for key, path in fast.items() if key.startswith("chck_40K/")}
     assert of_one["blimp"] == place.format("gpt_bert-s42-chck_40K", "fast_blimp")
-    # There is no fast set of this one.
+    # This suite has no fast set, so the whole suite is used.
     assert of_one["global_piqa_parallel"] == place.format("gpt_bert-s42-chck_40K", "global_piqa_parallel")
     assert of_one["reading"] == "results/babylm_mini/reading/gpt_bert-s42-chck_40K/manifest.json"
     assert len(fast) == 3 * 7 and "comps" not in of_one

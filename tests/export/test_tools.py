@@ -1,4 +1,4 @@
-"""What tools of the field ask of a model: attentions, embeddings as input, further heads, layers computed again."""
+"""Interfaces that other tools need: attention probabilities, input embeddings, task heads, gradient checkpointing."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ some_variants = pytest.mark.parametrize("variant", CHOSEN, indirect=True)
 
 
 def probabilities_of(block, hidden, inputs):
-    """With which probabilities an attention block attends, from its scores alone."""
+    """Return the attention probabilities of an attention block, computed from its scores."""
     states = hidden if block.pre_layer_norm is None else block.pre_layer_norm(hidden)
     if isinstance(block, MultiHeadAttention):
         scores = block.queries(states) @ block.keys_and_values(states)[0].transpose(2, 3) * block.scale

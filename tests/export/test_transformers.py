@@ -1,4 +1,4 @@
-"""Exported folders in the `transformers` library: the same numbers as ours, and the behaviour that its users expect."""
+"""Exported folders in `transformers`: the same numbers as ours, and the behaviour that users of the library expect."""
 
 import importlib
 import sys
@@ -62,7 +62,8 @@ CLASSES = (
 
 @torch.no_grad()
 def test_classes_that_are_imported_directly_keep_all_weights(hub, exported, ours, variant, monkeypatch):
-    """Some versions initialise every module of such classes again, and guard only what their own functions write."""
+    """Some versions initialise every module of these classes again, and protect only weights set by their own
+    functions."""
     folder = exported(variant)
     (path,) = folder.glob("modeling_*.py")
     monkeypatch.syspath_prepend(str(folder))
@@ -142,7 +143,7 @@ def test_training_mode_drops_and_evaluation_mode_does_not(load, ours, padded_bat
     assert not torch.equal(output.logits, model(ids, attention_mask=mask).logits)
     output.loss.backward()
     without = {name for name, p in model.named_parameters() if p.grad is None or not bool(p.grad.any())}
-    # The first layer has one producer to choose from, and pairs take no part in this loss.
+    # The first layer has one producer, so its weight has no gradient; the pair head is not used in this loss.
     unused = ("layer_weights.0", "pair_head", "token_type")
     assert not {name for name in without if not any(part in name for part in unused)}
 
@@ -162,7 +163,7 @@ def test_a_model_from_a_configuration_alone_starts_near_the_uniform_loss(hub, lo
     for _ in range(2):
         loss = float(model(ids, attention_mask=mask, labels=ids).loss.detach())
         assert 5.0 < loss < 7.0  # log 340 is 5.8
-        # Some versions do this to every module, norms without parameters included.
+        # Some versions call this for every module, including norms without parameters.
         for module in model.modules():
             model._init_weights(module)
 

@@ -1,4 +1,4 @@
-"""Exported models that translate: our numbers, and `generate` writes as our beam search does."""
+"""Exported translation models give our numbers, and `generate` gives the translations of our beam search."""
 
 import json
 
@@ -23,7 +23,7 @@ SOURCES = ["The old dogs near the house sleep.", "A cat chases the dogs.", "She 
 
 @pytest.fixture(params=["translation", "translation_post_norm_tied", "translation_deeper_decoder"])
 def translation(request, hub, pretrained, exported):
-    """Our model with its tokenizer, and what `transformers` makes of the exported folder."""
+    """Our model and its tokenizer, and both as `transformers` loads them from the exported folder."""
     ours, tokenizer = load_pretrained(pretrained(request.param), translates=True)
     folder = exported(request.param)
     theirs, report = hub.AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
@@ -33,7 +33,7 @@ def translation(request, hub, pretrained, exported):
 
 @torch.no_grad()
 def greedy(model, tokenizer, ids, most_tokens):
-    """The most probable token each time, from our model and its cache."""
+    """Return a greedy translation by our model and its cache."""
     state = model.begin(torch.tensor([ids]), None)
     forbidden = list(never_written(tokenizer))
     written, token = [], tokenizer.cls_id
@@ -97,7 +97,7 @@ def test_a_beam_finds_no_better_translation_than_ours_and_its_scores_are_true(tr
     with torch.no_grad():
         for model in (ours, theirs):
             if model.head.vocabulary_bias is not None:
-                # Ends are likely, so that the library finds translations that have one, and not what was cut off.
+                # End tokens are made likely, so that the library returns finished translations and not truncated ones.
                 model.head.vocabulary_bias[tokenizer.sep_id] += 5
     limits = SearchSettings(beam=5, length_factor=1e-6, extra_length=12)
     mask = inputs["attention_mask"].bool()
@@ -148,7 +148,7 @@ def test_it_is_saved_and_loaded_again_with_the_same_logits(translation, hub, tmp
         assert torch.equal(
             again(**inputs, labels=inputs["input_ids"]).loss, theirs(**inputs, labels=inputs["input_ids"]).loss
         )
-    # 1.2 times the 29 tokens of the longest side without its end, and 10 more.
+    # 1.2 times the 29 tokens of the longest side without its end, plus 10.
     named = ("num_beams", "length_penalty", "early_stopping", "max_new_tokens")
     assert [getattr(again.generation_config, name) for name in named] == [5, 1.0, "never", 44]
 

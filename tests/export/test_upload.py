@@ -1,4 +1,4 @@
-"""A model with its checkpoints as branches of one repository: what lies where, what is listed, what is uploaded."""
+"""A model and its checkpoints as branches of one repository: their files, their list, and the upload."""
 
 import argparse
 import importlib.util
@@ -21,7 +21,7 @@ RUN = "elc-s7"
 
 
 class Fake:
-    """What is known of the hub's interface, which remembers what it is told."""
+    """A substitute for the hub's interface that records calls."""
 
     def __init__(self):
         self.told = []
@@ -152,7 +152,7 @@ def test_what_cannot_be_uploaded_is_refused_before_anything_is_listed(results, p
 
 @pytest.fixture
 def server():
-    """A hub that answers as `server.answer` says for a path; None stands for a success."""
+    """A hub whose status for a path is `server.answer(path)`; None means success."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
