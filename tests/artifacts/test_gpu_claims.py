@@ -1,4 +1,4 @@
-"""Jobs of one machine never share a GPU, whatever becomes of them; the GPUs are made up."""
+"""Jobs on one machine never share a GPU, however the jobs end; the GPUs are simulated."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ def test_the_command_replaces_the_process_and_its_status_and_signals_are_its_own
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=60)
     assert running.returncode == -signal.SIGTERM
-    # Without GPUs it just runs, and nothing is claimed.
+    # Without GPUs, the command runs and claims nothing.
     for visible in ("", "-1"):
         process = start(repository, tmp_path / "locks", 1, SHOW, visible)
         shown, said = process.communicate(timeout=60)
@@ -94,7 +94,7 @@ def test_a_command_that_takes_every_gpu_shares_none_with_one_that_wants_fewer(re
 def test_jobs_of_slurm_whose_gpus_all_begin_at_0_do_not_wait_for_each_other():
     shared = lock_folder({})
     assert lock_folder({"CUDA_VISIBLE_DEVICES": "0,1"}) == shared
-    # Without GPUs of its own a job has to share those of the machine with the others.
+    # A job without allocated GPUs must share the machine's GPUs with all other jobs.
     assert lock_folder({"SLURM_JOB_ID": "7"}) == shared
     first, second = (lock_folder({"CUDA_VISIBLE_DEVICES": "0", "SLURM_JOB_ID": job}) for job in ("7", "8"))
     assert len({first, second, shared}) == 3
@@ -104,12 +104,12 @@ def test_several_gpus_are_claimed_at_once_or_not_at_all(tmp_path):
     names = ["a", "b", "c", "d"]
     first = claim(names, 3, tmp_path / "new" / "locks")
     assert list(first) == ["a", "b", "c"]
-    # The folder was made, for this user alone.
+    # The folder was created, with access only for this user.
     assert (tmp_path / "new" / "locks").stat().st_mode & 0o777 == 0o700
     told = []
 
     def waiting() -> None:
-        # While the larger job waits, what is free is there for a smaller one.
+        # While the larger job waits, a smaller job can claim the free GPU.
         smaller = claim(["d"], 1, tmp_path / "new" / "locks")
         told.append(list(smaller))
         release(smaller)

@@ -1,4 +1,4 @@
-"""Readable places are relative links; folders of results that lie in their way are never lost."""
+"""Readable paths are relative links; result folders in the place of a link are never lost."""
 
 import os
 import shutil
@@ -87,7 +87,7 @@ def test_a_folder_that_may_not_be_written_is_refused_and_can_be_looked_at(
 ) -> None:
     for folder in (tmp_path / "locked", here / "results"):
         folder.mkdir()
-    # Permissions do not bind root, which tests may be; a mount for reading does.
+    # Tests may run as root, who ignores permissions but cannot write to a read-only mount.
     monkeypatch.setattr(os, "access", lambda path, mode: path not in (tmp_path / "locked", here / "results"))
     with pytest.raises(ConfigError, match="is not writable"):
         link_roots(tmp_path / "locked", here)
@@ -105,7 +105,7 @@ def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> N
             ConfigError, match=r"resources links to .*/hatchery/resources, which is not a folder; mount"
         ):
             look(tmp_path / "disk/hatchery", here)
-    # Nor where somebody made the link by hand.
+    # The same error appears if the user made the link by hand.
     (here / RECORD).unlink()
     with pytest.raises(ConfigError, match="which is not a folder; mount the disk"):
         link_roots(None, here)
@@ -177,7 +177,7 @@ def test_two_checkouts_do_not_compute_in_one_storage_root_at_once(tmp_path: Path
     command = [sys.executable, "-c", HOLDER, str(repository / "scripts"), str(root)]
     with subprocess.Popen(command, cwd=first, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-        # Of a second call in the same checkout, Snakemake tells.
+        # Snakemake itself reports a second call in the same checkout.
         hold_root(root, first)
         hold_root(None, second)
         told = rf"storage_root: the checkout {first} is running in {root} \(process {holder.pid} on .*\); wait until"

@@ -1,4 +1,4 @@
-"""A file that was lost or damaged since it was made is one line where it is read, with what makes it anew."""
+"""A file that was lost or damaged after its creation is reported in one line, with the command that makes it again."""
 
 import re
 import shutil
@@ -115,7 +115,7 @@ def test_a_view_of_another_experiment_is_not_taken_for_this_one(tmp_path: Path) 
         shutil.copy2(other.parent / name, mine.parent / name)
     with pytest.raises(ManifestError, match=rf"^{mine}: the file was made in results/other/, expected"):
         verified_view(mine)
-    # Who moves a project with all its results keeps them.
+    # Moved together with all results of the project, a file remains valid.
     moved = shutil.move(tmp_path / "results", tmp_path / "elsewhere/results")
     assert verified_view(moved / "other/measurements.parquet")
 

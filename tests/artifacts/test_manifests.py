@@ -1,4 +1,4 @@
-"""Outputs appear whole or not at all; their manifests and checksums vouch for them."""
+"""Outputs are written completely or not at all; manifests and checksums identify their content."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def test_links_copies_outside_and_a_moved_project_are_as_good_as_the_place_itsel
     (tmp_path / "project/results/exp/run").symlink_to("../models/tiny-1")
     shutil.copytree(folder, tmp_path / "my_model")
     (tmp_path / "project").rename(tmp_path / "moved")
-    # A disk of its own for models, linked by hand.
+    # A separate disk for models, linked by hand.
     (tmp_path / "moved/results/models").rename(tmp_path / "disk")
     (tmp_path / "moved/results/models").symlink_to(tmp_path / "disk")
     for place in ("my_model", "moved/results/models/tiny-1", "moved/results/exp/run", "disk/tiny-1"):

@@ -1,4 +1,5 @@
-"""Parts come in task order whatever the processes, finished ones survive a failure, and nobody else's are taken."""
+"""Parts are in task order for any number of processes, finished parts survive a failure, and foreign parts
+are ignored."""
 
 import os
 import signal

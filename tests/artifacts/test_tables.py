@@ -1,4 +1,4 @@
-"""Small files are read strictly by their schemas; shards of Parquet appear together."""
+"""Small files must follow their schemas exactly; all Parquet shards of a writer appear together."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,7 +169,7 @@ def test_tables_give_the_bytes_of_their_rows(cut: int, tmp_path: Path, monkeypat
         for start in range(0, 100, cut):
             by_table.write_rows(pa.Table.from_pylist(rows[start : start + cut], schema=schema))
     assert [path.read_bytes() for path in by_table.paths] == expected
-    # 16 bytes, the name and the text of each row, added up by hand; the row that reaches 300 ends its row group.
+    # A row counts as 16 bytes plus its name and its text; the row that reaches 300 ends its row group.
     assert pq.ParquetFile(by_table.paths[0]).metadata.num_row_groups == 7
 
 

@@ -1,4 +1,4 @@
-"""A web server of our own whose failures can be scripted."""
+"""A local web server with scripted failures."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,15 +12,15 @@ import pytest
 
 @dataclass
 class Web:
-    """What the server has, how it behaves, and what it was asked."""
+    """The files of the server, its behaviour, and the requests that it received."""
 
     content: dict[str, bytes] = field(default_factory=dict)
     etag: str | None = '"one"'
     ranges: bool = True
     heed_if_range: bool = True
     encoding: str | None = None
-    # Called with the path and the number of the request; returns a status to answer instead, or a number of bytes
-    # (negative) after which the connection is cut, or None for a good answer.
+    # Called with the number of the request. Return an HTTP status to answer instead, or a negative number of bytes
+    # after which the connection is closed, or None for a normal answer.
     trouble: Callable[[int], int | None] = lambda number: None
     retry_after: str | None = None
     requests: list[tuple[str, str | None]] = field(default_factory=list)

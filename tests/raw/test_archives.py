@@ -1,4 +1,4 @@
-"""Archives from outside are unpacked inside their folder, or refused with archive and member named."""
+"""Archives from other parties are unpacked inside their folder, or refused with the names of archive and member."""
 
 import io
 import stat
@@ -45,7 +45,7 @@ def zipped(path: Path, *members: tuple[str, bytes]) -> Path:
 
 
 def refused(archive: Path, reason: str, limits: ArchiveLimits = LIMITS) -> str:
-    """Unpack, expect one line with archive and reason, and nothing outside the target."""
+    """Unpack, and check for an error of one line with archive and reason, and for no changes outside the target."""
     target = archive.parent / "target"
     before = {path for path in archive.parent.iterdir() if path != target}
     with pytest.raises(SourceError, match=reason) as caught:
@@ -190,7 +190,7 @@ def test_a_truncated_archive_is_told(suffix: str, share: float, tmp_path: Path) 
     make: Any = zipped if suffix == ".zip" else tar
     archive = make(tmp_path / f"a{suffix}", *((f"{i}.txt", bytes(str(i), "ascii") * 3000) for i in range(20)))
     content = archive.read_bytes()
-    # A plain tar ends with kilobytes of padding that nobody needs.
+    # Truncating the padding at the end of a plain tar loses no content.
     whole = len(content) if suffix != ".tar" else content.rindex(b"19.txt") + 512 + 6000
     archive.write_bytes(content[: int(share * whole)])
     refused(archive, "is damaged")
@@ -212,7 +212,7 @@ def test_a_tar_that_ends_between_members_is_not_whole(damage: str, tmp_path: Pat
 def test_a_damaged_byte_is_told(tmp_path: Path) -> None:
     archive = tar(tmp_path / "a.tgz", ("a.txt", bytes(range(256)) * 100))
     content = bytearray(archive.read_bytes())
-    content[-6] ^= 0xFF  # the checksum of the whole, which only a reader to the very end compares
+    content[-6] ^= 0xFF  # the checksum of the archive, which is compared only at the end of the stream
     archive.write_bytes(bytes(content))
     refused(archive, "is damaged")
 
@@ -247,7 +247,7 @@ def test_whatever_a_member_is_called_nothing_is_written_outside(
     try:
         archive = make(folder / f"a{suffix}", (name, b"x"))
     except (ValueError, IndexError, tarfile.TarError):
-        return  # a name that cannot be written into such an archive
+        return  # this archive format cannot store the name
     try:
         unpack(archive, folder / "target", LIMITS)
     except SourceError as error:

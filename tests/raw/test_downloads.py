@@ -1,4 +1,4 @@
-"""Downloads: continued, compared, and never wrong or half under their name."""
+"""Downloads: continued and verified; a wrong or partial file never has the final name."""
 
 import gzip
 import hashlib
@@ -129,7 +129,7 @@ def test_a_file_that_changed_on_the_server_meanwhile_is_not_stitched_together(
 
     web.trouble = trouble
     assert fetch(download, tmp_path, no_pause).read_bytes() == CONTENT
-    # Without versions only the checksum tells, and the file is read again from the start.
+    # Without an ETag, only the checksum detects the change, and the file is downloaded again from the start.
     assert first or [asked for _path, asked in web.requests] == [None, "bytes=983040-", None]
 
 

@@ -1,4 +1,5 @@
-"""Data sets of the hub, read through the library from a local folder in its layout, and models, whole or not at all."""
+"""Data sets of the hub, read by the library from a local folder with the hub's layout; and models, complete
+or absent."""
 
 import gzip
 import json
@@ -31,7 +32,7 @@ def no_network_and_no_cache_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
-    """Three compressed files of 100 documents each and a validation file of 30, as C4 has them."""
+    """Three compressed files of 100 documents each and a validation file of 30 documents, in the layout of C4."""
     root = tmp_path / "c4"
     (root / "en").mkdir(parents=True)
     for split, files, documents in (("train", 3, 100), ("validation", 1, 30)):
@@ -76,7 +77,7 @@ def test_a_split_becomes_shards_in_its_own_order_and_is_taken_as_it_is_until_som
         fetch_hub(of(dataset), tmp_path / "fetched/c4", PER_SHARD)
     fetch_hub(of(dataset, revision="1" * 40, documents=3), folder, PER_SHARD)
     assert texts(folder) == expected()[:3] and len(contents(folder)) == 1
-    # A split that ends with a full shard has no empty one.
+    # If the documents fill the last shard of a split, there is no empty shard.
     fetch_hub(of(dataset), folder, 100)
     assert sorted(contents(folder)) == [f"train-{index:05d}.parquet" for index in range(3)]
 
@@ -97,7 +98,7 @@ def test_several_splits_and_columns_are_kept(dataset: Path, tmp_path: Path) -> N
 
 
 class Interrupting:
-    """Reads documents through the library and breaks off after some."""
+    """Reads documents through the library and raises an error after `after` documents."""
 
     def __init__(self, after: int) -> None:
         self.after, self.read = after, 0
@@ -143,7 +144,7 @@ def test_no_files_are_opened_before_or_behind_the_documents_that_are_needed(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(hub_module, "_write_shard", Interrupting(355).write_shard)
         fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
-    # The first file is opened for the types of its columns, and the library goes back by one file at most.
+    # The first file is needed for the column types; to resume, the library rereads at most one earlier file.
     (dataset / "en/c4-train.00001-of-00003.json.gz").write_bytes(b"damaged")
     assert texts(fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)) == expected() + expected()[200:]
 
@@ -196,7 +197,7 @@ def test_what_the_server_answered_is_told_where_the_library_speaks_of_missing_fi
     [
         ({"columns": ("words",)}, "has no column 'words'; there are: text, timestamp, url"),
         ({"dataset": "owner/there-is-none"}, "owner/there-is-none"),
-        # Its second file is damaged.
+        # The second file of the data set is damaged.
         ({}, "finished shards are kept"),
     ],
 )
@@ -241,7 +242,7 @@ FILES = [
 
 
 class FakeHub:
-    """A hub with one repository, that breaks down at the file `broken`."""
+    """A hub with one repository that fails at the file `broken`."""
 
     def __init__(self, files: list[str], broken: str = "") -> None:
         self.files, self.broken, self.fetched = files, broken, list[str]()

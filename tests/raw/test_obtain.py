@@ -1,4 +1,4 @@
-"""From settings to a registered source: the path, what is fetched for it, or one message."""
+"""From settings to a registered source: the path and the fetched files, or an error message."""
 
 import hashlib
 import io
@@ -40,7 +40,7 @@ def zip_of(*members: tuple[str, bytes]) -> bytes:
 
 
 def offer(web: Any, name: str, content: bytes, **more: Any) -> dict[str, Any]:
-    """Put a file on the server; its entry under `download`."""
+    """Put a file on the server, and return its entry under `download`."""
     web.content[name] = content
     return {"url": web.url(name), "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **more}
 
@@ -93,7 +93,7 @@ def test_a_local_archive_is_unpacked_once(
     archive.write_bytes(packed(("books/two.txt", b"two")))
     source = register(path=str(archive))
     assert source.names() == ["books/two.txt"]
-    # Its identity is that of its files.
+    # A source is identified by its files, so the unpacked folder equals the archive.
     (tmp_path / "raw/books").mkdir(parents=True)
     (tmp_path / "raw/books/two.txt").write_bytes(b"two")
     of_archive = json.loads(source.manifest.read_text())["files"]

@@ -1,4 +1,4 @@
-"""A registered source: names, sizes and checksums; what changed is noticed, and read by its members."""
+"""A registered source: names, sizes and checksums; changed files are detected, and archives are read by member."""
 
 import errno
 import hashlib
@@ -182,7 +182,7 @@ MANIFEST = Path("resources/sources/my_text.json")
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of texts that is registered as `my_text` in the working directory."""
+    """A folder of texts, registered as `my_text` in the working directory."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "texts"
     (folder / "sub").mkdir(parents=True)
@@ -261,7 +261,7 @@ def test_an_archive_is_told_by_itself_and_its_files_by_what_was_unpacked(
     suffix: str, data: Path, repository: Path, tmp_path: Path
 ) -> None:
     for path in data.rglob("*.txt"):
-        path.touch()  # zip knows no time before 1980
+        path.touch()  # zip cannot store times before 1980
     archive = Path(shutil.make_archive(str(tmp_path / "packed"), suffix, data))
     register_settings({"name": "my_text", "path": str(archive)}, MANIFEST)
     before = raw_files(repository, archive)

@@ -1,4 +1,4 @@
-"""Settings of a source: what is pinned, and what is refused before anything is fetched."""
+"""Settings of a source: pinned versions, and values that are refused before a download."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_every_shipped_source_is_possible_and_says_where_to_get_it(repository: P
     data = validated(FILES["config"], read_yaml(repository / "config/config.yaml"), "config.yaml").data
     for name, entry in data.items():
         source = source_settings({"name": name, **keys_of(entry)})
-        # What is said about a user's own data is the user's to say.
+        # Only the user can describe the user's own data.
         assert source.obtain or name.startswith("my_"), name
         assert source.licence or source.terms or name.startswith("my_"), name
 

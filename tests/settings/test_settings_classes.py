@@ -1,4 +1,4 @@
-"""Classes of settings: what they take and refuse, their defaults, and the schemas and the page that say them."""
+"""Settings classes: accepted and refused values, defaults, and the schemas and the page that describe the settings."""
 
 import re
 from collections.abc import Iterator
@@ -218,7 +218,7 @@ def test_editors_accept_every_shipped_file(kind: str, texts: dict[Path, str], re
     validator = Draft202012Validator(yaml.safe_load(texts[SCHEMAS / f"{kind}.schema.yaml"]))
     for path in sorted((repository / "config" / FOLDERS[kind]).glob("*.yaml")):
         document = read_yaml(path)
-        # Such a file may say parts of what its base says in full.
+        # A file with a base may contain only parts of mandatory blocks.
         if "base" in document and kind in ("task", "experiment"):
             continue
         problems = [error.message for error in validator.iter_errors(document)]

@@ -1,4 +1,4 @@
-"""Sources, vocabularies and selections made on the spot."""
+"""Sources, vocabularies and selections made by a test."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,7 +18,7 @@ Files = dict[str, bytes | str]
 
 @pytest.fixture
 def register(tmp_path: Path) -> Callable[[str, Files | Path], Path]:
-    """Registers files (name to content), or what lies at a path, as the source of a name; returns the manifest."""
+    """Return a function that registers files (name to content), or the files at a path, and returns the manifest."""
 
     def make(name: str, files: Files | Path) -> Path:
         root = files if isinstance(files, Path) else tmp_path / f"raw_{name}"
@@ -36,7 +36,7 @@ def register(tmp_path: Path) -> Callable[[str, Files | Path], Path]:
 
 @pytest.fixture
 def build() -> Callable[..., Path]:
-    """Builds a vocabulary into a folder from the source manifests of source, dictionary and released list."""
+    """Return a function that builds a vocabulary from the manifests of source, dictionary and released list."""
 
     def make(
         folder: Path, source: Path, dictionary: Path | None = None, released: Path | None = None, **changes: Any
@@ -61,7 +61,7 @@ def build() -> Callable[..., Path]:
 def vocabulary_of(
     tmp_path: Path, register: Callable[..., Path], build: Callable[..., Path]
 ) -> Callable[[Iterable[str]], Path]:
-    """Builds a vocabulary of the given words; returns its manifest."""
+    """Return a function that builds a vocabulary of the given words and returns its manifest."""
 
     def make(words: Iterable[str]) -> Path:
         source = register("list", {"list.csv": "word,frequency\n" + "".join(f"{word},1\n" for word in words)})
@@ -74,7 +74,7 @@ def vocabulary_of(
 def select(
     tmp_path: Path, register: Callable[..., Path], vocabulary_of: Callable[..., Path]
 ) -> Callable[..., Manifest]:
-    """Runs a selection from files within some words into a folder below the test's."""
+    """Return a function that selects from files the texts of known words, in a subfolder of the test's folder."""
 
     def run_selection(
         files: Files,

@@ -1,4 +1,4 @@
-"""Building vocabularies: which utterances count, order, rejects, released lists, the comparison, damaged input."""
+"""Vocabularies: counted utterances, order, rejected words, released lists, the comparison, damaged input."""
 
 import string
 from collections.abc import Callable
@@ -87,7 +87,7 @@ def test_a_released_list_is_taken_as_it_is_or_repaired(tmp_path: Path, register:
     corrected = build(tmp_path / "b", source, kind="word_list")
     assert words(corrected) == [("dog", 7), ("true", 5), ("nan", 3)]
     assert rows_of(corrected / "rejected.csv")[0]["reason"] == "replacement_character"
-    # A word that comes again keeps its first frequency.
+    # A repeated word keeps its first frequency.
     again = register("again", {"list.csv": "word,frequency\ndog,7\ncat,2\ndog,4\n"})
     folder = build(tmp_path / "c", again, kind="word_list")
     assert words(folder) == [("dog", 7), ("cat", 2)]
@@ -152,10 +152,10 @@ def test_real_transcripts_give_released_words_only_and_reject_no_released_word(
     released = register("released", real_data / "aochildes_word_frequency.csv")
     folder = build(tmp_path / "v", source, dictionary, released, reading="as_published", appended_words=APPENDED)
     found = {row["measure"]: int(row["value"]) for row in rows_of(folder / "comparison.csv")}
-    # These are 21 of the 37 corpora: a subset of the words, none of them more frequent than in all 37.
+    # The source has 21 of the 37 corpora, so it has a subset of the words, and no frequency is higher than in all 37.
     assert found["found"] == found["built_words"] > 8000
     assert found["extra"] == found["higher_frequency"] == 0
-    # The dictionary is the right one: no word that it rejects is in the released list.
+    # The dictionary is the study's: it rejects no word of the released list.
     known = {row["word"] for row in rows_of(real_data / "aochildes_word_frequency.csv")}
     rejected = {row["word"] for row in rows_of(folder / "rejected.csv")}
     assert rejected & known == {"nan"} & rejected

@@ -1,4 +1,4 @@
-"""The words of a text in both readings, and the filters beside the rules written the plain way."""
+"""The words of a text in both readings, and the filters against plain implementations of the rules."""
 
 import re
 import string
@@ -148,7 +148,7 @@ DOCUMENTS = st.one_of(
 
 
 def special_punkt() -> PunktSentenceTokenizer:
-    """Punkt with parameters that reach every branch: abbreviations, collocations, starters, orthography."""
+    """Punkt with parameters that reach every branch: abbreviations, collocations, sentence starters, orthography."""
     parameters = PunktParameters()
     parameters.abbrev_types = {"dr", "st", "u.s", "etc", "dr-x", "'t"}
     parameters.collocations = {("##number##", "the"), ("cat", "sat"), ("j", "the"), (".", "the")}

@@ -75,7 +75,7 @@ def test_items_name_their_documents_and_counts_and_samples_say_why_others_were_r
             "document": "p.json.gz/00000002",
             "unit": 0,
             "text": "a cat  is big!",
-            # Words are what single spaces separate.
+            # Words are separated by single spaces.
             "n_words": 5,
             "n_counted": 4,
         },
@@ -119,7 +119,7 @@ def test_spans_are_selected_in_document_order(select: Select) -> None:
     page = " ".join(["cat"] * 30 + ["dog"] + ["cat"] * 60)
     changes = {"level": "spans", "window_words": 20, "stride_words": 10, "minimum_counted_words": 11}
     manifest = select({"p.json.gz": json_lines([page])}, WORDS, documents_per_unit=10, **changes)
-    # Windows at 0, 10, 40, ... 70 hold no dog; all are equal but for the tail at 80 (11 words).
+    # The windows at 0, 10, 40, ... 70 lack `dog` and are equal; the tail at 80 has 11 words.
     assert [item["n_words"] for item in items(manifest)] == [20, 11]
     assert (manifest.measures["out_of_vocabulary"], manifest.measures["too_short"]) == (2, 1)
     assert manifest.measures["duplicate"] == 5
@@ -202,7 +202,7 @@ def test_windows_are_drawn_without_replacement_from_each_document(select: Select
     assert manifest.measures["not_drawn"] == 6 * 10
     other = select({"p.json.gz": json_lines(pages)}, WORDS, folder="other", seed=1, **changes)
     assert texts(other) != texts(manifest)
-    # Each text has a draw of its own.
+    # Each text has an independent draw.
     places = [
         tuple(item["text"].partition("x")[2].partition(" ")[0] for item in drawn[4 * page :][:4]) for page in range(6)
     ]
@@ -227,8 +227,9 @@ def test_drawn_windows_of_known_words_and_without_a_hyperlink_are_counted(select
     page = "The cat sat on the dog sat on HTTP://cat sat on a a MAT — —"
     changes = {"level": "windows", "window_words": 4, "stride_words": 4, "windows_per_text": 9}
     manifest = select({"p.json.gz": json_lines([page])}, [*WORDS, "http"], **changes, lower_case=lower_case)
-    # The first and the last window: the second has an unknown word, the third a hyperlink, though http is a word.
-    # Between spaces there are four words in each; that of the address counts as two, and a dash does not count.
+    # Only the first and the last window are within the vocabulary: the second has an unknown word, and the third a
+    # hyperlink, although `http` is a word. By spaces, each window has four words; the address counts as two words, and
+    # dashes do not count.
     assert manifest.measures == {
         "documents": 1,
         "characters": 14 + 1 + 14 + 1 + 19 + 1 + 9,
@@ -274,7 +275,7 @@ def test_a_corpus_that_is_one_text_gives_so_many_windows_in_order(select: Select
     assert len(texts(some)) == 25
     places = [expected.index(text) for text in texts(some)]
     assert places == sorted(places) and some.measures["not_drawn"] == len(expected) - 25
-    # The draw is spread over the corpus and is not its beginning.
+    # The draw covers the whole corpus, not only its beginning.
     assert places[-1] > len(expected) // 2
 
 
@@ -308,7 +309,7 @@ def test_a_source_without_matching_files_and_wrong_settings_are_told(select: Sel
 
 
 DOCUMENTS = {
-    # Punkt would join these lines, and would cut the second one after its first mark.
+    # Punkt would join these lines, and would split the second line at its first full stop.
     "books/one.txt/000": "The cat sat\non a mat. A cat sat on a mat\n\nThe dog sat on a mat.",
     "speech/7": "The cat is big!\nBig.\nThe cat sat",
 }
@@ -316,7 +317,7 @@ DOCUMENTS = {
 
 @pytest.fixture
 def select_from_corpus(tmp_path: Path, vocabulary_of: Callable[[Iterable[str]], Path]) -> Select:
-    """Selects from a corpus `pair` of the documents."""
+    """Return a function that selects from a corpus `pair` of the documents."""
 
     def run_selection(workers: int = 1, **changes: Any) -> Manifest:
         folder = tmp_path / "pair"
@@ -381,6 +382,6 @@ def test_real_transcripts_are_selected_as_they_are_said(
     manifest = read_manifest(tmp_path / "out/manifest.json")
     assert {item["source"] for item in items(manifest)} == {"aochildes"}
     assert "what color is it?" in {item["text"] for item in items(manifest)}
-    # Its child's words are in the list that was made from it; what fails is names and words that the list lacks.
+    # The list was made from this child's words; rejected sentences contain names and other words that the list lacks.
     known = 1 - manifest.measures["out_of_vocabulary"] / manifest.measures["candidates"]
     assert 0.6 < known < 1
