@@ -1,10 +1,10 @@
-"""Speed of the attention's parts on the CPU: the disentangled scores, and the paths of the core behind them.
+"""CPU speed of the attention's parts: the disentangled scores, and the code paths of the attention core.
 
-The baseline writes the position vector of every pair of tokens out (T x T x head size), as the formula is printed in
-LTG-BERT, Section 4; training_step.py compares whole models. `gather` is the usual way to look scores up,
-`torch.gather` along the bucket dimension. The limit is the content term alone, one batched product: no position scores
-can be faster than none. The second table has the time of the core's written-out steps over that of torch's fused
-kernel, wherever that serves: `attend` chooses by it.
+The baseline writes the position vector of every pair of tokens (T x T x head size), as in the formula of LTG-BERT,
+Section 4; training_step.py compares whole models. `gather` is the usual lookup of scores, `torch.gather` along the
+bucket dimension. The lower limit of the time is the content term alone, one batched product, because position scores
+can only add time. The second table has the time of the core's written-out steps over the time of torch's fused kernel,
+wherever the kernel is applicable; `attend` chooses the path by this ratio.
 
     PYTHONPATH=scripts python benchmarks/attention.py --threads 1
 """
@@ -27,7 +27,7 @@ CORE_SIZES = ((32, 4, 32, 32), (2, 12, 128, 64), (8, 12, 128, 64), (2, 12, 512, 
 
 
 class Case:
-    """One size: inputs, and the ways to compute the same scores from them."""
+    """Inputs of one size, and methods that compute the same scores from them."""
 
     def __init__(self, hidden_size: int, heads: int, batch: int, length: int) -> None:
         config = LtgBertConfig(
@@ -46,11 +46,11 @@ class Case:
         self.heads, self.width, self.scale = heads, config.head_size, self.attention.scale
 
     def hatchery(self) -> Tensor:
-        """What the model does."""
+        """The scores as the model computes them."""
         return self.attention.scores(self.hidden, self.relative, self.positions)
 
     def limit(self) -> Tensor:
-        """The content scores alone."""
+        """The content scores without position scores."""
         query, key = self._content()
         return query @ key.transpose(-1, -2) * self.scale
 
@@ -63,7 +63,7 @@ class Case:
         return (scores + torch.einsum("bhjd,hijd->bhij", key, position_query[:, self.rows])) * self.scale
 
     def gather(self) -> Tensor:
-        """One score per bucket, looked up with torch.gather."""
+        """One score per bucket, and a lookup with torch.gather."""
         query, key = self._content()
         first, last = self.positions.first_row, self.positions.first_row + self.positions.n_rows
         position_query, position_key = self._position(self.relative[first:last])
@@ -86,7 +86,10 @@ class Case:
 
 
 def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float:
-    """Least processor time of one forward and backward pass, per thread: other jobs on the machine do not count."""
+    """Return the minimum of the processor time of one forward and backward pass, per thread.
+
+    Processor time does not include other jobs on the machine.
+    """
     gradient = torch.randn_like(function())
     times = []
     for _ in range(repetitions):
@@ -97,7 +100,7 @@ def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float
 
 
 def core_ratio(size: tuple[int, ...], dtype: torch.dtype, positions: bool, training: bool, repetitions: int) -> float:
-    """Processor time of the written-out steps over that of the fused kernel, both with a padding mask."""
+    """Return the processor time of the written-out steps over that of the fused kernel, both with a padding mask."""
     batch, heads, length, width = size
     inputs = [torch.randn(batch, length, heads, width).to(dtype).transpose(1, 2) for _ in range(3)]
     query, key, value = (tensor.requires_grad_(training) for tensor in inputs)

@@ -1,9 +1,10 @@
-"""Whether an experiment that ran on a GPU comes to the results of a CPU: two of its `summary.csv`, value by value.
+"""Compare the results of an experiment on a GPU with its results on a CPU: two `summary.csv`, value by value.
 
-On a GPU models are trained in bf16, drop other elements and sum in another order, so nothing is equal. Perplexities may
-differ by 1 %, and shares of minimal pairs by one point; of what depends on short runs of fine-tuning and on single
-decisions (tasks, probing, translations) the differences are shown. Which numbers are shares of minimal pairs the tidy
-tables beside the summary say. Leaves with 1 where a limit is passed or a value is missing.
+On a GPU, models are trained in bf16, drop other elements and sum in another order, so no value is equal. Perplexities
+may differ by 1 %, and accuracies of minimal pairs by one point. Values of short fine-tuning runs and of single
+decisions (tasks, probing, translations) have no limit, but their differences are shown. The tidy tables next to the
+summary tell which values are accuracies of minimal pairs. The exit status is 1 if a difference exceeds its limit or a
+value is missing.
 
     python benchmarks/compare_results.py CPU/results/demo/summary.csv results/demo/summary.csv
 """
@@ -27,20 +28,20 @@ PERPLEXITY_PERCENT, PAIRS_POINTS = 1.0, 1.0
 
 
 def means(path: Path) -> dict[Key, float]:
-    """The means of a summary; rows without one are left out."""
+    """Return the means of a summary, without rows that have no mean."""
     rows = pl.read_csv(path, schema_overrides={"mean": pl.Float64}).drop_nulls("mean").select(*KEYS, "mean")
     return {(model, suite, task, metric): mean for model, suite, task, metric, mean in rows.rows()}
 
 
 def shares_of_pairs(path: Path) -> set[Key]:
-    """Which numbers of a summary are accuracies of minimal pairs."""
+    """Return the keys of the values of a summary that are accuracies of minimal pairs."""
     measurements = pl.read_parquet(MEASUREMENTS.in_folder_of(path))
     is_share = (pl.col("kind") == "minimal_pairs") & pl.col("metric").str.contains("accuracy")
     return set(measurements.filter(is_share).select(KEYS).rows())
 
 
 def judged(metric: str, is_pairs: bool, on_cpu: float, on_gpu: float) -> tuple[str, bool]:
-    """The difference in words, and whether it is within the limit of its kind, if there is one."""
+    """Return the difference as text, and whether it is within its limit; only perplexities and pairs have a limit."""
     if "perplexity" in metric:
         percent = 100 * (on_gpu / on_cpu - 1)
         return f"{percent:+.2f} %", abs(percent) <= PERPLEXITY_PERCENT
@@ -49,7 +50,7 @@ def judged(metric: str, is_pairs: bool, on_cpu: float, on_gpu: float) -> tuple[s
 
 
 def compared(on_cpu: Mapping[Key, float], on_gpu: Mapping[Key, float], pairs: Collection[Key]) -> tuple[Table, bool]:
-    """All values beside each other, and whether they are there and within their limits; `pairs` have one."""
+    """Return a table of all values, and whether all values exist and are within their limits; `pairs` have a limit."""
     rows: list[list[str]] = []
     for key, value in on_cpu.items():
         difference, fits = "", False
@@ -62,7 +63,7 @@ def compared(on_cpu: Mapping[Key, float], on_gpu: Mapping[Key, float], pairs: Co
 
 
 def compared_summaries(on_cpu: Path, on_gpu: Path) -> tuple[Table, bool]:
-    """The same of two files `summary.csv`, each with its tidy tables beside it."""
+    """As `compared`, for two files `summary.csv` with their tidy tables."""
     return compared(means(on_cpu), means(on_gpu), shares_of_pairs(on_cpu))
 
 

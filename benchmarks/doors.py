@@ -1,15 +1,15 @@
-"""Lines of a program that a user writes and its processor seconds, here and with other tools.
+"""Lines and processor seconds of programs that a user writes with Hatchery and with other tools.
 
 - scores of minimal pairs of BLiMP, of a causal and of a masked model: lm-evaluation-harness, minicons;
 - the surprisal of each word of 1,000 sentences: minicons;
-- a model trained and evaluated on one's own text: `transformers`' Trainer.
+- a model trained and evaluated on the user's own text: `transformers`' Trainer.
 
-Each program runs in a process of its own, from its imports on, with one thread. Programs of one work alternate for
-`--rounds` rounds, of which the table has the minimum. Models are a GPT-2 and a BERT of the library with random weights,
-because their scores have to agree and not to be good. The numbers that programs print have to be equal, except those of
-trainings, whose weights are drawn differently. Nothing is installed: a program without its packages has its error
-instead of a number. `PYTHONPATH=.tools` has the packages of `make test-tools`, and `--transformers-4` names the folder
-with version 4 of transformers, which minicons' masked scorer needs. docs/performance.md has a table.
+Each program runs in a separate process with one thread, and its time includes its imports. Programs with the same
+purpose alternate for `--rounds` rounds, and the table has the minimum. Models are a GPT-2 and a BERT of the library
+with random weights, because only the agreement of scores matters. The programs must print equal numbers, except
+trainings, whose initial weights differ. Nothing is installed: if a program lacks its packages, the table has its error
+instead of a number. `PYTHONPATH=.tools` contains the packages of `make test-tools`, and `--transformers-4` names the
+folder with version 4 of transformers, which minicons' masked scorer needs. docs/performance.md has a table.
 
     PYTHONPATH=.tools python benchmarks/doors.py --blimp blimp.zip --transformers-4 .transformers-4 [--tiny]
 """
@@ -36,7 +36,7 @@ SENTENCES, TEXT, HELD_OUT = "sentences.txt", "own.txt", "held_out.txt"
 
 
 class Program(NamedTuple):
-    """A program as a user writes it, in a folder with the models and data; it prints a number last."""
+    """A program as a user writes it, which runs in a folder with the models and data; its last output is a number."""
 
     tool: str
     text: str
@@ -141,7 +141,7 @@ print(trainer.evaluate()["eval_loss"])
 
 
 def works(steps: int) -> dict[str, list[Program]]:
-    """The programs by what they do, ours first."""
+    """Return the programs by purpose, each list with our program first."""
     causal = MINICONS_BLIMP.replace("{scorer}", "IncrementalLMScorer").replace("{options}", "bos_token=True")
     masked = MINICONS_BLIMP.replace("{scorer}", "MaskedLMScorer").replace("{options}", 'PLL_metric="original"')
     return {
@@ -176,7 +176,7 @@ def prepare(folder: Path, blimp: Path, pairs: int, tiny: bool) -> None:
             lines = archive.read(name).decode("utf-8").splitlines()
             (folder / "blimp" / Path(name).name).write_text("\n".join(lines[:pairs]) + "\n", encoding="utf-8")
             sentences += [json.loads(line)["sentence_good"] for line in lines[-15:]]
-            # The harness reads one table, whose rows have the same keys.
+            # The harness reads all rows as one table, so they need the same keys.
             both += [
                 {key: json.loads(line)[key] for key in ("sentence_good", "sentence_bad")} for line in lines[:pairs]
             ]
@@ -202,7 +202,7 @@ def save_models(folder: Path, sentences: list[str], tiny: bool) -> None:
     end = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), "<|endoftext|>")
     pieces = BertWordPieceTokenizer(lowercase=False)
     pieces.train_from_iterator(sentences, vocab_size=4096)
-    # The class adds the template of BERT only to a vocabulary that it is given.
+    # The class adds BERT's template only if it is created with a vocabulary.
     ends = [(name, pieces.token_to_id(name)) for name in ("[SEP]", "[CLS]")]
     pieces._tokenizer.post_processor = BertProcessing(*ends)
     torch.manual_seed(1)
@@ -217,19 +217,19 @@ def save_models(folder: Path, sentences: list[str], tiny: bool) -> None:
     roles = {f"{name.lower()}_token": f"[{name}]" for name in ("CLS", "SEP", "MASK", "PAD", "UNK")}
     fast(tokenizer_object=pieces._tokenizer, **roles).save_pretrained(folder / "bert")
     for path in folder.glob("*/tokenizer_config.json"):
-        # Version 4 does not know the name that version 5 writes; both know this one.
+        # Version 4 cannot read the class name that version 5 writes; both versions can read this name.
         settings = json.loads(path.read_text(encoding="utf-8")) | {"tokenizer_class": "PreTrainedTokenizerFast"}
         path.write_text(json.dumps(settings), encoding="utf-8")
 
 
 def run(program: Program, folder: Path, version_4: Path | None) -> tuple[float, float] | str:
-    """Processor seconds of the program and the number that it prints last, or the last line of its error."""
+    """Return the processor seconds of the program and the last number that it prints, or the last line of its error."""
     given = [str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     if program.needs_version_4 and version_4 is not None:
         given.insert(0, str(version_4))
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SCRIPTS), *given])}
     for made in folder.glob("made*"):
-        # A model that an earlier round made would be reused.
+        # Delete the models of the earlier round, so that the program does not use them again.
         shutil.rmtree(made)
     began = seconds()
     done = subprocess.run(
@@ -242,7 +242,7 @@ def run(program: Program, folder: Path, version_4: Path | None) -> tuple[float, 
 
 
 def lines_of(program: Program) -> int:
-    """Lines of a program that are not empty."""
+    """Return the number of non-empty lines of a program."""
     return sum(bool(line.strip()) for line in program.text.splitlines())
 
 

@@ -1,11 +1,11 @@
-"""Fine-tuning: encodings kept and batches of similar length, against fixed-length padding and tokenising every batch.
+"""Fine-tuning with kept encodings and batches of similar length, against a loop that pads and tokenises every batch.
 
-The baseline is the straightforward loop: each batch of texts is tokenised anew, padded to the maximum length and
-computed as a whole, with the same model, optimiser and number of steps. Both train one epoch in turns, ours with its
-one encoding of all texts included. Prints examples per second and the ratio in CPU time and in wall time for several
-lengths of text; leaves with 1 when a short task is not faster by the limit. A third column is the baseline on our
-encoder as it is, which leaves padding out of its computation on a CPU. The last column is the speed of our loop against
-the bare forward and backward of the same model on the same batches, in turns of one batch; it has a limit, too.
+The baseline is a plain loop: it tokenises each batch again, pads each batch to the maximum length and computes all
+positions, with the same model, optimiser and number of steps. Both train one epoch alternately; our time includes the
+encoding of all texts. Prints examples per second and the ratios of CPU time and of wall time for several lengths of
+text. The exit status is 1 if the speed-up for a short task is below its limit. The third column is the baseline with
+our encoder unchanged, which leaves out padding on a CPU. The last column is the speed of our loop over the speed of
+bare forward and backward passes of the same model, alternating batch by batch; it has a limit, too.
 """
 
 import argparse
@@ -41,11 +41,11 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 MAX_LENGTH = 128
 BATCH_SIZE = 16
-# What must hold on two CPU cores for tasks whose mean length is below SHORT tokens.
+# Limit of the speed-up on two CPU cores, for tasks with a mean length below SHORT tokens.
 LIMIT_RATIO, SHORT = 2.0, 50
-# Of the loop, as a share of the speed of bare forward and backward.
+# Limit of the loop's speed, as a share of the speed of bare forward and backward passes.
 LIMIT_LOOP = 0.85
-# Name, segments, words per segment on average: CoLA and SST-2, then pairs of some 40 tokens, then long ones.
+# Name, segments, mean words per segment: CoLA and SST-2, then pairs of some 40 tokens, then long pairs.
 TASKS = [("cola", 1, 8), ("sst2", 1, 13), ("rte", 2, 14), ("long pairs", 2, 45)]
 PROTOCOL = ProtocolSettings(
     epochs=1,
@@ -78,7 +78,8 @@ class Seconds(NamedTuple):
 
 
 class BesideBare:
-    """Encoded texts of which another model computes every batch before the loop gets it; its time is kept apart."""
+    """Encoded texts; another model computes each batch before the loop receives it, and its time is measured
+    separately."""
 
     def __init__(self, data: EncodedTexts, bare: TaskModel, device: torch.device) -> None:
         self.data, self.bare, self.device = data, bare.train(), device
@@ -86,7 +87,7 @@ class BesideBare:
         self.bare_seconds = 0.0
 
     def batch(self, items: np.ndarray) -> Batch:
-        """The items; what the bare model took for them is added up."""
+        """Return the batch of the items, and add the time of the bare model to `bare_seconds`."""
         batch = self.data.batch(items)
         moved = batch.to(self.device)
         started = now(self.device)
@@ -97,7 +98,7 @@ class BesideBare:
 
 
 def loop_share(make: Callable[[], TaskModel], data: EncodedTexts, rounds: int, device: torch.device) -> float:
-    """The speed of the loop as a share of that of bare forward and backward, the median of the rounds."""
+    """Return the speed of the loop over the speed of bare forward and backward passes, as the median of the rounds."""
     shares = []
     for _ in range(rounds + 1):
         beside = BesideBare(data, make(), device)
@@ -105,12 +106,12 @@ def loop_share(make: Callable[[], TaskModel], data: EncodedTexts, rounds: int, d
         started = now(device)
         train_model(model, beside, None, PROTOCOL, 5e-5, 12, device)
         shares.append(beside.bare_seconds / (now(device) - started - beside.bare_seconds))
-    # The first round fills allocators.
+    # Skip the first round, which allocates memory.
     return statistics.median(shares[1:])
 
 
 def now(device: torch.device) -> float:
-    """CPU time of the process, on a GPU wall time."""
+    """Return the CPU time of the process, or on a GPU the wall time."""
     if device.type == "cuda":
         torch.cuda.synchronize()
         return time.perf_counter()
@@ -118,7 +119,7 @@ def now(device: torch.device) -> float:
 
 
 class EveryPosition(nn.Module):
-    """Pooling of the first token as it is usually written: all positions are computed, one is used."""
+    """The usual pooling of the first token: all positions are computed, and one position is used."""
 
     def forward(self, encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors [B, D]."""
@@ -174,7 +175,7 @@ def main() -> None:
 def train_ours(
     make: Callable[[], TaskModel], examples: list[Example], tokenizer: Tokenizer, device: torch.device
 ) -> None:
-    """One epoch as the stage trains it, encoding included."""
+    """Train one epoch as the stage does, including the encoding."""
     train_model(make(), encode_texts(examples, tokenizer, MAX_LENGTH), None, PROTOCOL, 5e-5, 12, device)
 
 
@@ -185,7 +186,7 @@ def train_fixed(
     tokenizer: Tokenizer,
     device: torch.device,
 ) -> None:
-    """One epoch of the straightforward loop."""
+    """Train one epoch with the plain loop."""
     model = make()
     model.pooling = pooling
     optimizer = build_optimizer(model, PROTOCOL, 5e-5)
@@ -215,7 +216,7 @@ def train_fixed(
 
 
 def timed(functions: list[Callable[[], None]], rounds: int) -> list[Seconds]:
-    """Median CPU and wall seconds of each, in turns, so that a busy machine slows all."""
+    """Return the median CPU and wall seconds of each function; the functions alternate, so that other jobs slow all."""
     for function in functions:
         function()
     seconds: list[list[tuple[float, float]]] = [[] for _ in functions]

@@ -1,10 +1,10 @@
-"""The disentangled attention as FlexAttention, whose `score_mod` looks the two position tables up.
+"""The disentangled attention as FlexAttention, whose `score_mod` looks up the two position tables.
 
 Source: LTG-BERT, Section 4, with the parameters and the tables of `hatchery.modeling.ltg.attention`. Compiled for a
-GPU, nothing of the size T x T reaches its memory, and no bias has to be written before the kernel starts. It stands
-here and not in the library because it cannot do all that `attend` does: FlexAttention drops no probabilities, has no
-gradients on a CPU, and needs a compiler. The promise is equal output (tests/modeling/test_flex_attention.py);
-benchmarks/gpu.py measures what it saves.
+GPU, it writes no T x T tensor to memory, and needs no bias before the kernel starts. It is a benchmark and not part of
+the library because it lacks features of `attend`: FlexAttention does not drop probabilities, has no gradients on a CPU,
+and needs a compiler. tests/modeling/test_flex_attention.py checks that the outputs are equal; benchmarks/gpu.py
+measures the time.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class FlexSelfAttention(nn.Module):
-    """Computes what `attention` computes, from its parameters, except that no probability is dropped."""
+    """Compute the output of `attention` from its parameters, but without dropout of probabilities."""
 
     def __init__(self, attention: DisentangledSelfAttention, function: Callable[..., Tensor] = flex_attention) -> None:
         """`function` is torch's `flex_attention`, compiled or not."""
@@ -29,9 +29,9 @@ class FlexSelfAttention(nn.Module):
         self.attention, self.function = attention, function
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
+        """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; return [B, T, D].
 
-        There is no packing: what computes padding like text is a GPU.
+        There is no packing, because a GPU computes padding like text.
         """
         attention = self.attention
         if attention.pre_layer_norm is not None:
@@ -43,12 +43,12 @@ class FlexSelfAttention(nn.Module):
         return attention.closed(join_heads(context))
 
     def _score_mod(self, query: Tensor, key: Tensor, inputs: AttentionInputs) -> ScoreMod:
-        """Adds the position scores of a pair, and hides the pairs that the mask hides."""
+        """Return a function that adds the position scores of a pair and masks pairs."""
         attention, positions, length = self.attention, inputs.positions, query.shape[2]
         assert inputs.relative_embedding is not None and positions is not None
         table = attention.dropout(positions.reached(inputs.relative_embedding))
         position_query, position_key = attention.position_vectors(table)
-        # [B, H, T, rows], in fp32: the gradients of many pairs are added up in one entry.
+        # [B, H, T, rows] in fp32, because the gradients of many pairs are summed in one entry.
         by_query = full_precision(query @ (position_key * attention.scale))
         by_key = full_precision(key @ (position_query * attention.scale))
         columns = positions.columns(length)
@@ -60,14 +60,14 @@ class FlexSelfAttention(nn.Module):
             score = score + by_query[batch, head, query_at, row] + by_key[batch, head, key_at, row]
             if mask is None:
                 return score
-            # The lowest finite score, as in `attend`: a query that may attend to nothing stays finite.
+            # The lowest finite score, as in `attend`, so that the output of a query without visible keys is finite.
             return torch.where(mask(batch, query_at, key_at), score, torch.finfo(torch.float32).min)
 
         return score_mod
 
 
 def visible_pairs(mask: Tensor | None, length: int) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
-    """Whether a query may attend to a key, of a mask as `AttentionInputs` holds it; None hides nothing."""
+    """Return whether a query may attend to a key, for a mask as in `AttentionInputs`; None if every pair is visible."""
     if mask is None:
         return None
     if mask.dim() == 2:

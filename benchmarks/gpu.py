@@ -1,10 +1,11 @@
-"""What a GPU makes of Hatchery, in one table and under nine minutes: `make bench-gpu`.
+"""Measure the speed of Hatchery on a GPU in less than nine minutes, as one table: `make bench-gpu`.
 
-Every part of benchmarks/gpu_parts.py runs in a process of its own with a time limit. A part that fails or runs out of
-time is a row with the reason, and the others go on. On a GPU the table goes into docs/gpu.md, with device and date.
+Every part of benchmarks/gpu_parts.py runs in a separate process with a time limit. If a part fails or exceeds its
+limit, its row has the reason, and the other parts still run. On a GPU, the table is written to docs/gpu.md, with device
+and date.
 
     python benchmarks/gpu.py [--parts loop score] [--seconds 520] [--page docs/gpu.md]
-    python benchmarks/gpu.py --device cpu --sizes tiny      # proves the parts, measures nothing
+    python benchmarks/gpu.py --device cpu --sizes tiny      # tests the parts, measures nothing
 """
 
 import argparse
@@ -68,14 +69,14 @@ def main() -> None:
         title = surroundings(arguments.device, arguments.sizes)
         peak = specified_peak(arguments.device)
         table = f"{table_of(rows, title, peak)}\n\n{aims(rows, peak)}"
-        # After each part, since nobody knows how long a borrowed machine stays.
+        # Print after each part, because a borrowed machine may be returned at any time.
         print("\n".join(table.splitlines()[-len(found) - 2 :]), flush=True)
         if page is not None:
             replace_table(page, table)
 
 
 def measure(part: str, device: str, sizes: str) -> None:
-    """Print the rows of a part as lines of JSON, each as soon as it is there."""
+    """Print the rows of a part as lines of JSON, each as soon as it is measured."""
     import torch
 
     from benchmarks.gpu_parts import PARTS
@@ -86,13 +87,13 @@ def measure(part: str, device: str, sizes: str) -> None:
 
 
 def measured_apart(part: str, device: str, sizes: str, seconds: float) -> list[Row]:
-    """The rows of a part from a process of its own, and one more where it does not come to its end."""
+    """Measure a part in a separate process; if the part does not finish, one more row has the reason."""
     if seconds < LEAST_SECONDS:
         return [_no_row(part, "all", "left out: the time of all parts was over")]
     command = [sys.executable, str(Path(__file__).resolve())]
     command += ["--part", part, "--device", device, "--sizes", sizes]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as log:
-        # A session of its own, so that what the part has started ends with it.
+        # A new session, so that all processes of the part can be stopped together.
         process = subprocess.Popen(command, stdout=out, stderr=log, start_new_session=True)
         try:
             status: int | None = process.wait(seconds)
@@ -104,7 +105,7 @@ def measured_apart(part: str, device: str, sizes: str, seconds: float) -> list[R
         for file in (out, log):
             file.seek(0)
             texts.append(file.read())
-    # A killed process may leave half a line.
+    # Skip incomplete lines, which a killed process may leave.
     said = [line.removeprefix(ROW) for line in texts[0].splitlines() if line.startswith(ROW) and line.endswith("}")]
     rows = [json.loads(line) for line in said]
     if status is None:
@@ -126,7 +127,7 @@ def _no_row(part: str, what: str, reason: str) -> Row:
 
 
 def surroundings(device: str, sizes: str) -> str:
-    """One line: device, versions, sizes and the date."""
+    """Return device, versions, sizes and date as one line."""
     import platform
 
     import torch
@@ -137,7 +138,7 @@ def surroundings(device: str, sizes: str) -> str:
 
 
 def specified_peak(device: str) -> float | None:
-    """Dense bf16 operations per second by the data sheet of the GPU; None if unknown."""
+    """Return the dense bf16 operations per second in the data sheet of the GPU; None if unknown."""
     import torch
 
     from hatchery.training.speed import peak_flops
@@ -155,10 +156,10 @@ AUTHORS = {
 
 
 def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
-    """The rows as Markdown.
+    """Return the rows as Markdown.
 
     MFU is the share of `peak`, the operations per second of the GPU's data sheet; the next column is the share of the
-    operations per second that the large product reached in the same run.
+    operations per second of the large product in the same run.
     """
     rates = [row["flops_per_second"] for row in rows if row["part"] == "product" and row.get("flops_per_second")]
     lines = [f"Measured on: {title}.", ""]
@@ -182,7 +183,7 @@ def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
 
 
 def aims(rows: list[Row], peak: float | None = None) -> str:
-    """One line: what was aimed at on an H100, and what the rows say of it; `peak` as in `table_of`."""
+    """Return one line with the goals for an H100 and the measured values; `peak` as in `table_of`."""
     took = {(row["part"], row["what"]): row.get("milliseconds") for row in rows}
     rates = {(row["part"], row["what"]): row.get("flops_per_second") for row in rows}
     plain, whole = "as shipped", "as shipped, with clipping and LAMB"
@@ -223,7 +224,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def replace_table(page: Path, table: str) -> None:
-    """Write `table` between the two marks of `page`. Raises ValueError where they are missing."""
+    """Write `table` between the two marks of `page`. Raises ValueError if a mark is missing."""
     text = page.read_text(encoding="utf-8")
     before, begun, rest = text.partition(BEGIN)
     _, ended, after = rest.partition(END)

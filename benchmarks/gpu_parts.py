@@ -1,7 +1,6 @@
-"""What benchmarks/gpu.py measures, part by part: each yields rows, and a row that cannot be had says why.
+"""The parts of benchmarks/gpu.py. Each part yields rows; a row that cannot be measured has the reason.
 
-The other benchmarks measure; here is what they are asked on a GPU, with the sizes of base, and with tiny ones that a
-test runs on a CPU.
+The parts call the other benchmarks on a GPU, with the sizes of base, or with tiny sizes in a test on a CPU.
 """
 
 import argparse
@@ -44,7 +43,8 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
 
 def loop(bench: Bench) -> Rows:
-    """The whole loop against bare forward and backward, and alone, drawn by a thread and by processes."""
+    """The whole loop against bare forward and backward passes, and the loop alone with a thread or processes that draw
+    batches."""
     sizes = bench.sizes
     length = sizes.lengths[0]
     sequences = sizes.step_tokens // length
@@ -55,7 +55,7 @@ def loop(bench: Bench) -> Rows:
             device=bench.device.type,
             precision="bf16",
             steps=sizes.loop_steps,
-            # Four micro-batches per update, as where a batch does not fit.
+            # Four micro-batches per update, as if the batch did not fit the device.
             sequences=4 * sequences,
             micro_batch=sequences,
             length=length,
@@ -91,7 +91,10 @@ def _model(bench: Bench, vocabulary_size: int, device: torch.device) -> Language
 
 
 def _waits(bench: Bench) -> Row:
-    """How often PyTorch sees the host wait in a step of the engine; the benchmark reads the loss of every step."""
+    """Count the synchronisations of host and GPU that PyTorch reports in a step of the engine.
+
+    The benchmark reads the loss of every step.
+    """
     if not bench.on_gpu:
         raise LeftOutError("nobody waits for a CPU")
     with process_group(SINGLE_PROCESS, bench.device):
@@ -116,7 +119,7 @@ AS_THE_STAGE = "fp32, as the stage"
 
 
 def score(bench: Bench) -> Rows:
-    """Minimal pairs of the lengths of BLiMP, in the arithmetic of the stage and in cheaper ones."""
+    """Scores of minimal pairs with BLiMP's lengths, in the arithmetic of the stage and in cheaper arithmetic."""
     prepare_device(bench.device.type)
     width = bench.sizes.width
     pairs = score_minimal_pairs.random_pairs(bench.sizes.pairs, width.vocabulary)
@@ -150,7 +153,7 @@ def score(bench: Bench) -> Rows:
             remark += f"; {first:.0f} s before, for compiling"
         return Row("score", what, milliseconds=1000 * seconds, pairs=len(pairs), remark=remark)
 
-    # The compiled one last: the layers stay so.
+    # The compiled variant is last, because the layers remain compiled.
     for what, matmul, autocast, compiled in (
         (AS_THE_STAGE, "highest", False, False),
         ("TensorFloat-32", "high", False, False),
@@ -161,13 +164,13 @@ def score(bench: Bench) -> Rows:
 
 
 def finetuning(bench: Bench) -> Rows:
-    """One epoch on short and on longer texts, and the loop against bare forward and backward."""
+    """One epoch on short and on longer texts, and the loop against bare forward and backward passes."""
     prepare_device(bench.device.type)
     sizes = bench.sizes
     words = finetune.vocabulary_of_words()
     tokenizer = finetune.train_tokenizer(words)
     make = partial(finetune.make_model, tokenizer, sizes.width.hidden, sizes.layers, bench.device)
-    # Sums over position tables in a fixed order may cost much on a GPU; a CPU knows no other.
+    # On a GPU, deterministic sums over position tables may be slow; on a CPU, all sums are deterministic.
     modes = {"": "warn", ", order of sums left open": "default"} if bench.on_gpu else {"": "default"}
 
     def trained(what: str, segments: int, n_words: int, mode: str, compiled: bool = False) -> Row:
@@ -176,7 +179,7 @@ def finetuning(bench: Bench) -> Rows:
         data = encode_texts(examples, tokenizer, finetune.MAX_LENGTH)
         share = None if compiled else finetune.loop_share(make, data, 1, bench.device)
         seconds = []
-        # Models of one size share the code, as the runs of a stage do: it is compiled for the first one.
+        # Models of equal size share compiled code, as the runs of a stage do, so the second model needs no compilation.
         for _ in range(1 + compiled):
             model = make()
             if compiled:
@@ -205,7 +208,7 @@ def finetuning(bench: Bench) -> Rows:
 
 
 def resume(bench: Bench) -> Rows:
-    """One run killed after its first checkpoint and started again, beside two that nobody touches."""
+    """One run that is killed after its first checkpoint and resumed, and two undisturbed runs."""
     yield attempted("resume", "killed once", partial(_killed_and_resumed, bench))
 
 
@@ -213,7 +216,7 @@ def _killed_and_resumed(bench: Bench) -> Row:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = _pretraining(bench, folder)
-        # All at once: a small model leaves room on a GPU, and starting takes longest.
+        # Run all three at the same time: small models share a GPU, and most of the time is needed for the start.
         running = {run: _start(command, folder, run) for run in ("whole", "again", "killed")}
         try:
             until = time.monotonic() + 120
@@ -242,7 +245,7 @@ def _killed_and_resumed(bench: Bench) -> Row:
 
 
 def _pretraining(bench: Bench, folder: Path) -> list[str]:
-    """The command of a small run on a corpus that it writes; what is missing are the places of its results."""
+    """Write a corpus, and return the command of a small run without the paths of its results."""
     width, steps = bench.sizes.width, bench.sizes.kill_steps
     tokenizer = folder / "tokenizer" / "manifest.json"
     with stage_run(tokenizer, {"stage": "train_tokenizer"}) as run:
@@ -250,13 +253,13 @@ def _pretraining(bench: Bench, folder: Path) -> list[str]:
         finetune.train_tokenizer(finetune.vocabulary_of_words()).backend.save(str(path))
         run.add_output(path)
     tokens = read_tokens.write_shards(folder / "tokens", 200_000, 500, width.vocabulary, {"tokenizer": tokenizer})
-    # Checkpoints of base would be a gigabyte each.
+    # A smaller model, because a checkpoint of base needs a gigabyte.
     model = {"hidden_size": width.hidden // 4, "num_attention_heads": width.heads // 4}
     model |= {"intermediate_size": width.intermediate // 4, "num_hidden_layers": bench.sizes.layers}
     settings = {"model": model, "steps": steps, "batch_size": 16, "sequence_length": bench.sizes.lengths[0]}
     settings |= {"seed": 42, "evaluation_sequences": 0}
     runtime = {"device": bench.device.type, "checkpoint_interval_steps": steps // 3, "threads": 1}
-    # Its order of random numbers and sums is part of what a resumed run has to meet.
+    # Compilation changes the order of random numbers and sums, which a resumed run must reproduce.
     runtime["compile"] = "layers" if bench.on_gpu else "off"
     given = {"settings": settings, "runtime": runtime, "tokens": str(tokens), "tokenizer": str(tokenizer)}
     return [sys.executable, str(SCRIPTS / "run.py"), "pretrain", json.dumps(given)]
@@ -280,7 +283,7 @@ def _difference(left: dict[str, Tensor], right: dict[str, Tensor]) -> float:
 
 @dataclass(frozen=True)
 class Part:
-    """What is measured in a process of its own, and the seconds that it may take."""
+    """Rows that a separate process measures, and its time limit in seconds."""
 
     seconds: float
     rows: Callable[[Bench], Rows]

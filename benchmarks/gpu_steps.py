@@ -1,7 +1,7 @@
-"""What is measured on a GPU, and how: rows of the table, sizes, and a step in all ways that a model can be computed.
+"""GPU benchmarks: rows of the table, sizes, and a training step with each implementation of a model.
 
-Steps are forward and backward of generated batches in bf16, some with clipping and LAMB. They are timed one by one
-after a warm-up, with the device waited for before and after; the median counts. Operations are those of the model
+Steps are forward and backward passes of generated batches in bf16, some with clipping and LAMB. After a warm-up, each
+step is timed between two synchronisations with the device; the result is the median. Operations are those of the model
 (PaLM, Appendix B).
 """
 
@@ -33,7 +33,7 @@ from hatchery.training.optimizers import build_optimizer
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; what a part does not measure is None."""
+    """One row of the table; values that a part does not measure are None."""
 
     part: str
     what: str
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of models and batches, and the number of repetitions."""
 
     width: Width
     layers: int
@@ -76,29 +76,29 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Bench:
-    """A device and the sizes for it."""
+    """A device and its sizes."""
 
     device: torch.device
     sizes: Sizes
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the device has a queue to be waited for."""
+        """Whether the device runs operations asynchronously."""
         return self.device.type != "cpu"
 
     def wait(self) -> None:
-        """Until the device has done what it was given."""
+        """Wait until the device has finished all operations."""
         if self.on_gpu:
             torch.cuda.synchronize()
 
     def setting(self, length: int, model: str = "ltg") -> Setting:
-        """A step of `model`, one of `training_step.CONFIGS`."""
+        """Return the setting of a step of `model`, one of `training_step.CONFIGS`."""
         sizes = self.sizes
         shape = (sizes.layers, length, sizes.step_tokens, 0.0, torch.get_num_threads())
         return Setting(self.device.type, "bf16", *shape, sizes.width, model)
 
     def config(self, vocabulary_size: int) -> LtgBertConfig:
-        """LTG-BERT of these sizes."""
+        """Return the configuration of LTG-BERT with these sizes."""
         width = self.sizes.width
         return LtgBertConfig(
             vocab_size=vocabulary_size,
@@ -113,11 +113,11 @@ Rows = Iterator[Row]
 
 
 class LeftOutError(Exception):
-    """There is nothing to measure here."""
+    """The measurement is not possible here."""
 
 
 def attempted(part: str, what: str, measure: Callable[[], Row]) -> Row:
-    """The row that `measure` gives, or one that says why there is none: the others shall go on."""
+    """Return the row of `measure`, or a row with the reason why there is no measurement, so that other rows follow."""
     try:
         return measure()
     except LeftOutError as error:
@@ -128,7 +128,7 @@ def attempted(part: str, what: str, measure: Callable[[], Row]) -> Row:
 
 
 def median_seconds(bench: Bench, step: Callable[[], object], warm_up: int = 3) -> float:
-    """Of one step."""
+    """Return the median seconds of one step."""
     seconds = []
     for repetition in range(warm_up + bench.sizes.repetitions):
         bench.wait()
@@ -141,9 +141,9 @@ def median_seconds(bench: Bench, step: Callable[[], object], warm_up: int = 3) -
 
 
 def product(bench: Bench) -> Rows:
-    """The large product in bf16, against which all operations are compared."""
+    """The large bf16 product, with which the speed of all models is compared."""
     size = bench.sizes.product
-    # Random numbers: zeros are faster.
+    # Random numbers, because products of zeros are faster.
     left, right = torch.randn(2, size, size, device=bench.device).to(torch.bfloat16).unbind(0)
     seconds = median_seconds(bench, lambda: torch.mm(left, right))
     rate = 2 * size**3 / seconds
@@ -174,7 +174,7 @@ def _made(bench: Bench, setting: Setting, changes: Sequence[Change] = ()) -> Ste
 
 
 def _whole(bench: Bench, setting: Setting, changes: Sequence[Change] = ()) -> Step:
-    """With clipping and LAMB."""
+    """Return a step with clipping and LAMB."""
     model = training_step.ours(setting)
     for change in changes:
         model = change(model, bench)
@@ -210,12 +210,12 @@ def _scores_by(function: ScoresOf) -> Change:
     return change
 
 
-# A kernel that does not fit into the memory of a multiprocessor does not start at all.
+# A kernel that exceeds the shared memory of a multiprocessor cannot start.
 FLEX_BLOCKS = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_M1": 32, "BLOCK_N1": 64, "BLOCK_M2": 64, "BLOCK_N2": 32}
 
 
 def _flex(bench: Bench, setting: Setting) -> Step:
-    # A CPU refuses its gradients, compiled or not.
+    # FlexAttention has no gradients on a CPU, compiled or not.
     compiled = torch.compile(flex_attention, backend=bench.sizes.compiler) if bench.on_gpu else flex_attention
     blocks = {"kernel_options": {**FLEX_BLOCKS, "num_stages": 1}} if bench.on_gpu else {}
 
@@ -246,7 +246,7 @@ WAYS: dict[str, Callable[[Bench, Setting], Step]] = {
 
 
 def steps(bench: Bench, part: str, length: int, model: str, ways: slice) -> Rows:
-    """Forward and backward in some of the ways."""
+    """Yield rows for the forward and backward pass with some of the implementations."""
     setting = bench.setting(length, model)
     for what, way in list(WAYS.items())[ways]:
         yield attempted(part, what, partial(_step_row, bench, part, what, setting, way))
@@ -267,7 +267,7 @@ def _step_row(bench: Bench, part: str, what: str, setting: Setting, way: Callabl
     peak = torch.cuda.max_memory_allocated() / 2**30 if bench.on_gpu else None
     labelled = int((training_step.make_batch(setting)[2] != UNLABELLED).sum())
     shape = PassShape(setting.sequences, setting.length, labelled)
-    # That of `transformers` has other operations: it predicts everywhere.
+    # The BERT of `transformers` has other operations, because it predicts at all positions.
     flops = None if way is _bert else training_flops(training_step.config_of(setting), shape) / seconds
     remark = f"first step {first:.1f} s" if "compiled" in what or "shipped" in what else ""
     tokens = setting.sequences * setting.length

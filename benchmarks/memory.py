@@ -112,12 +112,12 @@ class Work:
         return str(self.folder / f"{name}.json")
 
     def surprisal(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Lines of a text file."""
+        """Surprisals of the lines of a text file."""
         source = self._source(f"lines{texts}.txt", lines(texts))
         return "measure_surprisal", {"settings": {"name": "texts"}, "source": source}
 
     def surprisal_of_rows(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Tables with a row for each word."""
+        """Surprisals of a table with a row for each word."""
         source = self._source(f"rows{texts}.csv", self._rows(texts))
         settings = {"name": "texts", "column": "word", "text": "item", "order": "position"}
         return "measure_surprisal", {"settings": settings, "source": source}
@@ -129,7 +129,7 @@ class Work:
         return "measure_reading_times", {"settings": settings, "source": source}
 
     def reading(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """A table with BabyLM's columns and a row for each text."""
+        """Reading measures of a table with BabyLM's columns and a row for each text."""
         draw = np.random.default_rng(1)
 
         def rows() -> Iterator[str]:
@@ -143,16 +143,16 @@ class Work:
         return "measure_reading", {"settings": {"files": "*.csv"}, "source": source}
 
     def filling(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Documents of one text."""
+        """Filled sentences of documents with one text each."""
         corpus = write_corpus(self.folder / f"filled{texts}/manifest.json", {"dev": lines(texts)})
         return "fill_sentences", {"settings": {}, "corpus": str(corpus)}
 
     def perplexity(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Documents of one text."""
+        """Perplexity of documents with one text each."""
         return self._perplexity(f"documents{texts}", lines(texts))
 
     def perplexity_of_a_long_text(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """One document with all texts."""
+        """Perplexity of one document with all texts."""
         return self._perplexity(f"long{texts}", iter(["\n".join(lines(texts))]))
 
     def _perplexity(self, name: str, documents: Iterator[str]) -> tuple[str, dict[str, Any]]:
@@ -161,7 +161,7 @@ class Work:
         return "measure_perplexity", {"settings": settings, "tokens": str(self._tokens(name))}
 
     def export(self, texts: int) -> tuple[str, dict[str, Any]]:
-        """Checkpoints, one for each 1,000 texts."""
+        """Export with a checkpoint for each 1,000 texts."""
         checkpoints = {f"chck_{number + 1}M": str(self.model) for number in range(texts // 1_000)}
         return "export_model", {"settings": EXPORT, "checkpoints": checkpoints, "pretraining": str(self.model)}
 

@@ -1,12 +1,13 @@
-"""Zero-shot suites of BabyLM's multilingual track: ours in one pass, against lm-evaluation-harness on the same rows.
+"""Zero-shot suites of BabyLM's multilingual track: our scorer against lm-evaluation-harness on the same rows.
 
-The organisers score with that library, by its model `hf` with one BOS in front and no template of the tokenizer; its
-default is one text at a time, and `--batches` names more sizes. Ours loads the model once and scores suite after suite:
-texts sorted by length, prompts that texts share computed once. Rows are invented, with the numbers of words and choices
-of the tasks: pairs of sentences (BLiMP, MultiBLiMP, XCOMPS, Hanzi) and choices after a prompt (MuBench, GlobalPIQA).
-Both score a GPT-2 with random weights, with one thread, in turns. Prints texts per second of CPU time, the ratio, and
-the largest difference of a score; leaves with 1 where a difference is above 1e-3. Needs the packages of `make
-test-tools` (`PYTHONPATH=.tools`); without them, the other side is a plain loop over one text at a time, which is told.
+The organisers score with that library, with its model `hf`, one BOS before the text and without the tokenizer's
+template. The library scores one text at a time by default; `--batches` names more batch sizes. Ours loads the model
+once and scores all suites: texts are sorted by length, and shared prompts are computed once. Rows are invented, with
+the numbers of words and choices of the tasks: pairs of sentences (BLiMP, MultiBLiMP, XCOMPS, Hanzi) and choices after a
+prompt (MuBench, GlobalPIQA). Both alternately score a GPT-2 with random weights, with one thread. Prints texts per
+second of CPU time, the ratio, and the largest difference of a score; the exit status is 1 if a difference is above
+1e-3. The packages of `make test-tools` (`PYTHONPATH=.tools`) are needed; without them, a message is printed and a plain
+loop, one text at a time, replaces the library.
 """
 
 import argparse
@@ -35,7 +36,7 @@ from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 SHAPES = {
-    # Suite: share of the items, choices (0: pairs of sentences), words of the prompt.
+    # Suite: share of the number of items, number of choices (0: pairs of sentences), words of the prompt.
     "pairs of sentences": (1.0, 0, 0),
     "hellaswag": (0.25, 4, 40),
     "xstorycloze": (0.25, 2, 35),
@@ -85,7 +86,7 @@ def flat(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def items_of(name: str, count: int) -> list[Item]:
-    """The rows of a suite: pairs of sentences, or choices of some words after a prompt."""
+    """Return the rows of a suite: pairs of sentences, or choices of some words after a prompt."""
     share, choices, length = SHAPES[name]
     if choices == 0:
         return short_items(count)
@@ -99,7 +100,7 @@ def items_of(name: str, count: int) -> list[Item]:
 
 
 def model_of(folder: Path, size: str) -> tuple[Any, Any]:
-    """A GPT-2 with random weights, and a tokenizer whose template wraps a text in two tokens."""
+    """Return a GPT-2 with random weights, and a tokenizer whose template adds a token before and after a text."""
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
@@ -123,14 +124,14 @@ def our_model(network: Any, tokenizer: Any) -> BaselineModel:
 
 
 def official(network: Any, tokenizer: Any, batch: int) -> Scorer:
-    """The library's scores of the candidates, or those of a plain loop with its rules where it is not installed."""
+    """Return a scorer with the library, or a plain loop with the same rules if the library is not installed."""
     try:
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
     except ImportError:
         print("lm-evaluation-harness is not installed: a plain loop stands in for it", file=sys.stderr)
         return lambda items: [plain(network, tokenizer, one) for item in items for one in item.candidates]
-    # Without special tokens of the template: one BOS is put in front by the subclass.
+    # The template adds no special tokens, and the subclass adds one BOS before the text.
     harness = with_one_bos(HFLM)(pretrained=network, tokenizer=tokenizer, batch_size=batch, device="cpu")
 
     def scores(items: Sequence[Item]) -> list[float]:
@@ -145,7 +146,7 @@ def official(network: Any, tokenizer: Any, batch: int) -> Scorer:
 
 
 def with_one_bos(base: Any) -> Any:
-    """The library's model with no template, and one BOS before a context."""
+    """Return a subclass of the library's model without template and with one BOS before a context."""
 
     class OneBos(base):
         def tok_encode(self, string: str, *arguments: Any, **more: Any) -> list[int]:
@@ -162,7 +163,7 @@ def with_one_bos(base: Any) -> Any:
 
 @torch.inference_mode()
 def plain(network: Any, tokenizer: Any, one: Candidate) -> float:
-    """One text at a time: a forward pass, log-probabilities of the whole vocabulary, the sum after the prompt."""
+    """Score one text: a forward pass, log-probabilities of the whole vocabulary, the sum after the prompt."""
     whole = tokenizer.encode(one.text, add_special_tokens=False)
     given = len(tokenizer.encode(one.prefix, add_special_tokens=False)) if one.prefix else 0
     ids = torch.tensor([[tokenizer.bos_token_id, *whole]])

@@ -1,13 +1,13 @@
-"""The demo and miniatures on a GPU, beside their results on a CPU: whether every branch for a GPU comes to the same.
+"""Run the demo and miniatures on a GPU and compare the results with those of a CPU, to test every GPU code path.
 
-In a folder of its own, with links to this checkout's code and a copy of its configuration, Snakemake makes summary and
-exported models of each experiment on the device. With `--models cpu` everything up to the pretrained models is copied
-from the CPU's checkout, so that the same weights are evaluated on both: perplexities and shares of minimal pairs may
-then differ by 1 % (`compare_results`), and all else by little. Without it models are trained on the device, too, in
-another precision: then people compare averages.
+In a separate folder, with links to this checkout's code and a copy of its configuration, Snakemake makes the summary
+and the exported models of each experiment on the device. With `--models cpu`, all results up to the pretrained models
+are copied from the CPU's checkout, so that both devices evaluate the same weights. Perplexities may then differ by 1 %
+and accuracies of minimal pairs by one point (`compare_results`), and other values differ little. Without it, models are
+also trained on the device, in another precision, so only averages can be compared.
 
-A second call goes on where the first was stopped. Leaves with 1 where an experiment did not come to its end, or a value
-is missing or beyond its limit.
+A second call continues where the first call was stopped. The exit status is 1 if an experiment did not finish, or if a
+value is missing or exceeds its limit.
 
     python benchmarks/on_device.py --cpu CHECKOUT [--models cpu] [--experiments demo gpt_bert_mini] [--minutes 9]
 """
@@ -45,7 +45,7 @@ BEFORE = ("corpora", "samples", "selections", "sequences", "vocabularies", "toke
 
 
 def make_folder(folder: Path, cpu: Path | None) -> None:
-    """A project in `folder`; what is there stays. From the checkout `cpu` everything up to the models is copied."""
+    """Make a project in `folder`, unless it exists. All results up to the models are copied from the checkout `cpu`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in CODE:
         if not (folder / name).is_symlink():
@@ -61,12 +61,12 @@ def make_folder(folder: Path, cpu: Path | None) -> None:
 
 
 def targets(experiment: str) -> list[str]:
-    """The files that are asked for."""
+    """Return the requested files of an experiment."""
     return [f"results/{experiment}/summary.csv", f"results/{experiment}/export/README.md"]
 
 
 def ended(folder: Path, experiment: str, device: str, cores: int, seconds: float) -> str:
-    """Run an experiment; empty, or why it did not come to its end."""
+    """Run an experiment; return an empty string, or the reason why the run did not finish."""
     command = [sys.executable, "-m", "snakemake", "--cores", str(cores), "--config", f"compute={{device: {device}}}"]
     process = subprocess.Popen(
         [*command, "--", *targets(experiment)],
@@ -77,7 +77,7 @@ def ended(folder: Path, experiment: str, device: str, cores: int, seconds: float
     try:
         code = process.wait(timeout=max(1.0, seconds))
     except subprocess.TimeoutExpired:
-        # As Ctrl-C in a terminal: jobs keep what they have, and the next call goes on.
+        # As Ctrl-C in a terminal: jobs keep their partial results, and the next call continues.
         os.killpg(process.pid, signal.SIGINT)
         process.wait()
         return "out of time; call again to go on"
@@ -85,7 +85,7 @@ def ended(folder: Path, experiment: str, device: str, cores: int, seconds: float
 
 
 def devices(folder: Path) -> Counter[tuple[str, str]]:
-    """How many results each stage made on each device, as their provenance says."""
+    """Return the number of results that each stage made on each device, by their provenance."""
     found = Counter[tuple[str, str]]()
     for path in (folder / "results").rglob("provenance.json"):
         about = json.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def devices(folder: Path) -> Counter[tuple[str, str]]:
 
 
 def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tuple[str, bool]]:
-    """Lines about an experiment, each with whether it is as it should be."""
+    """Yield lines about an experiment, each with whether the line is as expected."""
     yield f"\n## {experiment}: {EXPERIMENTS.get(experiment, '')}\n", True
     if failed:
         yield failed, False

@@ -1,14 +1,14 @@
-"""Hatchery beside what people use instead: how much processor time each takes for the same work, as ratios.
+"""Processor time of Hatchery and of other tools for the same work, as ratios.
 
 - a step and a whole loop of pretraining: `transformers`' BERT and GPT-2 of the same sizes, and its Trainer;
-- scoring of sentences and of texts of some 400 tokens: minicons and lm-evaluation-harness, on the exported model, with
-  the same scores; masked models only with `transformers` 4, as minicons needs it;
+- scoring of sentences and of texts of some 400 tokens: minicons and lm-evaluation-harness, with the exported model and
+  equal scores; masked models only with `transformers` 4, which minicons needs;
 - reading and filtering of text: datatrove (`peers_text`);
 - the start of a job: a plain script that loads the same model and scores one sentence.
 
-Nothing is installed: what is not there is left out and said. `PYTHONPATH=.tools` has what `make test-tools` installed.
-One thread on each side, processor time (that of child processes included), in turns, the best of each. Above 1,
-Hatchery is faster. docs/performance.md has a table.
+Nothing is installed: rows of missing packages are left out with a message. `PYTHONPATH=.tools` contains the packages of
+`make test-tools`. Both sides use one thread and alternate; the ratio is that of the minimal processor times, which
+include child processes. Above 1, Hatchery is faster. docs/performance.md has a table.
 
     PYTHONPATH=.tools python benchmarks/peers.py [--rows step loop score text start] [--repetitions 5] [--tiny]
 """
@@ -49,7 +49,7 @@ Row = tuple[str, str, float | str]
 
 
 def ratio(peer: Callable[[], object], ours: Callable[[], object], repetitions: int) -> float:
-    """The time of the peer over ours: the best of each, in turns, after one of each that nobody counts."""
+    """Return the minimal time of the peer over ours; both alternate, and the first repetition does not count."""
     best = {peer: float("inf"), ours: float("inf")}
     for repetition in range(repetitions + 1):
         for side in (ours, peer):
@@ -61,7 +61,8 @@ def ratio(peer: Callable[[], object], ours: Callable[[], object], repetitions: i
 
 
 def is_there(*packages: str) -> str:
-    """Their versions, such as `minicons 0.3.39`. Raises ImportError for what is not there or does not load."""
+    """Return the versions of packages, for example `minicons 0.3.39`. Raises ImportError if a package cannot be
+    imported."""
     for package in packages:
         __import__(package)
     names = {"lm_eval": "lm-evaluation-harness"}
@@ -69,7 +70,7 @@ def is_there(*packages: str) -> str:
 
 
 def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Forward and backward of 2,048 tokens through four layers as wide as those of base, without the update."""
+    """Forward and backward passes of 2,048 tokens through four layers as wide as those of base, without the update."""
     from peers_training import causal_step
     from training_step import Setting, Width, make_step
 
@@ -86,7 +87,7 @@ def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics.
 
-    Of a narrow model, and of four layers as wide as those of base.
+    The models are a narrow one, and one with four layers as wide as those of base.
     """
     from peers_training import trainer_speed
     from read_tokens import write_shards
@@ -96,14 +97,15 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     from hatchery.training.topology import read_topology
 
     peer = is_there("transformers", "accelerate")
-    # The Trainer loads it, and not every version of it goes with every one of the hub's library.
+    # The Trainer imports `datasets`, some versions of which do not support the installed version of the hub's library.
     is_there("datasets")
     narrow = Width(4096, 128, 4, 344)
     sizes = [(narrow, 6, 8, 4)] if arguments.tiny else [(narrow, 6, 64, 8), (Width(), 4, 16, 5)]
     for width, layers, sequences, steps in sizes:
         own = folder / str(width.hidden)
         own.mkdir()
-        # Of long texts: 6 % of a batch is padding. Tokens of text count, and the Trainer's rows are full of them.
+        # Long texts, of which 6 % of a batch is padding. Only tokens of text count, and the Trainer's rows have no
+        # padding.
         shards = write_shards(own / "tokens", 40_000 if arguments.tiny else 400_000, 4000, width.vocabulary)
         given = argparse.Namespace(
             tokens=shards, steps=steps, sequences=sequences, micro_batch=8, length=128, workers=0, device="cpu",
@@ -128,7 +130,7 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
                 with tempfile.TemporaryDirectory() as run_folder:
                     found = run(given, read_topology({}), Path(run_folder), model_of, False, objective)
                     ours = max(ours, found["loop"])
-                # What a run with one process says of itself makes the Trainer look for others.
+                # With the variables of our run with one process, the Trainer would look for other processes.
                 for variable in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
                     os.environ.pop(variable, None)
                 theirs = max(theirs, trainer_speed(own, width, layers, sequences, steps, work == "causal"))
@@ -137,9 +139,9 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str], list[str]]:
-    """An untrained model as a masked and a causal one: manifests, exported folders beside them; sentences, and texts.
+    """Return manifests of an untrained masked and causal model with their exported folders, sentences, and texts.
 
-    The texts are of 300 to 400 words.
+    The texts have 300 to 400 words.
     """
     nouns, others = ("dogs", "cat", "house"), ("near", "like", "she", "of")
     words = ("the", "a", "old", "small", *nouns, "sleeps", "sleep", "chases", *others)
@@ -173,7 +175,7 @@ def made_model(folder: Path, tiny: bool) -> tuple[dict[str, Path], list[str], li
 
 
 def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Log-likelihoods of sentences of 4 to 30 words, from text on."""
+    """Log-likelihoods of sentences of 4 to 30 words, including tokenisation."""
     models, sentences, texts = made_model(folder, arguments.tiny)
     models = {kind: path.resolve() for kind, path in models.items()}
 
@@ -191,7 +193,7 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
         from minicons import scorer
 
         model = scorer.IncrementalLMScorer(*loaded(models["causal"], "AutoModelForCausalLM"))
-        # One at a time where sentences are padded on the left, which it does not expect.
+        # minicons expects padding on the right.
         model.tokenizer.padding_side = "right"
         score = partial(in_batches, model.sequence_score)
         yield compared(name, peer, "causal", score)
@@ -223,14 +225,14 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
         if not hasattr(masked.tokenizer, "batch_encode_plus"):
             raise ImportError("minicons calls batch_encode_plus, which transformers 5 does not have")
         score = partial(in_batches, partial(masked.sequence_score, PLL_metric="original"))
-        # A row for each token of each sentence: fewer will do.
+        # A forward pass for each token of each sentence, so fewer sentences suffice.
         yield compared(name, peer, "masked", score, sentences[:100])
     except ImportError as error:
         yield name, "minicons", str(error)
 
 
 def loaded(manifest: Path, name: str) -> tuple[Any, str, Any]:
-    """The exported model beside a manifest, the device and the tokenizer."""
+    """Return the exported model next to a manifest, the device and the tokenizer."""
     import transformers
 
     folder = manifest.parent / "export"
@@ -239,7 +241,7 @@ def loaded(manifest: Path, name: str) -> tuple[Any, str, Any]:
 
 
 def in_batches(score: Callable[..., list[float]], sentences: list[str]) -> list[float]:
-    """Sums over tokens by minicons, 32 sentences at a time."""
+    """Return sums over tokens by minicons, with 32 sentences per call."""
     found: list[float] = []
     for start in range(0, len(sentences), 32):
         found += score(sentences[start : start + 32], reduction=lambda values: values.sum().item())
@@ -284,7 +286,7 @@ def start_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def text_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Reading and filtering, with the same texts on both sides."""
+    """Reading and filtering, with the same texts for both sides."""
     peer = is_there("datatrove", "orjson").partition(",")[0]
     from peers_text import sides
 
@@ -301,7 +303,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--tiny", action="store_true", help="sizes at which times say nothing, to see that it runs")
     arguments = parser.parse_args()
-    # Before the tokenizers and the hub's library read them.
+    # Set these variables before the tokenizers and the hub's library read them.
     os.environ.update(RAYON_NUM_THREADS="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
     torch.set_num_threads(1)
     names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]

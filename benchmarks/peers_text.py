@@ -1,12 +1,12 @@
-"""Reading and filtering of text beside datatrove: the same files in, the same texts out, as Parquet.
+"""Reading and filtering of text, compared with datatrove: equal input files, and equal texts as Parquet.
 
-- reading: JSON lines of web-like pages to Parquet. Our stage also draws the splits, finds what stands there twice, and
-  counts words, paragraphs and sentences; datatrove's copies texts.
-- filtering: of gzip-compressed JSON lines the sentences whose words all stand in a list, as the reduced-vocabulary
-  study takes them. datatrove has no such filter; the peer is one written for it in the plain way: NLTK's Punkt, then
-  each word held against the list.
+- reading: JSON lines of web-like pages to Parquet. Our stage also draws the splits, detects duplicates, and counts
+  words, paragraphs and sentences; datatrove only copies texts.
+- filtering: from gzip-compressed JSON lines, the sentences whose words are all in a list, as in the reduced-vocabulary
+  study. datatrove has no filter of this kind; the peer is a plain implementation in datatrove: NLTK's Punkt, then a
+  lookup of each word.
 
-Both write Parquet in zstd; texts are compared.
+Both write Parquet with zstd; the texts are compared.
 """
 
 import gzip
@@ -31,14 +31,14 @@ from hatchery.vocabulary.comparison import COMPARISONS, Rule, plain_sentences
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 LEVEL, READING = "sentences", "corrected"
-# A sentence of a page may hold the end of a line.
+# A separator that is not a line end, because a sentence may contain line ends.
 BETWEEN = "\x1e"
 Sides = tuple[str, Callable[[], object], Callable[[], object]]
 """The work, datatrove at it, ours at it."""
 
 
 def sides(folder: Path, characters: int) -> Iterator[Sides]:
-    """Both sides of each comparison, whose results are equal. Raises ImportError without datatrove."""
+    """Yield both sides of each comparison, whose results are equal. Raises ImportError without datatrove."""
     from datatrove.pipeline.filters.base_filter import BaseFilter
     from datatrove.pipeline.readers.jsonl import JsonlReader
     from datatrove.pipeline.writers.parquet import ParquetWriter
@@ -49,7 +49,7 @@ def sides(folder: Path, characters: int) -> Iterator[Sides]:
     write_pages(packed, characters)
     plain.mkdir()
     lines = gzip.decompress((packed / "pages-00000.json.gz").read_bytes()).splitlines()
-    # Read as they are: without the lines of pages, of which one side makes paragraphs.
+    # One line per page, because our reader would make paragraphs of the page's lines.
     rows = [{"text": " ".join(json.loads(line)["text"].split())} for line in lines]
     (plain / "pages.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     for pages in (packed, plain):
@@ -80,7 +80,7 @@ def sides(folder: Path, characters: int) -> Iterator[Sides]:
     seen: set[str] = set()
 
     class KnownSentences(BaseFilter):
-        """Leaves the sentences of known words that no page had before."""
+        """Keep sentences of known words that no earlier page has."""
 
         name = "known sentences"
 
@@ -102,7 +102,7 @@ def sides(folder: Path, characters: int) -> Iterator[Sides]:
 
 
 def run_steps(steps: list[Any]) -> None:
-    """A pipeline of datatrove in this process, without its executor's logs."""
+    """Run a pipeline of datatrove in this process, without its executor's logs."""
     data: Any = None
     for step in steps:
         data = step.run(data, 0, 1)
@@ -111,7 +111,7 @@ def run_steps(steps: list[Any]) -> None:
 
 
 def texts(folder: Path, pattern: str = "*.parquet") -> list[str]:
-    """The texts of all files, sorted."""
+    """Return the texts of all files, sorted."""
     found: list[str] = pl.concat([pl.read_parquet(path, columns=["text"]) for path in folder.glob(pattern)])[
         "text"
     ].to_list()
@@ -119,6 +119,6 @@ def texts(folder: Path, pattern: str = "*.parquet") -> list[str]:
 
 
 def require_equal(theirs: list[str], own: list[str]) -> None:
-    """Raise ValueError where the two sides did not do the same."""
+    """Raise ValueError if the results of the two sides differ."""
     if theirs != own:
         raise ValueError(f"the texts differ: {len(theirs):,} of datatrove, {len(own):,} of ours")

@@ -1,4 +1,4 @@
-"""The trainings of `peers.py`: a causal step of either side, and the speed of the library's Trainer."""
+"""The trainings of `peers.py`: a causal step of both sides, and the speed of the library's Trainer."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from hatchery.modeling.ltg.config import LtgBertConfig
 
 
 def causal_step(kind: str, setting: Any) -> Callable[[], None]:
-    """A step that predicts every next token, of a GPT-2 or of our model read from left to right."""
+    """Return a step that predicts every next token, of a GPT-2 or of our causal model."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     width = setting.width
@@ -21,7 +21,7 @@ def causal_step(kind: str, setting: Any) -> Callable[[], None]:
     ids = torch.randint(8, width.vocabulary, (setting.sequences, setting.length), generator=generator)
     following = torch.cat([ids[:, 1:], torch.full_like(ids[:, :1], -100)], dim=1)
     if kind == "gpt2":
-        # As many weights in a feed-forward block as our gated one has.
+        # This width gives a feed-forward block the number of weights of our gated block.
         gpt = GPT2LMHeadModel(GPT2Config(**sizes, n_inner=3 * width.intermediate // 2, n_positions=setting.length))
         gpt.train()
 
@@ -62,7 +62,7 @@ def trainer_speed(folder: Path, width: Any, layers: int, sequences: int, steps: 
         TrainingArguments,
     )
 
-    # As many weights in a feed-forward block as our gated one has.
+    # This width gives a feed-forward block the number of weights of our gated block.
     vocabulary, feed_forward = width.vocabulary, 3 * width.intermediate // 2
     if causal:
         sizes = {"n_embd": width.hidden, "n_layer": layers, "n_head": width.heads, "n_inner": feed_forward}
@@ -99,7 +99,7 @@ def trainer_speed(folder: Path, width: Any, layers: int, sequences: int, steps: 
     )  # fmt: skip
     data = [{"input_ids": row} for row in rows]
     trainer = Trainer(model, training, data_collator=batch_of, train_dataset=data, callbacks=[Clock()])
-    # It would print into the table.
+    # The callback would print into the table.
     trainer.remove_callback(PrinterCallback)
     trainer.train()
     return sequences * 128 * (len(ends) - 2) / (ends[-1] - ends[1])

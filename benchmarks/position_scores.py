@@ -1,9 +1,9 @@
-"""Other ways to compute LTG-BERT's position scores, which `benchmarks/gpu.py` measures beside those that are shipped.
+"""Alternative implementations of LTG-BERT's position scores, which `benchmarks/gpu.py` compares with the library's.
 
-Skewed, the table is written out for all distances, multiplied with queries and keys, and shifted into T x T by a view:
-its gradient is a product and no scatter, and memory pays for it. With prefix sums the lookup is the usual one, and the
-gradient of a bucket, whose distances are neighbours in every row, is a difference of two of them. Both give what the
-lookup gives (tests/modeling/test_position_scores.py).
+`skewed` expands the table to all distances, multiplies it with queries and keys, and shifts the result into T x T by a
+view: its gradient is a product instead of a scatter, but needs more memory. `by_prefix_sums` uses the usual lookup. The
+distances of a bucket are consecutive in every row, so the gradient of a bucket is a difference of two prefix sums.
+tests/modeling/test_position_scores.py checks that both equal the lookup.
 """
 
 from collections.abc import Callable
@@ -46,8 +46,7 @@ def by_prefix_sums(
     position_query, position_key = attention.position_vectors(attention.dropout(positions.reached(table)))
     columns, first = positions.columns(length), positions.first_distance[: positions.n_rows + 1].long()
     at = torch.arange(length, device=columns.device)[:, None]
-    # Of query i row r and those behind it are the keys up to i - first; of key j those before it are the queries below
-    # j + first.
+    # Table rows from r on belong to the keys up to i - first for query i, and to the queries up to j + first for key j.
     keys_up_to, queries_up_to = (at - first + 1).clamp(0, length), (at + first).clamp(0, length)
     by_query = torch.matmul(query, (position_key * attention.scale).unsqueeze(0))
     by_key = torch.matmul(key, (position_query * attention.scale).unsqueeze(0))
@@ -56,7 +55,10 @@ def by_prefix_sums(
 
 
 class _LookedUp(torch.autograd.Function):
-    """[B, H, T, T] of a table [B, H, T, rows] at `columns` int64 [T, T]; `bounds` [T, rows + 1] part the gradient."""
+    """Return [B, H, T, T] of a table [B, H, T, rows] at `columns` int64 [T, T].
+
+    `bounds` [T, rows + 1] are the limits of the rows in the gradient's prefix sums.
+    """
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, columns: Tensor, bounds: Tensor, sign: int) -> Tensor:

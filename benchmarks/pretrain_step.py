@@ -1,8 +1,8 @@
-"""What the engine costs: a step of our loop (DeepSpeed, sums over processes, seeds) against a plain torch loop.
+"""Overhead of the engine: a step of our loop (DeepSpeed, sums over processes, seeds) against a plain torch loop.
 
-Baseline: forward, backward, clipping and the same optimiser in plain torch, one process, the same model and batches.
-Both are timed in turns, so that other work on the machine hits both; the ratio is that of the medians. The model is
-that of the demo by default. Prints one line with the ratio and the limit, and fails beyond the limit.
+The baseline is forward, backward, clipping and the same optimiser in plain torch, in one process, with the same model
+and batches. Both alternate, so that other jobs slow both; the ratio is that of the medians. The default model is that
+of the demo. Prints one line with the ratio and the limit, and fails if the ratio exceeds the limit.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""How fast one core reads token shards into arrays, on generated shards.
+"""Speed of one core in reading token shards into arrays, on generated shards.
 
-Four ways, each into a contiguous padded int64 array [batch, length] as pretraining makes it: the segments of a training
-split in order and in random order (what each epoch does), and whole documents with their word starts in order and in
-random order. Cutting the split into segments is timed beside them. The limit: each way at least 20 million tokens per
-CPU second. Usage: benchmarks/read_tokens.py [--tokens 20000000] [--median-tokens 500] [--rounds 3]; exit code 1 below
-the limit. The costs are per document and per segment, so very short documents are the hardest case.
+Each of four ways writes a contiguous padded int64 array [batch, length] as pretraining does: the segments of a training
+split in order and in random order (as in each epoch), and whole documents with their word starts in order and in random
+order. The division of the split into segments is timed, too. The limit for each way is 20 million tokens per CPU
+second. Usage: benchmarks/read_tokens.py [--tokens 20000000] [--median-tokens 500] [--rounds 3]; exit code 1 below the
+limit. The costs are per document and per segment, so very short documents are the slowest.
 """
 
 import argparse
@@ -40,9 +40,9 @@ def write_shards(
     vocabulary_size: int = VOCABULARY_SIZE,
     inputs: Mapping[str, Path] | None = None,
 ) -> Path:
-    """Shards of documents of 10 to 20,000 tokens, half of them below `median`, with sentences of 1 to 30 tokens.
+    """Write shards of documents of 10 to 20,000 tokens, half of them below `median`, with sentences of 1 to 30 tokens.
 
-    `inputs` are manifests that the one of the shards names.
+    `inputs` are manifests that the manifest of the shards names as its inputs.
     """
     random = np.random.default_rng(0)
     with stage_run(folder / "manifest.json", {"stage": "encode_corpus"}, inputs) as run:
@@ -68,7 +68,7 @@ def write_shards(
 
 
 def read_segments(segments: BabylmSegments, order: np.ndarray) -> int:
-    """Read the segments of `order` in batches, as examples do before they are masked; returns the tokens read."""
+    """Read the segments of `order` in batches, as examples do before masking; return the number of tokens."""
     read = 0
     for first in range(0, len(order), SEGMENTS_PER_BATCH):
         batch = order[first : first + SEGMENTS_PER_BATCH]
@@ -81,7 +81,7 @@ def read_segments(segments: BabylmSegments, order: np.ndarray) -> int:
 
 
 def read_documents(shards: TokenShards, order: np.ndarray) -> int:
-    """Read whole documents and their word starts in padded batches; returns the tokens read."""
+    """Read whole documents and their word starts in padded batches; return the number of tokens."""
     read = 0
     for first in range(0, len(order), DOCUMENTS_PER_BATCH):
         documents = [shards.document(int(index)) for index in order[first : first + DOCUMENTS_PER_BATCH]]
@@ -115,7 +115,7 @@ def main() -> int:
             "(cutting segments)": lambda: len(BabylmSegments(shards, SEQUENCE_LENGTH)) and shards.n_tokens,
         }
         rates: dict[str, list[float]] = {way: [] for way in ways}
-        # The ways alternate, so that a neighbour on the machine slows all of them.
+        # The ways alternate, so that other jobs slow all of them.
         for _ in range(arguments.rounds):
             for way, read in ways.items():
                 started = time.process_time()

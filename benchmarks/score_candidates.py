@@ -1,12 +1,12 @@
 """BabyLM's zero-shot tasks: our scorer against a plain loop over the library `transformers` with the same rules.
 
 The baseline does what BabyLM's pipeline does (docs/papers/babylm-2026.md, "Scored tokens"): texts in the order of the
-file, 64 items in a batch, the k-th candidates of all items together and padded to the longest, of masked models one
-copy for each scored token in batches of 64 copies, logits of every position in float32, log-probabilities of the whole
-vocabulary. Both score the same rows with the same weights: models of the library (GPT-2, BERT), and models of ours,
-which the baseline reads as they are exported. Rows are invented, with the lengths of the tasks: sentences of about 10
-words, and five options behind a story of boxes. Prints candidates per second of CPU time with one thread, in turns, the
-ratio, and the largest difference of a score; leaves with 1 where a difference is above 1e-3.
+file, 64 items in a batch, the k-th candidates of all items together and padded to the longest; for masked models, one
+copy for each scored token in batches of 64 copies; logits of every position in float32, and log-probabilities of the
+whole vocabulary. Both score the same rows with the same weights: models of the library (GPT-2, BERT), and our models,
+which the baseline loads from their export. Rows are invented, with the lengths of the tasks: sentences of about 10
+words, and five options after a story about boxes. Prints candidates per second of CPU time with one thread,
+alternating, the ratio, and the largest difference of a score; the exit status is 1 if a difference is above 1e-3.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 BATCH = 64
 SIZES = {"tiny": (128, 4), "small": (384, 12), "base": (768, 12)}
 WORDS = 3000
-# Batches of a real suite are full: texts of equal length are many.
+# Batches of a real suite are full, because many texts have equal length.
 CAUSAL_ITEMS = 16
 
 
@@ -75,7 +75,7 @@ def compared(
     tokenizer: Any,
     arguments: argparse.Namespace,
 ) -> bool:
-    """Measure both in turns and print what was found; whether they agree."""
+    """Measure both alternately, print the results, and return whether the scores agree."""
 
     def ours() -> np.ndarray:
         return candidate_scores(items, scorer).scores
@@ -104,7 +104,7 @@ def compared(
 
 @torch.inference_mode()
 def plain_loop(items: Sequence[Item], network: Any, tokenizer: Any, causal: bool) -> np.ndarray:
-    """Float64 [items, candidates]: sums of log-probabilities as BabyLM's pipeline makes them."""
+    """Return sums of log-probabilities as in BabyLM's pipeline, float64 [items, candidates]."""
     scores = np.full((len(items), max(len(item.candidates) for item in items)), np.nan)
     for start in range(0, len(items), BATCH):
         part = items[start : start + BATCH]
@@ -151,7 +151,7 @@ def masked_sums(network: Any, tokenizer: Any, ids: list[torch.Tensor], scored: l
 def models_of(
     folder: Path, arguments: argparse.Namespace
 ) -> Iterator[tuple[str, Architecture, SentenceModel, Any, Any]]:
-    """Models with random weights: ours beside their exports, and two of the library."""
+    """Yield models with random weights: ours with their exports, and two of the library."""
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
@@ -194,7 +194,7 @@ def sentences(draw: random.Random, count: int) -> Iterator[str]:
 
 
 def short_items(count: int) -> list[Item]:
-    """Pairs of sentences that differ in one word."""
+    """Return pairs of sentences that differ in one word."""
     draw, known = random.Random(2), words(random.Random(0))
     items = []
     for number in range(count):
@@ -207,7 +207,7 @@ def short_items(count: int) -> list[Item]:
 
 
 def long_items(count: int) -> list[Item]:
-    """Five options behind some sixty words."""
+    """Return items of five options after some sixty words."""
     draw, known = random.Random(3), words(random.Random(0))
     items = []
     for number in range(count):

@@ -1,13 +1,13 @@
 """Scoring minimal pairs: batches of distinct rows of equal length against one call per pair with all logits.
 
 The baseline is the loop of the published scorers: the masked copies of both sentences of a pair are one batch, the
-shorter sentence is padded, and log-probabilities of the whole vocabulary are made at every position. A second one makes
-one call per masked row. Prints pairs per second, the ratios in CPU time and in wall time, the largest difference of a
-score, and the ratio that counting multiplications allows: what the encoder must do for each masked row cannot be
-shared exactly, so only the vocabulary's product, the last layer's weights, padding and repeated rows can be saved
-beside the overhead of small calls and the exponentials of a whole vocabulary. The time in bf16 is the first part of
-`precision: screened`; the second part is the share of the items that are computed again. Leaves with 1 when a decision
-differs or a ratio is below the limit of its size.
+shorter sentence is padded, and log-probabilities of the whole vocabulary are computed at every position. A second
+baseline makes one call per masked row. Prints pairs per second, the ratios in CPU time and in wall time, the largest
+difference of a score, and the ratio of the numbers of multiplications. The encoder's work for each masked row cannot be
+shared exactly. Only the product with the vocabulary, the last layer's weights, padding and repeated rows can be saved,
+and the overhead of small calls and of exponentials of a whole vocabulary. The time in bf16 is that of the first part of
+`precision: screened`; the second part is the share of the items that are computed again. The exit status is 1 if a
+decision differs or a ratio is below the limit of its size.
 
 Sentences are random ids with the lengths and the pairing of BLiMP (mean 10.4 tokens, 17 % of the pairs of unequal
 length; docs/papers/babylm-evaluation.md, "Cost of scoring"), or those of a given archive with a given tokenizer.
@@ -39,8 +39,8 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 CLS, SEP, PAD, MASK = 1, 2, 3, 4
 FRAME = Frame((CLS,), (SEP,))
 FIRST_ORDINARY_ID = 7
-# Hidden size, layers, and the ratio of CPU time that must hold on two CPU cores with the default settings. GPUs gain
-# more, because small calls leave them idle.
+# Hidden size, layers, and the limit of the ratio of CPU time on two CPU cores with the default settings. The ratio is
+# larger on GPUs, which small calls do not use fully.
 SIZES = {
     "demo": (64, 2, 8.0),
     "tiny": (128, 4, 2.8),
@@ -53,7 +53,7 @@ Pair = tuple[list[int], list[int]]
 
 
 class Framed(HatcheryModel):
-    """The model that the workflow scores with, but for the tokenizer: its sentences are ids already."""
+    """The model with which the workflow scores, but without a tokenizer: sentences are ids."""
 
     def __init__(self, network: LanguageModel, device: torch.device) -> None:
         special: Any = SimpleNamespace(cls_id=CLS, end_ids=[SEP], mask_id=MASK)
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, device: torch.device) -> bool:
-    """Measure one size of model and print what was found."""
+    """Measure one size of model, print the results, and return whether they are within the limits."""
     hidden_size, layers, limit = SIZES[size]
     network = build_model(arguments.vocabulary, hidden_size, layers).to(device)
     model = Framed(network, device)
@@ -104,7 +104,7 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
     one_pair(network, pairs[0], device), ours()
     measured = {name: ([], []) for name in ("ours", "in bf16", "by pair", "by row")}
     results = {}
-    for _ in range(arguments.rounds):  # in turns, so that a busy machine slows all
+    for _ in range(arguments.rounds):  # alternately, so that other jobs slow all
         for name, function in zip(measured, (ours, in_half, by_pair, by_row), strict=True):
             results[name], cpu, wall = timed(function, device)
             measured[name][0].append(cpu)
@@ -130,10 +130,10 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
 
 
 def allowed_ratio(network: LanguageModel, pairs: Sequence[Pair]) -> float:
-    """Multiplications of the baseline over ours: weights of the encoder per position, of the head per logit.
+    """Return the multiplications of the baseline over ours: encoder weights per position, head weights per logit.
 
-    Ours applies the weights of the last layer once per row; at every position there are only the products of what is
-    read per head: with the vector of each position bucket, the query and the probability.
+    Ours applies the weights of the last layer once per row. At every position, it only computes the products per head:
+    with the vectors of the position buckets, the query and the probabilities.
     """
     encoder, once = (
         sum(weight.numel() for weight in part.parameters() if weight.ndim == 2)

@@ -1,9 +1,9 @@
-"""How fast the vocabulary filter is, end to end: gzip-compressed JSON lines in, Parquet out, on one process.
+"""Speed of the vocabulary filter, end to end: gzip-compressed JSON lines in, Parquet out, in one process.
 
-Baselines on the same input: (i) the plain way (every document through NLTK's Punkt or cut into all its windows, then
-each word held against a set), whose output must be identical; (ii) bare decompression and JSON decoding. Limits: 5
-times the plain way for sentences, 3 times for spans, and for spans a third of the rate of the bare reading. CPU time
-counts, the best round of each; exit code 1 below a limit.
+Baselines on the same input: (i) a plain implementation (NLTK's Punkt for every document, or all its windows, then a set
+lookup for each word), whose output must be identical; (ii) bare decompression and JSON decoding. Limits: 5 times the
+speed of the plain implementation for sentences, 3 times for spans, and for spans a third of the speed of bare reading.
+The result is the minimum CPU time of the rounds; exit code 1 below a limit.
 Usage: benchmarks/select_text.py [--megabytes 32] [--rounds 3] [--reading corrected]
 """
 
@@ -40,7 +40,7 @@ MINIMUM = {"sentences": 6, "spans": 41}
 
 
 def plain(pages: Path, vocabulary: Path, level: str, reading: Any, output: Path) -> dict[str, int]:
-    """The plain way, with the same rules and columns; returns its counts."""
+    """Run the plain implementation, with the same rules and columns; return its counts."""
     rule = Rule(read_vocabulary(vocabulary), COMPARISONS[reading], MINIMUM[level], lower_case=True)
     punkt = PunktSentenceTokenizer(pinned_splitter().model.parameters())
     rows: list[dict[str, Any]] = []
@@ -72,7 +72,7 @@ def plain(pages: Path, vocabulary: Path, level: str, reading: Any, output: Path)
 
 
 def ours(pages: Path, source: Path, vocabulary: Path, level: Any, reading: Any, folder: Path) -> dict[str, int]:
-    """The stage as the workflow runs it; returns its counts."""
+    """Run the stage as the workflow does; return its counts."""
     settings = SelectionSettings(
         name=level,
         options=RawTextOptions("json_lines"),
@@ -89,7 +89,7 @@ def ours(pages: Path, source: Path, vocabulary: Path, level: Any, reading: Any, 
 
 
 def bare(pages: Path) -> None:
-    """Decompress and decode."""
+    """Decompress and decode, without filtering."""
     for path in sorted(pages.iterdir()):
         with gzip.open(path) as handle:
             for line in handle:
@@ -116,12 +116,12 @@ def main() -> int:
         vocabulary = make_vocabulary(folder)
         source = folder / "pages.json"
         register_source("pages", pages, source)
-        # Loading the model is no part of the work.
+        # Load the model before the measurement.
         pinned_splitter().punkt  # noqa: B018
         print(f"{megabytes:.1f} MB of text, reading {arguments.reading}, best of {arguments.rounds} rounds, CPU time")
         for level, limit in LIMITS.items():
             times: dict[str, list[float]] = {"bare": [], "plain": [], "ours": []}
-            # The three take turns, so that a neighbour on the machine slows all of them.
+            # The three alternate, so that other jobs slow all of them.
             for _ in range(arguments.rounds):
                 times["bare"].append(seconds(lambda: bare(pages))[0])
                 work = (pages, source, vocabulary, level, arguments.reading, folder / level)

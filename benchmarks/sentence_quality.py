@@ -1,7 +1,7 @@
-"""How well sentence ends are found on text that the model has not seen, beside Punkt without any training.
+"""Quality of sentence splitting on text that the model has not seen, compared with Punkt without training.
 
-Text: the development part of UD English-EWT, and the files of Brown that the recipe holds out; cased, and in lower
-case as the reduced-vocabulary filter splits. Scores count the ends inside paragraphs: the last one is always found.
+Text: the development part of UD English-EWT, and the held-out files of Brown; cased, and in lower case as the
+reduced-vocabulary filter splits. Scores count only sentence ends inside paragraphs, because the last end is trivial.
 The limit: an F1 of 0.89 (EWT) and 0.94 (Brown) on cased text.
 Usage: benchmarks/sentence_quality.py --treebank en_ewt-ud-dev.conllu --brown brown.zip; exit code 1 below the limit.
 """
@@ -27,7 +27,7 @@ _SENTENCES_PER_PARAGRAPH = 5
 
 @dataclass(frozen=True)
 class BoundaryScores:
-    """Counts of sentence ends: found and right, found and wrong, missed."""
+    """Numbers of correct, wrong and missed sentence ends."""
 
     right: int
     wrong: int
@@ -35,12 +35,12 @@ class BoundaryScores:
 
     @property
     def precision(self) -> float:
-        """Share of the found ends that are right; 1 where none was found."""
+        """Share of the found ends that are correct; 1 if no end was found."""
         return self.right / (self.right + self.wrong) if self.right + self.wrong else 1.0
 
     @property
     def recall(self) -> float:
-        """Share of the right ends that were found; 1 where there is none."""
+        """Share of the marked ends that were found; 1 if no end is marked."""
         return self.right / (self.right + self.missed) if self.right + self.missed else 1.0
 
     @property
@@ -50,9 +50,9 @@ class BoundaryScores:
 
 
 def boundary_scores(split: Callable[[str], list[str]], paragraphs: Iterable[list[str]]) -> BoundaryScores:
-    """How `split` does on paragraphs of marked sentences, joined by single spaces.
+    """Return the scores of `split` on paragraphs of marked sentences, joined by single spaces.
 
-    Ends are compared by the number of characters that are not white space before them.
+    The position of an end is the number of non-space characters before it.
     """
     right = wrong = missed = 0
     for sentences in paragraphs:
@@ -72,7 +72,8 @@ def _ends(sentences: list[str]) -> set[int]:
 
 
 def conllu_paragraphs(text: str) -> Iterator[list[str]]:
-    """Paragraphs of a CoNLL-U file as lists of sentences, from its `# text`, `# newpar` and `# newdoc` lines."""
+    """Yield the paragraphs of a CoNLL-U file as lists of sentences, from its `# text`, `# newpar` and `#
+    newdoc` lines."""
     sentences: list[str] = []
     for line in text.split("\n"):
         if line.startswith(("# newdoc", "# newpar")) and sentences:
@@ -85,7 +86,7 @@ def conllu_paragraphs(text: str) -> Iterator[list[str]]:
 
 
 def brown_paragraphs(text: str) -> list[list[str]]:
-    """Runs of five sentences: the tagged corpus does not say where its paragraphs begin."""
+    """Return groups of five sentences, because the tagged corpus does not mark paragraphs."""
     sentences = brown_sentences(text)
     return [sentences[i : i + _SENTENCES_PER_PARAGRAPH] for i in range(0, len(sentences), _SENTENCES_PER_PARAGRAPH)]
 

@@ -1,23 +1,23 @@
-"""One training that is stopped 200 times at random moments, and the same training undisturbed: are all bytes equal?
+"""Check that a training that is stopped 200 times at random moments gives the same bytes as an undisturbed training.
 
-The training is a tiny GPT-BERT with everything that a checkpoint has to hold: both kinds of sequences, an average of
-the weights, growing batches, longer sequences at the end, milestones, a kept training state, measurements of the
-development loss. Signals and moments are drawn by `--seed`; how far the training is at these moments, the machine
-decides. Every attempt is stopped
+The training is a tiny GPT-BERT with everything that a checkpoint contains: both kinds of sequences, an average of the
+weights, growing batches, longer sequences at the end, milestones, a kept training state, measurements of the
+development loss. `--seed` determines signals and moments; the machine's speed determines the training's progress at
+these moments. Every attempt is stopped
 
-- by SIGKILL, by SIGTERM, or by the next attempt alone, which asks the running one for the run folder;
-- a number of steps after its start, while it writes a checkpoint, or at any moment, before its first step too;
-- and the next attempt waits until this one has ended, or starts while it is still there.
+- by SIGKILL, by SIGTERM, or only by the next attempt, which requests the run folder from the running attempt;
+- a number of steps after its start, while it writes a checkpoint, or at any moment, also before its first step;
+- and the next attempt waits until this attempt has ended, or starts while this attempt is still running.
 
-Checkpoints are written beside the training or while it waits, after one to five steps, and batches are drawn by a
-thread or by another process: attempts change all of these. At the end every file of the exported folder is compared,
-apart from times and speeds; the script leaves with 1 where a byte differs, or where an attempt ended in another way
-than its signal explains. Each attempt is a process, forked from a server that has imported everything
-(`tests/processes/forked.py`), so that an attempt starts in a fraction of a second.
+Checkpoints are written during the training or while it waits, after one to five steps, and a thread or another process
+draws the batches: attempts change all of these. At the end, every file of the exported folder is compared, except times
+and speeds. The exit status is 1 if a byte differs, or if the signal of an attempt does not explain its end. Each
+attempt is a process, forked from a server that has imported all modules (`tests/processes/forked.py`), so that an
+attempt starts in a fraction of a second.
 
     python benchmarks/soak.py [--kills 200] [--minutes 60] [--seed 0] [--folder FOLDER]
 
-After `--minutes` no attempt is stopped any more, and the last attempt runs to the end.
+After `--minutes`, no attempt is stopped any more, and the last attempt runs to the end.
 """
 
 import argparse
@@ -132,7 +132,7 @@ class Training:
 
     @property
     def output(self) -> Path:
-        """The manifest of the finished model."""
+        """Return the manifest of the finished model."""
         return self.folder / "output" / "manifest.json"
 
     def start(self, number: int, **runtime: Any) -> "Attempt":
@@ -145,7 +145,7 @@ class Training:
             return Attempt(Forked(command, stdout=file, stderr=file), log)
 
     def finished_steps(self) -> int:
-        """Steps whose metrics are written; 0 before the first checkpoint folder."""
+        """Return the number of steps whose metrics are written; 0 before the first checkpoint folder."""
         files = list(self.folder.glob("checkpoints/*/metrics.jsonl"))
         return files[0].read_bytes().count(b"\n") if files else 0
 
@@ -154,7 +154,7 @@ class Training:
         return any(self.folder.glob("checkpoints/*/.step_*.partial"))
 
     def files(self) -> dict[str, bytes]:
-        """The compared files of the finished model by their places."""
+        """Return the compared files of the finished model by path."""
         folder = self.output.parent
         places = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
         return {place: path.read_bytes() for place, path in places.items() if path.name not in UNCOMPARED}

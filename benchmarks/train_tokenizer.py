@@ -1,9 +1,9 @@
-"""Our tokenizer training beside the library's own trainers: processor time, vocabulary, and quality of encoding.
+"""Our tokenizer training against the library's trainers: processor time, vocabulary, and quality of encoding.
 
-For the two kinds whose library trainer is not deterministic (WordPiece with a prefix, Unigram) the same text is given
-to both. Reported: processor seconds, entries in common, and on held-out text the tokens per word and the share of
-unknown tokens. Usage: benchmarks/train_tokenizer.py --text FILE [--vocabulary-size 16384] [--kinds wordpiece unigram];
-one line of the file in twenty is held out. Without a file it works on generated words.
+Both train on the same text, for the two kinds whose library trainer is not deterministic (WordPiece with a prefix,
+Unigram). Reported: processor seconds, common entries, and on held-out text the tokens per word and the share of unknown
+tokens. Usage: benchmarks/train_tokenizer.py --text FILE [--vocabulary-size 16384] [--kinds wordpiece unigram]; one of
+twenty lines of the file is held out. Without a file, the text is generated.
 """
 
 import argparse
@@ -26,7 +26,7 @@ GENERATED_LINES = 50_000
 
 
 def settings_of(kind: str, size: int) -> TokenizerSettings:
-    """The BNC WordPiece, or a Unigram as SentencePiece's."""
+    """Settings of the BNC WordPiece, or of a Unigram as in SentencePiece."""
     if kind == "wordpiece":
         return TokenizerSettings(
             "wordpiece",
@@ -49,7 +49,7 @@ def settings_of(kind: str, size: int) -> TokenizerSettings:
 
 
 def library(lines: list[str], settings: TokenizerSettings) -> Backend:
-    """The same definition, trained by the library alone."""
+    """Train the same definition with the library alone."""
     backend = untrained(settings)
     names = list(settings.special_tokens)
     trainer: trainers.Trainer
@@ -72,7 +72,7 @@ def library(lines: list[str], settings: TokenizerSettings) -> Backend:
 
 
 def generated() -> list[str]:
-    """Lines of Zipf-distributed invented words."""
+    """Return lines of Zipf-distributed invented words."""
     rng = random.Random("train_tokenizer")
     syllables = [consonant + vowel for consonant in "bcdfghklmnprstvw" for vowel in ("a", "e", "i", "o", "ou", "an")]
     types = ["".join(rng.choices(syllables, k=rng.choice((1, 2, 2, 3, 4)))) for _ in range(30_000)]
@@ -81,7 +81,7 @@ def generated() -> list[str]:
 
 
 def quality(backend: Backend, unknown: int, lines: list[str]) -> str:
-    """Tokens per word and unknown tokens of held-out lines."""
+    """Return tokens per word and the share of unknown tokens of held-out lines, as text."""
     encodings = backend.encode_batch_fast(lines, add_special_tokens=False)
     ids = [index for encoding in encodings for index in encoding.ids]
     words = sum(len(line.split()) for line in lines)

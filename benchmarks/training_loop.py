@@ -1,13 +1,13 @@
-"""Tokens per second of the whole loop against the bare forward and backward of the same model on the same batches.
+"""Tokens per second of the whole loop against bare forward and backward passes of the same model on the same batches.
 
-What counts as the loop: drawing the batches, DeepSpeed, sums, clipping, LAMB, the rows of metrics, progress; what is
-left out on both sides: indexing the corpus, evaluation, checkpoints. The update costs the same for any batch, so it is
-spread over the `--sequences` of a global batch in micro-batches of `--micro-batch`, as in a run whose batch does not
-fit the device; the papers' batches are 64 times larger still. One thread, CPU time of the process, both sides in turns
-of one step; on a CUDA device wall time. Prints the ratio and fails below the limit.
+The loop includes: drawing the batches, DeepSpeed, sums, clipping, LAMB, the rows of metrics, progress. Both sides leave
+out: indexing the corpus, evaluation, checkpoints. An update costs the same for any batch, so it is spread over the
+`--sequences` of a global batch in micro-batches of `--micro-batch`, as in a run whose batch does not fit the device;
+the papers' batches are still 64 times larger. One thread, CPU time of the process, both sides alternating step by step;
+on a CUDA device wall time. Prints the ratio and fails below the limit.
 
-With `--processes 2` the loop runs in two processes as well, and the ratio of the speeds per process is printed: it
-needs two free processors to mean anything.
+With `--processes 2`, the loop also runs in two processes, and the ratio of the speeds per process is printed; the ratio
+is only meaningful with two free processors.
 
     python benchmarks/training_loop.py --tokens results/<...>/manifest.json [--sequences 512] [--micro-batch 32]
 """
@@ -57,7 +57,7 @@ OPTIMIZER = OptimizerSettings()
 
 
 def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
-    """LTG-BERT of the size `ltg_mini` (config/models)."""
+    """LTG-BERT with the size of `ltg_mini` (config/models)."""
     config = LtgBertConfig(
         vocab_size=vocabulary_size,
         hidden_size=128,
@@ -71,14 +71,15 @@ def make_model(vocabulary_size: int, device: torch.device) -> LanguageModel:
 
 
 def initialised(config: LtgBertConfig, device: torch.device, causal: bool = False) -> LanguageModel:
-    """The model with weights of seed 42, on `device`."""
+    """Return the model with weights of seed 42, on `device`."""
     model = LanguageModel(config, causal=causal)
     initialise_(model, 42)
     return model.to(device)
 
 
 class Turns(BatchLoader):
-    """A loader that lets the bare model compute every batch before the loop gets it, and keeps the two times apart."""
+    """A loader that lets the bare model compute every batch before the loop receives it, and measures both times
+    separately."""
 
     def __init__(self, batches: TrainingBatches, workers: int, bare: LanguageModel | None, engine: Engine) -> None:
         super().__init__(batches, workers, pin_memory=engine.device.type == "cuda")
@@ -89,12 +90,12 @@ class Turns(BatchLoader):
 
     @contextmanager
     def from_step(self, first_step: int) -> Iterator[Iterator[StepBatch]]:
-        """The loader's batches, each with its times."""
+        """Yield the loader's batches, and record the times of each batch."""
         with super().from_step(first_step) as drawn:
             yield self._in_turns(drawn)
 
     def _in_turns(self, drawn: Iterator[StepBatch]) -> Iterator[StepBatch]:
-        # The processor time of drawing, in the loop's or in the loader's thread, falls between two readings.
+        # The processor time of drawing, in the loop's or in the loader's thread, is between two readings.
         began = self._now()
         for batch in drawn:
             aside = 0.0
@@ -108,14 +109,14 @@ class Turns(BatchLoader):
             began = now
 
     def _bare_step(self, batch: StepBatch) -> float:
-        # The time of this thread alone: what the loader draws meanwhile belongs to the loop.
+        # The time of this thread only, because batches that the loader draws meanwhile belong to the loop.
         now = self._now if self.engine.device.type == "cuda" else time.thread_time
         started = now()
         model = self.bare
         assert model is not None
         device, precision = self.engine.device, self.engine.precision
         for part in batch.micro_batches:
-            # Found before the batch is moved, as in the engine: a GPU would have to be waited for.
+            # Computed before the batch is moved, as in the engine, to avoid a synchronisation with the GPU.
             part = {**part, "labelled": labelled_positions(part["labels"])}
             with precision.autocast(device.type):
                 output = model(**{key: value.to(device, non_blocking=True) for key, value in part.items()})
@@ -138,9 +139,9 @@ def run(
     beside_bare: bool = True,
     objective: MaskedSettings | CausalSettings = OBJECTIVE,
 ) -> dict[str, float]:
-    """Tokens per second of this process in the loop and, with one process and `beside_bare`, of the bare model.
+    """Return tokens per second of this process in the loop and, with one process and `beside_bare`, of the bare model.
 
-    Without the bare model the loop is as fast as it can be, and `waited` is what a run waits for its batches.
+    Without the bare model, the loop runs at full speed, and `waited` is the time that a run waits for its batches.
     """
     shards = TokenShards.open(arguments.tokens, TRAINING_SPLIT)
     device = select_device(arguments.device, topology)
@@ -187,7 +188,7 @@ def run(
             started = time.perf_counter()
             train(objective_of(settings.objective), engine, loader, record)
             wall = time.perf_counter() - started
-    # The first steps fill allocators and the loader's queue.
+    # Skip the first steps, which allocate memory and fill the loader's queue.
     kept = slice(2, None)
     tokens = statistics.median(loader.tokens[kept])
     return {
@@ -199,7 +200,7 @@ def run(
 
 
 def two_processes(arguments: argparse.Namespace) -> list[dict[str, float]]:
-    """The loop in two processes that share the global batch; the figures of each."""
+    """Run the loop in two processes that share the global batch; return the figures of each process."""
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(arguments.port), "WORLD_SIZE": "2"}
     command = [sys.executable, *sys.argv, "--processes", "1"]
     running = [

@@ -1,11 +1,11 @@
 """Tokens per second of a training step of the masked language model, forward and backward, against two baselines.
 
-`plain` is the same model with its blocks as their formulas are printed (T x T x 2D position values, as in the papers'
-code; tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with as many parameters per layer, which
-computes logits at all positions; `gpt` is our GPT-BERT of the same sizes. All take turns in one process; on the CPU
-processor time counts, so that other jobs do not. Fails below the limits. `--table` compares with `plain` alone, at the
-sizes of the smaller published models in fp32 and bf16, and takes the large product in turns with both; the operations
-are those that the model's definition asks for.
+`plain` is the same model with blocks as their formulas are printed (T x T x 2D position values, as in the papers' code;
+tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with the same number of parameters per layer,
+which computes logits at all positions; `gpt` is our GPT-BERT of the same sizes. All alternate in one process; on the
+CPU, processor time is measured, which other jobs do not affect. Fails below the limits. `--table` compares with `plain`
+alone, at the sizes of the smaller published models in fp32 and bf16, and alternates both with the large product; the
+operations are those of the model's definition.
 
     python benchmarks/training_step.py [--precision bf16] [--tokens 512 4096] [--padding 0.3] [--device cuda]
     python benchmarks/training_step.py --table
@@ -46,7 +46,7 @@ TABLE = ((192, 12, 16), (192, 12, 64), (384, 12, 16), (384, 12, 32), (768, 4, 16
 
 @dataclass(frozen=True)
 class Width:
-    """The sizes of a model that are the same in all its layers; by default those of base."""
+    """The sizes that all layers of a model share; by default those of base."""
 
     vocabulary: int = 16384
     hidden: int = 768
@@ -56,7 +56,7 @@ class Width:
 
 @dataclass(frozen=True)
 class Setting:
-    """One comparison."""
+    """The device, precision, sizes and batch of one comparison."""
 
     device: str
     precision: str
@@ -71,16 +71,17 @@ class Setting:
 
     @property
     def sequences(self) -> int:
-        """Sequences in the batch; at least one."""
+        """Number of sequences in the batch; at least one."""
         return max(1, self.tokens // self.length)
 
     def autocast(self) -> torch.autocast:
-        """bf16 autocast, or none for fp32."""
+        """Return bf16 autocast, or no autocast for fp32."""
         return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bf16")
 
 
 def make_batch(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids, mask and labels: 15 % of the tokens labelled, sequences shortened evenly up to twice the padding."""
+    """Return ids, mask and labels: 15 % of the tokens are labelled, and lengths decrease evenly, by up to twice the
+    padding."""
     generator = torch.Generator().manual_seed(0)
     shape = (setting.sequences, setting.length)
     ids = torch.randint(5, setting.width.vocabulary, shape, generator=generator)
@@ -128,7 +129,7 @@ def plain(setting: Setting) -> nn.Module:
 def bert(setting: Setting) -> nn.Module:
     from transformers import BertConfig, BertForMaskedLM
 
-    # A width of 3/2 without the gate makes as many parameters as ours with it.
+    # Without a gate, a width of 3/2 has the same number of parameters as our gated block.
     config = BertConfig(
         vocab_size=setting.width.vocabulary,
         hidden_size=setting.width.hidden,
@@ -140,7 +141,7 @@ def bert(setting: Setting) -> nn.Module:
 
 
 def gpt_bert(setting: Setting) -> nn.Module:
-    """GPT-BERT of the same width and depth, with its gate and its mixing, masked like the others."""
+    """GPT-BERT of the same width and depth, with its gate and its mixing, masked like the other models."""
     return ours(replace(setting, model="gpt"))
 
 
@@ -148,10 +149,10 @@ MODELS = {"ours": ours, "plain": plain, "bert": bert, "gpt": gpt_bert}
 
 
 def make_step(name: str, setting: Setting, model: nn.Module | None = None) -> Callable[[], None]:
-    """A function that does one forward and backward pass, of `model` or of a new one of that name."""
+    """Return a function that runs one forward and backward pass of `model`, or of a new model with this name."""
     model = (model or MODELS[name](setting)).train()
     ids, mask, labels = make_batch(setting)
-    # Found beforehand, as the engine finds them for a GPU.
+    # Computed beforehand, as in the engine on a GPU.
     labelled = labelled_positions(labels)
 
     def step() -> None:
@@ -167,7 +168,7 @@ def make_step(name: str, setting: Setting, model: nn.Module | None = None) -> Ca
 
 
 def seconds_of(function: Callable[[], object], device: str) -> float:
-    """Processor time per thread on the CPU, elapsed time on a GPU."""
+    """Return the processor time per thread on the CPU, or the elapsed time on a GPU."""
     if device != "cpu":
         torch.cuda.synchronize()
         started = time.perf_counter()
@@ -180,7 +181,7 @@ def seconds_of(function: Callable[[], object], device: str) -> float:
 
 
 def best_in_turns(steps: dict[str, Callable[[], None]], repetitions: int, device: str) -> dict[str, float]:
-    """Least seconds of each step, after one that does not count."""
+    """Return the minimal seconds of each step, without the first repetition."""
     best = dict.fromkeys(steps, float("inf"))
     for repetition in range(repetitions + 1):
         for name, step in steps.items():
@@ -191,7 +192,7 @@ def best_in_turns(steps: dict[str, Callable[[], None]], repetitions: int, device
 
 
 def matmul_rate(device: str, precision: str) -> float:
-    """Floating-point operations per second of one large product."""
+    """Return the floating-point operations per second of one large product."""
     size = 2048 if device == "cpu" else 8192
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = torch.randn(2, size, size, device=device).to(dtype).unbind(0)
@@ -199,7 +200,7 @@ def matmul_rate(device: str, precision: str) -> float:
 
 
 def print_table(shapes: Sequence[tuple[int, int, int]], threads: int, repetitions: int) -> None:
-    """Speed-up over the plain definition and share of a large product, in fp32 and bf16, as a Markdown table."""
+    """Print the speed-up over the plain definition and the share of a large product, in fp32 and bf16, as Markdown."""
     print("| forward + backward | ours / plain, fp32 | of the limit | ours / plain, bf16 | of the limit |")
     print("|---|---|---|---|---|")
     for hidden, layers, sequences in shapes:
@@ -216,14 +217,14 @@ def print_table(shapes: Sequence[tuple[int, int, int]], threads: int, repetition
 
 
 def definition_flops(setting: Setting) -> float:
-    """Operations of a step as they follow from the model's definition, however it is computed."""
+    """Return the operations of a step by the model's definition, independent of the implementation."""
     model, (_, _, labels) = ours(setting), make_batch(setting)
     shape = PassShape(setting.sequences, setting.length, len(labelled_positions(labels)))
     return (1 + BACKWARD_FACTOR) * sum(family_of(model.config).forward_flops(model.config, shape).values())
 
 
 def peak_memory(name: str, setting: Setting) -> float:
-    """GiB that a step takes beyond the model itself, in a process of its own."""
+    """Return the GiB that a step needs in addition to the model, measured in a separate process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak_memory, (name, setting))
 
@@ -236,7 +237,7 @@ def _peak_memory(name: str, setting: Setting) -> float:
         torch.cuda.reset_peak_memory_stats()
         step()
         return (torch.cuda.max_memory_allocated() - before) / 2**30
-    # The peak is set back to what is used now: building the model has a peak of its own.
+    # Reset the peak to the current memory, because building the model has a higher peak.
     Path("/proc/self/clear_refs").write_text("5")
     before = _kibibytes("VmRSS")
     step()
@@ -244,13 +245,13 @@ def _peak_memory(name: str, setting: Setting) -> float:
 
 
 def _kibibytes(field: str) -> int:
-    """Memory of this process as Linux counts it."""
+    """Return a memory counter of this process from Linux."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def compare(setting: Setting, names: list[str], repetitions: int) -> bool:
-    """Print one table; True if our speed-up over the plain definition is within its limit."""
+    """Print one table; return True if our speed-up over the plain definition is within its limit."""
     steps = {name: make_step(name, setting) for name in names}
     seconds = best_in_turns(steps, repetitions, setting.device)
     tokens = int(make_batch(setting)[1].sum())
@@ -265,7 +266,7 @@ def compare(setting: Setting, names: list[str], repetitions: int) -> bool:
 
 
 def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> str:
-    """Operations per second, and their shares of large products and of the data sheet's peak (MFU), if it is known."""
+    """Return operations per second, and their shares of large products and of the data sheet's peak (MFU), if known."""
     with FlopCounterMode(display=False) as counter:
         step()
     rate = counter.get_total_flops() / seconds
@@ -278,7 +279,7 @@ def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> s
 
 
 def packing_gain(setting: Setting, repetitions: int) -> str:
-    """How much faster the tokens alone are than the padded batch."""
+    """Return the speed-up of packed tokens over the padded batch."""
     step = make_step("ours", setting)
     threshold = encoder.PACKING_PAYS_FROM
 
@@ -306,7 +307,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.table:
-        # As in training; both sides gain by it, the plain definition more.
+        # As in training; both sides become faster, the plain definition more.
         keep_freed_memory()
         print_table(TABLE, arguments.threads, arguments.repetitions)
         return

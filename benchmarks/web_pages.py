@@ -1,7 +1,7 @@
-"""Web-page-like documents for the benchmarks of the vocabulary filter: real prose where it is at hand, else generated.
+"""Documents like web pages for the benchmarks of the vocabulary filter: real prose if it exists, else generated text.
 
-The NLTK corpora beside the checkout are brought to running text with capitals and cut at random into documents of
-about 2,200 characters, the mean of C4; they are repeated in other cuts until there is enough.
+The NLTK corpora next to the checkout are converted to cased running text and split at random into documents of
+about 2,200 characters, the mean of C4; other splits repeat them until the size is reached.
 """
 
 import gzip
@@ -38,7 +38,7 @@ _CORPORA = {
 
 
 def paragraphs() -> Iterator[str]:
-    """Paragraphs of running English."""
+    """Yield paragraphs of running English."""
     if not (SHARED / "nltk").is_dir():
         yield from _generated()
         return
@@ -49,7 +49,7 @@ def paragraphs() -> Iterator[str]:
                     continue
                 lines = archive.read(name).decode("latin-1").splitlines()
                 if corpus == "movie_reviews":
-                    # A line is a sentence there; five make a paragraph.
+                    # A line is a sentence in this corpus; five sentences make a paragraph.
                     lines = [" ".join(lines[start : start + 5]) for start in range(0, len(lines), 5)]
                 for line in lines:
                     text = " ".join(line.split())
@@ -76,7 +76,7 @@ def _generated() -> Iterator[str]:
 
 
 def write_pages(folder: Path, characters: int, files: int = 1) -> int:
-    """Write about `characters` of text as gzip-compressed JSON lines, in `files` files; returns the exact number."""
+    """Write about `characters` of text as gzip-compressed JSON lines in `files` files; return the exact number."""
     known = list(paragraphs())
     draw = random.Random(0)
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def write_pages(folder: Path, characters: int, files: int = 1) -> int:
 
 
 def make_vocabulary(folder: Path) -> Path:
-    """The manifest of the released vocabulary, or of one of the frequent half of the words of the generated text."""
+    """Return the manifest of the released vocabulary, or of 15 of 16 words of the generated text."""
     released = SHARED / "aochildes_word_frequency.csv"
     if not released.is_file():
         released = folder / "words.csv"
