@@ -28,12 +28,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 PAGE = ROOT / "docs" / "gpu.md"
 BEGIN, END = "<!-- table of benchmarks/gpu.py -->", "<!-- end of the table -->"
 SECONDS = 520.0
-"""Most seconds of all parts together: under nine minutes with what starts and ends them."""
+"""Time limit of all parts together; with start and end, the benchmark needs less than nine minutes."""
 LEAST_SECONDS = 5.0
-"""With less there is no use in starting a part."""
+"""With fewer seconds left, no part is started."""
 
 ROW = "row of the table: "
-"""Begins the lines of a part that are rows; libraries print lines, too."""
+"""Prefix of the rows in a part's output, because libraries print other lines."""
 
 Row = dict[str, Any]
 

@@ -305,4 +305,4 @@ PARTS: dict[str, Part] = {
     "loop": Part(45, loop),
     "others_long": _steps_part("others_long", 1, "ltg", slice(8, None), 80),
 }
-"""In the order in which they are wanted where the time does not suffice for all."""
+"""Most important parts first, because the time may not suffice for all parts."""

@@ -40,7 +40,7 @@ class Row:
     tokens_per_second: float | None = None
     milliseconds: float | None = None
     flops_per_second: float | None = None
-    """Operations of the model; the share of a large product is made of it."""
+    """Operations of the model per second, from which the share of the large product is computed."""
     peak_gib: float | None = None
     pairs: int | None = None
     """Minimal pairs that were scored."""
@@ -242,7 +242,7 @@ WAYS: dict[str, Callable[[Bench, Setting], Step]] = {
     "skewed, layers compiled": partial(_made, changes=(_scores_by(skewed), _compiled_in)),
     "FlexAttention, layers compiled, no attention dropout": _flex,
 }
-"""In the order of what must be known first: the time of a part can run out, and compiling takes longest."""
+"""Most important implementations first, because a part has a time limit and compilation is slow."""
 
 
 def steps(bench: Bench, part: str, length: int, model: str, ways: slice) -> Rows:

@@ -37,11 +37,11 @@ EXPERIMENTS = {
     "strict_small_mini": "MSGS, tasks of BabyLM",
     "bnc_mini": "sentence pairs, edge probing",
 }
-"""What is tried, most important first, and what each has that those before it do not."""
+"""Experiments, most important first, each with the features that no earlier experiment has."""
 CODE = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm", "gpus", ".venv")
 BEFORE = ("corpora", "samples", "selections", "sequences", "vocabularies", "tokenizers", "tokenizer_sweeps", "tokens",
           "models", "cards")  # fmt: skip
-"""What an evaluation needs, in results/; the rest is made anew."""
+"""Folders of results/ that evaluations read; all other results are made again."""
 
 
 def make_folder(folder: Path, cpu: Path | None) -> None:

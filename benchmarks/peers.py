@@ -45,7 +45,7 @@ from hatchery.training.objectives.masked import MaskedSettings
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 Row = tuple[str, str, float | str]
-"""What is compared, with whom, and the ratio of the times, or why there is none."""
+"""The work, the peer, and the ratio of the times, or the reason why there is no ratio."""
 
 
 def ratio(peer: Callable[[], object], ours: Callable[[], object], repetitions: int) -> float:

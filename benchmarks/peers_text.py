@@ -34,7 +34,7 @@ LEVEL, READING = "sentences", "corrected"
 # A separator that is not a line end, because a sentence may contain line ends.
 BETWEEN = "\x1e"
 Sides = tuple[str, Callable[[], object], Callable[[], object]]
-"""The work, datatrove at it, ours at it."""
+"""Name of the work, datatrove's function, our function."""
 
 
 def sides(folder: Path, characters: int) -> Iterator[Sides]:

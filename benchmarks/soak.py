@@ -51,7 +51,7 @@ from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
 from hatchery.training.telemetry import SPEED_FILE
 
 STEPS_PER_KILL = 25
-"""Steps of the training for each kill, somewhat more than an attempt does until it is stopped."""
+"""Steps of the training per kill, slightly more than the mean number of steps of an attempt."""
 MOST_STEPS = 25
 """Largest number of steps after which an attempt is stopped, if its moment is drawn as a number of steps."""
 DOCUMENTS = 150

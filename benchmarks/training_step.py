@@ -39,9 +39,9 @@ from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.speed import keep_freed_memory, mfu, peak_flops_of
 
 LIMITS = {128: 1.5, 512: 12.0}
-"""Least speed-up over the plain definition, by sequence length."""
+"""Minimum speed-up over the plain definition, by sequence length."""
 TABLE = ((192, 12, 16), (192, 12, 64), (384, 12, 16), (384, 12, 32), (768, 4, 16))
-"""Width, layers and sequences of 128 tokens of every line of the table."""
+"""Width, layers and sequences of 128 tokens for every row of the table."""
 
 
 @dataclass(frozen=True)

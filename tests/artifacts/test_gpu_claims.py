@@ -66,8 +66,8 @@ def test_the_command_replaces_the_process_and_its_status_and_signals_are_its_own
     # Without GPUs, the command runs and claims nothing.
     for visible in ("", "-1"):
         process = start(repository, tmp_path / "locks", 1, SHOW, visible)
-        shown, said = process.communicate(timeout=60)
-        assert (process.returncode, shown.strip(), said) == (0, visible, "")
+        shown, errors = process.communicate(timeout=60)
+        assert (process.returncode, shown.strip(), errors) == (0, visible, "")
     assert not (tmp_path / "locks").exists()
     command = [sys.executable, "scripts/claim_gpus.py", "--gpus", "1", "--", "no_such_program"]
     result = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
@@ -106,17 +106,17 @@ def test_several_gpus_are_claimed_at_once_or_not_at_all(tmp_path):
     assert list(first) == ["a", "b", "c"]
     # The folder was created, with access only for this user.
     assert (tmp_path / "new" / "locks").stat().st_mode & 0o777 == 0o700
-    told = []
+    claimed = []
 
     def waiting() -> None:
         # While the larger job waits, a smaller job can claim the free GPU.
         smaller = claim(["d"], 1, tmp_path / "new" / "locks")
-        told.append(list(smaller))
+        claimed.append(list(smaller))
         release(smaller)
         release(first)
 
     second = claim(names, 2, tmp_path / "new" / "locks", waiting, poll_seconds=0.01)
-    assert told == [["d"]]
+    assert claimed == [["d"]]
     assert list(second) == ["a", "b"]
     release(second)
 

@@ -63,8 +63,8 @@ def test_looking_makes_nothing(here: Path, tmp_path: Path) -> None:
     (tmp_path / "old/results").mkdir(parents=True)
     (tmp_path / "old/results/a.txt").touch()
     assert check_roots(tmp_path / "new", here) == []
-    told = check_roots(tmp_path / "old", here)
-    assert [line.split(": ")[1].split(" contains")[0] for line in told] == [str(tmp_path / "old/results")]
+    notes = check_roots(tmp_path / "old", here)
+    assert [line.split(": ")[1].split(" contains")[0] for line in notes] == [str(tmp_path / "old/results")]
     assert list(here.iterdir()) == [] and not (tmp_path / "new").exists()
     with pytest.raises(ConfigError, match="does not exist"):
         check_roots(tmp_path / "srcatch/hatchery", here)
@@ -120,11 +120,11 @@ def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Pa
     link_roots(tmp_path / "scratch", here)
     (here / "results/a.txt").touch()
     assert len(check_roots(None, here)) == 3
-    told = link_roots(None, here)
+    notes = link_roots(None, here)
     assert not any((here / name).is_symlink() for name in ROOTS)
     assert (tmp_path / "scratch/results/a.txt").is_file()
     former = tmp_path / "scratch/results"
-    assert told == [
+    assert notes == [
         f"storage_root: results no longer links to {former}; to continue with the files in this folder, move them"
     ]
     assert link_roots(None, here) == check_roots(None, here) == []
@@ -180,8 +180,8 @@ def test_two_checkouts_do_not_compute_in_one_storage_root_at_once(tmp_path: Path
         # Snakemake itself reports a second call in the same checkout.
         hold_root(root, first)
         hold_root(None, second)
-        told = rf"storage_root: the checkout {first} is running in {root} \(process {holder.pid} on .*\); wait until"
-        with pytest.raises(ConfigError, match=told):
+        message = rf"storage_root: the checkout {first} is running in {root} \(process {holder.pid} on .*\); wait until"
+        with pytest.raises(ConfigError, match=message):
             hold_root(root, second)
         holder.kill()
     hold_root(root, second)

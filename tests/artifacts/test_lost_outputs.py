@@ -62,11 +62,11 @@ def test_the_workflow_stops_at_a_lost_file_and_its_remedy_makes_it_anew(tmp_path
     (tmp_path / "results/model/weights").unlink()
     stopped = snakemake(tmp_path)
     assert stopped.returncode != 0
-    told = re.search(
+    found = re.search(
         r"^error: results/model/weights: is missing \(.*\); remove (\S+) and run .*$", stopped.stderr, re.M
     )
-    assert told is not None, stopped.stderr
-    (tmp_path / told[1]).unlink()
+    assert found is not None, stopped.stderr
+    (tmp_path / found[1]).unlink()
     again = snakemake(tmp_path)
     assert again.returncode == 0, again.stderr
     assert (tmp_path / PAGE).read_bytes() == b"weights"

@@ -329,8 +329,8 @@ def test_embedded_corpus_becomes_clean_documents_of_both_splits(
     register_source("babylm", embedded_folder / "babylm", tmp_path / "babylm.json")
     source = open_source(tmp_path / "babylm.json")
     options = BabylmOptions(corpus, lines_per_document=50, reading=reading)  # type: ignore[arg-type]
-    told = ReaderContext("x", options, Rejections(), split_sentences)
-    documents = [document for file in files(source, options) for document in read(source, file, told)]
+    context = ReaderContext("x", options, Rejections(), split_sentences)
+    documents = [document for file in files(source, options) for document in read(source, file, context)]
     assert {document.split for document in documents} == {"train", "dev"}
     assert len({document.doc_id for document in documents}) == len(documents)
     rubbish = ["[[", "&amp;", "&gt;", "``", "''", "-->", " n't", " .", "[1]"]

@@ -118,8 +118,8 @@ def test_a_corpus_without_boundaries_is_cut(source_of: SourceOf, limit: int | No
 def test_sentences_of_a_line_form_one_paragraph(source_of: SourceOf) -> None:
     source = source_of(wikipedia__dev="= = = Dog = = =\n\nA dog barks. It runs.\n\nIt sleeps.\n")
     options = BabylmOptions("wikipedia")
-    told = ReaderContext("x", options, Rejections(), lambda paragraph: paragraph.replace(". ", ".\n").split("\n"))
-    (document,) = read(source, "wikipedia.dev", told)
+    context = ReaderContext("x", options, Rejections(), lambda paragraph: paragraph.replace(". ", ".\n").split("\n"))
+    (document,) = read(source, "wikipedia.dev", context)
     assert document.text == "Dog\n\nA dog barks.\nIt runs.\n\nIt sleeps."
     assert document.split == "dev"
 

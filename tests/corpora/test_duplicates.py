@@ -75,8 +75,8 @@ def test_what_stands_twice_is_counted_and_told(tmp_path: Path, capsys: pytest.Ca
     manifest = converted(tmp_path, texts, split={"development_fraction": 0})
     assert counted(manifest) == {"train": (3, 1, 0, 5, 3, 0)}
     assert texts_of(manifest, "train") == [text.rstrip() for text in texts.values()]
-    said = capsys.readouterr().err
-    assert "source 'raw': 1 of 3 documents and 3 of 5 long lines repeat an earlier text of the corpus" in said
+    messages = capsys.readouterr().err
+    assert "source 'raw': 1 of 3 documents and 3 of 5 long lines repeat an earlier text of the corpus" in messages
 
 
 def test_held_out_text_that_is_learned_from_is_counted(tmp_path: Path) -> None:

@@ -228,10 +228,10 @@ def test_what_was_assumed_and_what_was_not_read_is_told(tmp_path: Path, capsys: 
     ]
     # Other files of the folder do not affect the corpus.
     assert not (tmp_path / "out/rejected.csv").read_text().splitlines()[1:]
-    said = capsys.readouterr().err
+    messages = capsys.readouterr().err
     repaired = "20 x line or paragraph whose broken encoding was repaired"
-    assert f"assumptions about the text (assumed.csv): {repaired}, 1 x lines kept" in said
-    assert "source 'mine': files not read: 2 x .docx, 1 x no ending" in said
+    assert f"assumptions about the text (assumed.csv): {repaired}, 1 x lines kept" in messages
+    assert "source 'mine': files not read: 2 x .docx, 1 x no ending" in messages
     # If the options name the files and the meaning of a line, there are no messages.
     convert(root, tmp_path / "said", options={"files": "*.md", "sentences": "line", "cleaning": "none"}, split=NO_SPLIT)
     assert not (tmp_path / "said/assumed.csv").exists()

@@ -254,10 +254,10 @@ def test_of_each_language_as_many_bytes_are_drawn_as_its_adjusted_words_allow(tm
     parts = {"dutch": {"sources": ["wiki"], "bytes": 3000}, "english": {"sources": ["books"], "bytes": 1000}}
     sample = sampled(tmp_path / "sample", source, parts=parts)
     found, largest = documents(sample), max(len(row["text"].encode()) for row in documents(source))
-    told = sample.measures["sample"]
+    measured = sample.measures["sample"]
     for name, part in parts.items():
         texts = [row["text"].encode() for row in found if row["source"] in part["sources"]]
-        assert part["bytes"] - largest < sum(map(len, texts)) == told["bytes"][name] <= part["bytes"]
+        assert part["bytes"] - largest < sum(map(len, texts)) == measured["bytes"][name] <= part["bytes"]
     # The documents drawn from a language do not depend on the other languages; unnamed languages are left out.
     alone = sampled(tmp_path / "alone", source, parts={"dutch": parts["dutch"]})
     assert documents(alone) == [row for row in found if row["source"] == "wiki"]

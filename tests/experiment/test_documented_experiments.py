@@ -75,27 +75,29 @@ def differences(page: str) -> dict[str, list[str]]:
 
 def test_the_table_of_the_reduced_vocabulary_paper_says_what_its_experiments_do(project: Project) -> None:
     rows = differences("reduced-vocabulary")
-    told = {point: cells[2] for point, cells in rows.items()}
+    described = {point: cells[2] for point, cells in rows.items()}
     constrained, unconstrained = (f"reduced_vocabulary_{part}" for part in ("constrained", "unconstrained"))
     pretraining = project.experiment(constrained).pretraining
-    assert told["updates"] == f"{pretraining.steps:,}" != rows["updates"][0].split(",")[0]
+    assert described["updates"] == f"{pretraining.steps:,}" != rows["updates"][0].split(",")[0]
     larger = [run for run, name in project.expansion(constrained).sets().items() if name == "larger"]
     overrides = {project.experiment(constrained).runs[run].pretraining.optimizer.learning_rate for run in larger}
-    assert told["peak learning rate"] == ", ".join(map(scientific, [*overrides, pretraining.optimizer.learning_rate]))
+    assert described["peak learning rate"] == ", ".join(
+        map(scientific, [*overrides, pretraining.optimizer.learning_rate])
+    )
     rate = project.experiment(unconstrained).pretraining.optimizer.learning_rate
-    assert told["peak learning rate on unfiltered text"] == f"{scientific(rate)} for all ten models"
+    assert described["peak learning rate on unfiltered text"] == f"{scientific(rate)} for all ten models"
     tasks = {task: project.protocol_of(constrained, task) for task in project.experiment(constrained).finetuning.tasks}
-    assert {told["warm-up of fine-tuning"]} == {
+    assert {described["warm-up of fine-tuning"]} == {
         f"{protocol.warmup_fraction:.0%}".replace("%", " % of the steps") for protocol in tasks.values()
     }
     for rate, names in (("2e-5", ("mnli", "qqp")), ("6e-5", ("qnli", "sst2")), ("2e-4", ("cola", "wnli"))):
-        assert rate in told["peak learning rate of fine-tuning"]
+        assert rate in described["peak learning rate of fine-tuning"]
         assert {
             scientific(*tasks[f"rv_glue_{name}{end}"].learning_rates) for name in names for end in ("", "_filtered")
         } == {rate}
     tokenizer = project.tokenizer(unconstrained)
-    assert told["tokenizer for unfiltered text"] == f"{tokenizer.vocabulary_size:,} entries"
-    assert "with_larger_models" in told["larger models in Figures 2 and 3"]
+    assert described["tokenizer for unfiltered text"] == f"{tokenizer.vocabulary_size:,} entries"
+    assert "with_larger_models" in described["larger models in Figures 2 and 3"]
     assert "with_larger_models" in project.study("reduced_vocabulary").analyses
 
 
@@ -104,17 +106,19 @@ def scientific(value: float) -> str:
 
 
 def test_the_table_of_the_natural_bias_paper_says_what_its_experiments_do(project: Project) -> None:
-    told = {point: cells[1] for point, cells in differences("natural-bias").items()}
+    described = {point: cells[1] for point, cells in differences("natural-bias").items()}
     experiments = [
         name for name in project.names("experiment") if name.startswith("natural_bias") and "_mini" not in name
     ]
     steps = {project.experiment(name).pretraining.steps for name in experiments}
-    assert told["training steps"].startswith(" ".join(f"{number:,}" for number in steps) + " steps in every experiment")
-    assert "development_translations" in told["chosen weights"]
+    assert described["training steps"].startswith(
+        " ".join(f"{number:,}" for number in steps) + " steps in every experiment"
+    )
+    assert "development_translations" in described["chosen weights"]
     wmt, other = (project.experiment(f"natural_bias_{name}").pretraining for name in ("wmt14_de_en", "iwslt14_de_en"))
     sizes = f"a batch has {other.batch_size:,} target tokens, or {wmt.batch_size:,} target tokens for WMT"
-    assert told["batches"].startswith(sizes)
-    assert f"{project.tokenizer('afromt_run_en').vocabulary_size:,}" in told["tokenizer of AfroMT"]
+    assert described["batches"].startswith(sizes)
+    assert f"{project.tokenizer('afromt_run_en').vocabulary_size:,}" in described["tokenizer of AfroMT"]
 
 
 def test_the_dump_of_wikipedia_and_the_splitter_of_sentences_stand_among_the_differences() -> None:

@@ -13,7 +13,7 @@ from hatchery.workflow.plan_checks import collect_problems
 MINI = "experiments/natural_bias_mini.yaml"
 
 Mistake = tuple[str, str, str]
-"""What stands in the file, what somebody writes instead, and what is told."""
+"""Text of the file, its replacement, and the expected message."""
 
 MISTAKES: dict[str, dict[str, Mistake]] = {
     DEMO: {
@@ -327,5 +327,5 @@ def test_a_mistake_is_told_in_one_line_that_names_file_key_and_what_is_allowed(
     assert matching, f"expected {expected!r} in {lines}"
     assert all(line.startswith(str(configuration)) for line in lines), lines
     assert len(set(lines)) == len(lines), f"told twice: {lines}"
-    said = "\n".join(lines).lower()
-    assert not any(word in said for word in ("[a-z", "regex", "does not match", "non-unique", ": :", "\\s")), lines
+    text = "\n".join(lines).lower()
+    assert not any(word in text for word in ("[a-z", "regex", "does not match", "non-unique", ": :", "\\s")), lines

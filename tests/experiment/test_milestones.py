@@ -98,9 +98,9 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
     # The settings of the job contain only the marks that remain.
     def check_second() -> None:
         jobs = Jobs(written(configuration, {"experiments/chain": experiment}))
-        told = json.loads(jobs.settings("pretrain", experiment="chain", run="second-s42"))
-        assert told["checkpoints_at"] == [70_000_000, 80_000_000, 90_000_000, 100_000_000]
-        assert told["budget"]["words_seen"] == 100_000_000 and "steps" not in told
+        settings = json.loads(jobs.settings("pretrain", experiment="chain", run="second-s42"))
+        assert settings["checkpoints_at"] == [70_000_000, 80_000_000, 90_000_000, 100_000_000]
+        assert settings["budget"]["words_seen"] == 100_000_000 and "steps" not in settings
         # The number of steps is estimated before the corpus exists.
         costs = estimate(cost_settings(json.loads(jobs.settings("write_cost", experiment="chain"))))
         assert [cost.steps for cost in costs if cost.steps] == [1483, 2472 - 1483]
@@ -173,12 +173,12 @@ def test_words_that_children_learn_are_asked_of_all_checkpoints_of_a_run_at_once
 def test_a_submission_is_of_one_run_with_what_was_measured_of_it_and_its_checkpoints(configuration: Path) -> None:
     jobs = Jobs(of_babylm(configuration))
     call = jobs.call("write_submission", experiment="mine")
-    told = json.loads(call.settings)
+    settings = json.loads(call.settings)
     # The first run with a budget; its checkpoints are not checkpoints of the track.
-    assert told["run"] == "marked-s1" and told["checkpoints"] == ["chck_20K", "chck_60K"]
+    assert settings["run"] == "marked-s1" and settings["checkpoints"] == ["chck_20K", "chck_60K"]
     assert list(call.arguments["predictions"]) == ["blimp", "reading", "acquisition"]
     assert list(call.arguments["fast"]) == [
-        f"{name}/{block}" for name in told["checkpoints"] for block in ("reading", "blimp")
+        f"{name}/{block}" for name in settings["checkpoints"] for block in ("reading", "blimp")
     ]
     fast = jobs.storage_path(call.arguments["fast"]["chck_20K/blimp"])
     assert "/milestones/chck_20K/demo_babylm_fast_blimp-" in fast

@@ -55,7 +55,7 @@ def test_a_tilde_in_the_path_of_data_is_the_home_folder(tmp_path: Path, monkeypa
 
 
 def test_languages_change_the_conversion_of_own_text_alone_and_only_where_no_option_speaks(tmp_path: Path) -> None:
-    told = {
+    settings = {
         name: Jobs(project_with(tmp_path / name, "x", **corpus)).settings("convert_corpus", corpus="my_text")
         for name, corpus in {
             "unknown": {},
@@ -63,8 +63,8 @@ def test_languages_change_the_conversion_of_own_text_alone_and_only_where_no_opt
             "said": {"languages": ["de"], "options": {"sentences": "line"}},
         }.items()
     }
-    assert '"languages":[]' in told["unknown"] and '"languages":["de"]' in told["german"]
-    assert '"languages":null' in told["said"]
+    assert '"languages":[]' in settings["unknown"] and '"languages":["de"]' in settings["german"]
+    assert '"languages":null' in settings["said"]
     card = Jobs(project_with(tmp_path / "card", "x", languages=["de"])).settings("describe_corpus", corpus="my_text")
     assert '"languages":["de"]' in card
     for corpus in ("bnc", "babylm_10M", "real_small", "child_directed", "c4_en", "demo_parallel_english"):

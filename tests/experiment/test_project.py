@@ -44,8 +44,8 @@ def test_what_a_run_says_of_its_steps_is_taken(run: str, warmup: dict[str, float
     configured = Project(configuration)
     configured.check("experiment", "demo")
     schedule = configured.experiment("demo").runs["elc_bert"].pretraining.schedule
-    said = keys_of(schedule)
-    assert {key: said[key] for key in ("warmup_steps", "warmup_fraction") if key in said} == warmup
+    values = keys_of(schedule)
+    assert {key: values[key] for key in ("warmup_steps", "warmup_fraction") if key in values} == warmup
 
 
 def test_a_short_training_needs_no_interval(configuration: Path) -> None:

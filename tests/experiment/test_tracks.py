@@ -33,11 +33,11 @@ def budget(settings: str) -> dict[str, float]:
 def test_a_legal_experiment_is_held_to_the_limits_of_its_track(configuration: Path) -> None:
     found = project(configuration)
     found.check("experiment", "entry")
-    told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert budget(told) == {"corpus_words": 10_000_000, "epochs": 10, "words_seen": 100_000_000}
+    settings = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert budget(settings) == {"corpus_words": 10_000_000, "epochs": 10, "words_seen": 100_000_000}
     assert "budget" not in Jobs(found).settings("pretrain", experiment="entry", run="untrained-s42")
-    told = Jobs(project(configuration, track=None)).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert budget(told) == {"words_seen": 100_000_000}
+    settings = Jobs(project(configuration, track=None)).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert budget(settings) == {"words_seen": 100_000_000}
 
 
 def counted(configuration: Path, **keys: object) -> None:
@@ -55,10 +55,10 @@ def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(co
     counted(configuration, byte_premium="nld_latn", word_count="adjusted")
     found = project(configuration, track="multilingual")
     found.check("experiment", "entry")
-    told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert budget(told) == {"corpus_words": 100_000_000, "epochs": 10, "words_seen": 100_000_000}
-    told = Jobs(found).settings("encode_corpus", corpus="demo", tokenizer="demo")
-    assert '"byte_premium":1.0516057,' in told and '"word_count":"adjusted"' in told
+    settings = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert budget(settings) == {"corpus_words": 100_000_000, "epochs": 10, "words_seen": 100_000_000}
+    settings = Jobs(found).settings("encode_corpus", corpus="demo", tokenizer="demo")
+    assert '"byte_premium":1.0516057,' in settings and '"word_count":"adjusted"' in settings
     # A strict track requires counts of words between white space.
     with pytest.raises(ConfigError, match="by the rule adjusted, expected `word_count: white_space` in its file"):
         project(configuration, track="strict").check("experiment", "entry")
@@ -67,8 +67,8 @@ def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(co
 def test_a_corpus_that_names_no_rule_is_encoded_as_before(configuration: Path) -> None:
     for keys in ({}, {"byte_premium": "nld_latn"}):
         counted(configuration, **keys)
-        told = Jobs(project(configuration)).settings("encode_corpus", corpus="demo", tokenizer="demo")
-        assert json.loads(told).keys() == {"stage", "stage_version"}
+        settings = Jobs(project(configuration)).settings("encode_corpus", corpus="demo", tokenizer="demo")
+        assert json.loads(settings).keys() == {"stage", "stage_version"}
 
 
 def test_the_chinese_track_counts_words_of_jieba_and_limits_the_text_alone(configuration: Path) -> None:
@@ -77,8 +77,8 @@ def test_the_chinese_track_counts_words_of_jieba_and_limits_the_text_alone(confi
     counted(configuration, word_count="jieba")
     found = project(configuration, track="chinese", **pretraining(budget={"words_seen": "3000M"}))
     found.check("experiment", "entry")
-    told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert budget(told) == {"corpus_words": 100_000_000, "words_seen": 3_000_000_000}
+    settings = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert budget(settings) == {"corpus_words": 100_000_000, "words_seen": 3_000_000_000}
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_a_mixture_of_languages_is_held_to_the_adjusted_words_of_the_track(confi
 
     found = entry()
     found.check("experiment", "entry")
-    told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert budget(told)["corpus_words"] == 100_000_000
+    settings = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert budget(settings)["corpus_words"] == 100_000_000
     # Half of 543 MB and half of 571 MB; the premium of its language applies to each source.
     assert '"parts":{"dutch":{"bytes":285510947,"sources":["dutch"]},"english":{"bytes":271500000,' in Jobs(
         found
     ).settings("sample_corpus", corpus="mixture")
-    told = Jobs(found).settings("encode_corpus", corpus="mixture", tokenizer="mixture")
-    assert json.loads(told)["byte_premiums"] == {"dutch": 1.0516057, "english": 1.0}
+    settings = Jobs(found).settings("encode_corpus", corpus="mixture", tokenizer="mixture")
+    assert json.loads(settings)["byte_premiums"] == {"dutch": 1.0516057, "english": 1.0}
     with pytest.raises(
         ConfigError, match=r"'mixture' have 100,000,001 adjusted words together, expected at most 100,0"
     ):
@@ -188,7 +188,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "which is drawn from other text",
     ),
 }
-"""Experiments that break one rule, and what names it."""
+"""Experiments that break one rule, and the message that names the rule."""
 
 
 @pytest.mark.parametrize(("changes", "rule"), BROKEN.values(), ids=BROKEN.keys())

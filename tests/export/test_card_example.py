@@ -65,10 +65,10 @@ def test_the_example_says_what_the_model_says_of_a_sentence_masked_as_in_pretrai
     lines = [line for line in capsys.readouterr().out.splitlines() if "[WARNING]" not in line]
     printed = [line.rsplit(" ", 1) for line in lines]
     assert len(printed) == 5
-    printed = [(said, probability) for said, probability in printed if said not in SPECIAL]
+    printed = [(token, probability) for token, probability in printed if token not in SPECIAL]
     expected = [(guess.text.lstrip("…"), guess.percent) for guess in examples[0].answers]
-    for (text, percent), (said, probability) in zip(expected, printed, strict=len(printed) == 5):
-        assert text in (said.strip(), "(part of a character)", "(space)")
+    for (text, percent), (token, probability) in zip(expected, printed, strict=len(printed) == 5):
+        assert text in (token.strip(), "(part of a character)", "(space)")
         assert 100 * float(probability) == pytest.approx(percent, abs=0.051)
 
 
@@ -83,13 +83,13 @@ def test_the_sentences_are_the_same_bytes_at_every_run(pretrained, corpus, varia
 
 def test_a_text_whose_lines_are_paragraphs_has_examples_too(pretrained, corpus, tmp_path):
     paragraphs = corpus_of(tmp_path / "paragraphs", TEXT.replace("\n", " "))
-    told = {}
+    texts = {}
     for name, text in (("short", corpus), ("long", paragraphs)):
         output = tmp_path / name / "manifest.json"
         run_stage(fill_sentences, STAGE, output, model=pretrained("ltg"), corpus=text)
         assert read_examples(output).examples
-        told[name] = text_of_sentences(output)
-    assert told == {"short": "development text", "long": "development text (the beginnings of longer sentences)"}
+        texts[name] = text_of_sentences(output)
+    assert texts == {"short": "development text", "long": "development text (the beginnings of longer sentences)"}
 
 
 def test_the_command_writes_the_sentences(pretrained, corpus, tmp_path):

@@ -197,8 +197,8 @@ def test_the_numbers_of_examples_and_the_direction_of_a_translation_are_those_of
 def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings, tmp_path):
     settings = {**export_settings, "run": {**export_settings["run"], "label": "elc, learning_rate 0.005"}}
     run_stage(export_model, settings, tmp_path / "manifest.json", pretraining=pretrained("ltg"))
-    told = "The model `elc` (elc, learning_rate 0.005) (pretraining seed 7) of the experiment tiny."
-    assert told in (tmp_path / "README.md").read_text()
+    expected = "The model `elc` (elc, learning_rate 0.005) (pretraining seed 7) of the experiment tiny."
+    assert expected in (tmp_path / "README.md").read_text()
 
 
 def test_a_sentence_of_the_corpus_steers_no_editor_and_ends_no_example(export_settings):

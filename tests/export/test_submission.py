@@ -192,9 +192,12 @@ def test_the_ends_of_a_range_belong_to_it(evaluations, path, new) -> None:
 @pytest.mark.parametrize(("track", "most"), [("strict_small", 19), ("strict", 28)])
 def test_a_track_has_so_many_checkpoints_at_most(evaluations, track, most) -> None:
     value = submission(SETTINGS, *evaluations)
-    for length, told in ((most, []), (most + 1, [f"expected lists of equal length, with at most {most} checkpoints"])):
+    for length, expected in (
+        (most, []),
+        (most + 1, [f"expected lists of equal length, with at most {most} checkpoints"]),
+    ):
         value["fast_eval_results"] = {block: [None] * length for block in FAST}
-        assert structure_problems(value, track) == [f"fast_eval_results: {one}" for one in told]
+        assert structure_problems(value, track) == [f"fast_eval_results: {one}" for one in expected]
 
 
 def test_every_block_has_the_predictions_and_fractions_of_its_own_evaluation(evaluations, tmp_path: Path) -> None:

@@ -179,6 +179,6 @@ def test_the_files_of_the_multilingual_track_read_every_evaluation_of_the_run(co
 
 def test_a_wrong_multilingual_submission_is_told(configuration: Path) -> None:
     found = multilingual(configuration, suites="demo_multi")
-    told = "multilingual_submission.suites: got 'demo_multi', but the experiment has none of"
-    with pytest.raises(ConfigError, match=told):
+    message = "multilingual_submission.suites: got 'demo_multi', but the experiment has none of"
+    with pytest.raises(ConfigError, match=message):
         check_submission(found, "babylm_multilingual_mini")

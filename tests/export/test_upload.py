@@ -24,17 +24,17 @@ class Fake:
     """A substitute for the hub's interface that records calls."""
 
     def __init__(self):
-        self.told = []
+        self.calls = []
 
     def create_repo(self, repo_id, *, private, exist_ok):
-        self.told.append(("repository", repo_id, private, exist_ok))
+        self.calls.append(("repository", repo_id, private, exist_ok))
 
     def create_branch(self, repo_id, *, branch, exist_ok):
-        self.told.append(("branch", repo_id, branch, exist_ok))
+        self.calls.append(("branch", repo_id, branch, exist_ok))
 
     def upload_folder(self, *, repo_id, folder_path, revision, allow_patterns, commit_message):
         assert revision in commit_message
-        self.told.append(("files", repo_id, revision, folder_path, set(allow_patterns)))
+        self.calls.append(("files", repo_id, revision, folder_path, set(allow_patterns)))
 
 
 @pytest.fixture
@@ -97,20 +97,20 @@ def test_nothing_is_uploaded_without_the_word_and_all_that_would_be_is_listed(
     monkeypatch.setattr(script, "open_project", lambda _: project)
     given = {"experiment": "tiny", "run": RUN, "project": results.parent}
     script.main(argparse.Namespace(upload=False, **given))
-    told = capsys.readouterr().out
-    assert not made and "Nothing was uploaded" in told
-    assert "me/babylm-elc-s7 (private, if it is newly created); licence of the models: other" in told
+    output = capsys.readouterr().out
+    assert not made and "Nothing was uploaded" in output
+    assert "me/babylm-elc-s7 (private, if it is newly created); licence of the models: other" in output
     folder = results / "tiny" / "export" / RUN
     for branch, place in (("main", "."), ("chck_1M", "branches/chck_1M"), ("chck_2M", "branches/chck_2M")):
         for name in exported_files:
             size = (folder / place / name).stat().st_size
-            assert f"{branch:<12} {size:>14,}  {name}\n" in told
-    assert "3 branches, 21 files" in told
+            assert f"{branch:<12} {size:>14,}  {name}\n" in output
+    assert "3 branches, 21 files" in output
 
     script.main(argparse.Namespace(upload=True, **given))
     (fake,) = made
     name = "me/babylm-elc-s7"
-    assert fake.told == [
+    assert fake.calls == [
         ("repository", name, True, True),
         ("branch", name, "chck_1M", True),
         ("files", name, "chck_1M", str(folder / "branches" / "chck_1M"), exported_files),
@@ -197,7 +197,7 @@ def test_a_hub_that_refuses_or_cannot_be_reached_is_one_line(results, project, s
     server.answer = answer
     endpoint = f"http://127.0.0.1:{server.server_port if answer else 9}"
     planned = planned_upload(project, "tiny", RUN, results)
-    with pytest.raises(UploadError, match=rf"^me/babylm-elc-s7: {message}") as told:
+    with pytest.raises(UploadError, match=rf"^me/babylm-elc-s7: {message}") as caught:
         upload(planned, huggingface_hub.HfApi(endpoint=endpoint, token="hf_none"))
-    assert "\n" not in str(told.value)
-    assert str(told.value).endswith("and run the same command again; uploaded branches remain")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith("and run the same command again; uploaded branches remain")

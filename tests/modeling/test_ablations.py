@@ -142,8 +142,8 @@ def test_scales_are_not_decayed(make_model):
 
 
 def test_the_configuration_says_which_scales_a_model_has(make_model):
-    said = make_model(head_scaling=True).config.to_dict()
-    assert (said["head_scaling"], said["residual_scaling"]) == (True, False)
+    written = make_model(head_scaling=True).config.to_dict()
+    assert (written["head_scaling"], written["residual_scaling"]) == (True, False)
 
 
 def test_absolute_positions_are_added_to_the_words_and_leave_plain_attention(make_model):

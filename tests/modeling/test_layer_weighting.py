@@ -16,7 +16,7 @@ PLAIN = {
     "roberta": {"family": "roberta", "embedding_size": 20, "tie_word_embeddings": False},
     "gpt_bert": {"family": "gpt_bert", "layer_weighting": "none"},
 }
-"""A plain transformer of every way to normalise, in both families."""
+"""Plain transformers with every normalisation, in both families."""
 
 
 def test_unit_weights_and_a_summed_output_recover_the_plain_transformer(make_model, batch):

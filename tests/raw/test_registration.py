@@ -222,14 +222,14 @@ def test_a_changed_file_is_noticed_and_all_that_reads_it_runs_again(change: str,
     after = raw_files(repository, data)
     assert after.source_listing("my_text") != before
     assert not after.are_the_same(str(MANIFEST))
-    told = {
+    expected = {
         "edited": ["edited a.txt"],
         "longer": ["edited a.txt"],
         "added below": ["added sub/c.txt"],
         "removed": ["removed sub/b.txt"],
         "renamed": ["removed sub/b.txt", "added sub/z.txt"],
     }
-    assert [text.replace(f"{data}/", "") for text in after.edited_files("my_text")] == told[change]
+    assert [text.replace(f"{data}/", "") for text in after.edited_files("my_text")] == expected[change]
 
 
 def test_a_touched_file_reruns_nothing_after_registering(data: Path, repository: Path) -> None:

@@ -97,10 +97,10 @@ def test_a_path_that_nothing_can_be_read_at_says_why_in_one_line(
     assert path_problem(tmp_path) is None and path_problem(Path(__file__)) is None
     with pytest.raises(SourceError) as caught:
         obtain(SourceSettings(name="mine", path=name, obtain="ask Ann", licence="CC0"))
-    said = str(caught.value)
-    assert why in said and "\n" not in said
-    assert said.startswith("source 'mine' ")
-    assert "set data.mine.path in config/config.yaml; ask Ann; licence: CC0" in said
+    message = str(caught.value)
+    assert why in message and "\n" not in message
+    assert message.startswith("source 'mine' ")
+    assert "set data.mine.path in config/config.yaml; ask Ann; licence: CC0" in message
 
 
 def test_all_missing_sources_are_told_with_where_to_get_them(tmp_path: Path) -> None:

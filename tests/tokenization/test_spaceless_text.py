@@ -15,7 +15,7 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 from hatchery.typed import keys_of
 
 NEW = [f"{chr(0x4E00 + index)}{chr(0x5000 + index)}" for index in range(100)]
-"""Lines of 6 bytes, each one word that no other line has."""
+"""Lines of 6 bytes, each a different word."""
 PARTS = {
     "chinese": NEW,
     "thai": [f"{chr(0x0E01 + index // 10)}{chr(0x0E01 + index % 10)}" for index in range(100)],
