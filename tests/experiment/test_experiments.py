@@ -151,7 +151,7 @@ GPT_SMALL = {
     "steps": 7_812,
     "optimizer.learning_rate": 0.0141,
 }
-# Ratios of causal to masked sequences as in the text of Figure 2, from only causal to only masked.
+# Shares of causal sequences as in the text of Figure 2, from only causal to only masked.
 SHARES = {"1": 1.0, "0p9375": 15 / 16, "0p875": 7 / 8, "0p75": 3 / 4, "0p5": 1 / 2}
 SHARES |= {"0p25": 1 / 4, "0p125": 1 / 8, "0p0625": 1 / 16, "0": 0.0}
 TABLES = {

@@ -119,7 +119,7 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
 
 def test_marks_that_a_model_of_a_folder_has_passed_are_not_kept_again(configuration: Path, tmp_path: Path) -> None:
     with stage_run(tmp_path / "manifest.json", {"stage": "pretrain"}) as made:
-        # The words of its own training, and the words including its initial model's.
+        # The words of this training, and the words including those of the initial model.
         made.measures.update(words=15_000_000, words_seen=25_000_000)
     budget = {"budget": {"words_seen": "60M"}, "checkpoints_at": ["10M", "25M", "30M", "60M"]}
     starts: dict[str, Any] = {"near": {"path": str(tmp_path)}, "between": {"run": "near"}, "far": {"run": "between"}}

@@ -111,7 +111,7 @@ def test_limits_of_length_ratio_and_budget_are_met_by_what_equals_them(make_trac
     documents = [(5, 5), (6, 5), (5, 6), (3, 2), (2, 3), (4, 2), (2, 4)]
     kept = pairs_of(make_traceable(documents, "roberta"), longest=6, longest_ratio=1.5)
     assert kept.places().tolist() == [0, 3, 4] and kept.left_out == 4
-    # Targets have 2, 3, 4 and 5 tokens with their ends; the first three fill the budget of 9, whatever their sources.
+    # Targets have 2, 3, 4 and 5 tokens with their ends; the first three fill the budget of 9; sources do not count.
     pairs = pairs_of(make_traceable([(9, 1), (1, 2), (5, 3), (2, 4)], "roberta"), longest_ratio=None)
     for epoch in range(3):
         batches = [pairs.batch_at(1, 2 * epoch + number, 9) for number in range(2)]

@@ -225,7 +225,7 @@ def test_a_sentence_that_starts_at_the_end_of_its_document_is_damage(encoded: Pa
 
 def test_a_sentence_of_a_whole_document_starts_at_the_token_of_its_first_letter(encoded: Path) -> None:
     encoder = DocumentEncoder(load_tokenizer(encoded / "tokenizer/tokenizer.json"), "documents")
-    # a b Ġ c d: the space ends where the second sentence begins.
+    # a b Ġ c d: the second sentence begins after the space Ġ.
     assert encoder.encode(["a"], ["ab\ncd"]).sentence_starts.tolist() == [0, 3]
 
 
@@ -233,7 +233,7 @@ def test_a_sentence_of_a_whole_document_starts_at_the_token_of_its_first_letter(
 def test_unknown_tokens_are_told_above_a_thousandth_of_the_subwords(
     letters: int, told: bool, encoded: Path, small: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # One unknown token beside the letters and a space: of 999, or of 1,000.
+    # One unknown token among 999 or 1,000 subwords, which are letters and a space.
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["a" * letters + " [UNK]"]})
     files = {"corpus": corpus, "tokenizer": encoded / "tokenizer/manifest.json"}
     run_stage(encode_corpus, {}, tmp_path / "tokens/manifest.json", **files)
