@@ -20,10 +20,10 @@ _OPENING = frozenset("‘([{")
 _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
 # Rule 7 removes a space after an opening bracket.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
-# Rule 8 removes a space before a punctuation mark, but not after three or more full stops, where rule 3 would insert
-# the space again. A text that begins with exactly three full stops is an exception: there, the space is removed. The
-# alternative with a tab is for four full stops, because the tab that represents rule 3's space is then before the last
-# full stop.
+# Rule 8 removes a space before a punctuation mark. If `whole_abbreviations` is false, the rule does not remove a space
+# after three or more full stops, where rule 3 would insert the space again. A text that begins with exactly three full
+# stops is an exception: there, the space is removed. The alternative with a tab is for four full stops, because the tab
+# that represents rule 3's space is then before the last full stop.
 _UNLESS_BEHIND_STOPS = r"(?:(?<!\.\.\. )(?<!\t\. )|(?<=^\.\.\. ))"
 _BEFORE_MARK = {
     (brace, whole): re.compile(f" (?=[.;:?!…,’)\\]{'}' * brace}])" + ("" if whole else _UNLESS_BEHIND_STOPS))
@@ -41,8 +41,8 @@ _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 _CURLY_APOSTROPHE = re.compile(
     r"(?<=[\w\]])’(?=(?:s|t|d|m|ll|re|ve)\b)|(?<![^\s(\[{‘“])’(?=\w)|(?<=\b[odyl])’(?=\w)", re.IGNORECASE
 )
-# The cleaning removes a space before these characters. If `whole_abbreviations` is true, the cleaning also inserts no
-# space between a full stop and one of these characters.
+# The cleaning removes a space before these characters (before `}` only if `space_before_brace` is true). If
+# `whole_abbreviations` is true, the cleaning also inserts no space between a full stop and one of these characters.
 _CLOSING = frozenset(".;:?!…,’)]}")
 
 
@@ -156,9 +156,9 @@ def repair_quotes(text: str) -> str:
     """Return the text with repaired spaces around ASCII double quotes, which count alternately as opening and closing
     quotes (docs/papers/ltg-bert.md, "Cleaning of text").
 
-    Text with an odd number of quotes, or with two adjacent quotes, is returned unchanged. Text is also returned
-    unchanged if the repair would need more than two changes, and more changes than two thirds of the number of quotes,
-    because then the pairing of the quotes is probably wrong.
+    Text with an odd number of quotes, or with two quotes that are adjacent or separated by one space, is returned
+    unchanged. Text is also returned unchanged if the repair would need more than two changes, and more changes than two
+    thirds of the number of quotes, because then the pairing of the quotes is probably wrong.
     """
     count = text.count('"')
     if count == 0 or count % 2 or '""' in text or '" "' in text:
@@ -206,7 +206,7 @@ def _without_entities(text: str) -> str:
 
 
 def clean_minimal(text: str) -> str:
-    """Return the stripped text after the minimal cleaning, which only repairs the encoding. Seven of the ten BabyLM
+    """Return the stripped text after the minimal cleaning, which is only `repair_encoding`. Seven of the ten BabyLM
     corpora are cleaned in this way.
     """
     return repair_encoding(text).strip()

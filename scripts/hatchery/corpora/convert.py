@@ -2,10 +2,11 @@
 and count.
 
 A task reads a group of files (`file_groups.py`). With several processes, a large file is divided into several tasks if
-its reader supports this. Each task writes its documents to one temporary file. Shards contain the documents
-ordered by source, as configured, and by file name, so equal sources produce equal bytes for any number of processes.
-Memory is constant: a process holds one row group of documents. A killed conversion continues with the missing tasks; a
-damaged source leaves no shard and no table.
+its reader supports this. Each task writes its documents to one temporary file. Shards contain the documents in the
+order of the configured sources and of each reader's files, so equal sources produce equal bytes for any number of
+processes. A process that reads holds one row group of documents; the merging process also holds keys of all documents
+and long lines (`duplicates`) and, if near duplicates are removed, the signatures of all documents (`near_duplicates`).
+A killed conversion continues with the missing tasks; a damaged source leaves no shard and no table.
 """
 
 import shutil
@@ -154,7 +155,8 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
 
 def _splits(settings: SplitSettings, keys: TextKeys, remaining: npt.NDArray[np.bool_]) -> list[str]:
     """Return the split of each document. Documents for which `remaining` is False are left out of the corpus, so they
-    do not count as development documents. Raises CorpusError if the training or development split would be empty.
+    do not count as development documents. Raises CorpusError in the cases of `Splitter`, which are not checked if the
+    splits are fractions and a source gives the split of a document.
     """
     if settings.development_documents is None and any(keys.given):
         splitter = Splitter(settings)

@@ -1,15 +1,16 @@
 """The folder of a corpus: splits of documents, shards per split, and tables of kept and rejected documents.
 
 Every stage that makes documents (conversion, sampling, grouping) writes with this module, so all corpora have the same
-files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; `assumed.csv` lists the
-decisions that a reader made without an option.
+files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; if there are rows, also
+`assumed.csv` (decisions that a reader made without an option), `licences.csv` and `duplicates.csv`.
 
 The split of a document depends on its random number, which is computed from the seed and the document's text. So
 documents with the same text are in the same split, and the order of documents has no effect. If the splits are given as
-fractions, adding, removing or moving a document does not change the split of any other document. If the number of
-development documents is given (the 35 texts of LTG-BERT), the documents with the smallest random numbers are the
-development documents. A fraction above zero gives at least one development document (the document with the smallest
-random number), because an empty development split would be noticed only after the pretraining.
+fractions, adding, removing or moving a document does not change the split of any other document, with one exception: a
+fraction above zero gives at least one development document (the document with the smallest random number), because an
+empty development split would be noticed only after the pretraining. The exception does not apply if a source gives the
+split of a document. If the number of development documents is given (the 35 texts of LTG-BERT), the documents with the
+smallest random numbers are the development documents.
 """
 
 import hashlib
@@ -53,15 +54,17 @@ def point(*names: object) -> int:
 
 
 class OneDocumentError(CorpusError):
-    """Raised for a corpus with only one document. Holding this document out would leave no training text."""
+    """Raised for a corpus with only one document, or only copies of one document. Holding this document out would leave
+    no training text.
+    """
 
 
 class Splitter:
     """Assigns a split to each document by its random number, which is the `point` of seed and text.
 
-    `points` are the random numbers of all documents; they must be empty if a source already marks development
-    documents. Raises CorpusError, with a remedy, if the corpus has fewer documents than the development split needs, or
-    only one distinct text.
+    `points` are the random numbers of the documents to divide. If `points` is empty, a fraction may give no development
+    document. Raises CorpusError if there are fewer documents than `development_documents`, and OneDocumentError, which
+    names `remedy`, if `development_fraction` is above 0 and all documents have the same text.
     """
 
     def __init__(self, settings: SplitSettings, points: npt.NDArray[np.uint64] = _NO_POINTS, remedy: str = "") -> None:
@@ -197,7 +200,7 @@ class CorpusWriter:
         return self
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a document, given as a row of SCHEMA with its split."""
+        """Add a document, given as a row with the columns of the shards, such as the result of `document_row`."""
         self._shards[row["split"]].write(row)
         counts = self.counts[row["source"], row["split"]]
         counts["documents"] += 1
@@ -213,8 +216,8 @@ class CorpusWriter:
             samples[:] = chosen_samples(samples)
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add the documents of a table with the columns of the shards, in their order. If the table lacks a column,
-        this column is null for every document.
+        """Add the documents of a table, in the order of its rows. If the table lacks a column of the shards, this
+        column is null for every document; other columns of the table are left out.
         """
         for field in self._schema:
             if field.name not in table.column_names:

@@ -1,4 +1,4 @@
-"""Tables of text with a header and with columns separated by commas, semicolons, tabs or spaces.
+"""Tables of text with a header and with columns separated by commas, semicolons, tabs, vertical bars or spaces.
 
 Four deviations from RFC 4180 are accepted:
 
@@ -47,8 +47,8 @@ def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
     """Return the header of a table, even if `lines` begin at a later line of the file.
 
     A line `sep=;` sets the delimiter; otherwise the delimiter is `delimiter` or, if this is None, the most frequent
-    delimiter in the header. Raises SourceError for a header that is not well formed or has two columns with the same
-    name.
+    delimiter in the header. Raises SourceError for a header that is not well formed, has two columns with the same
+    name, or has a single column whose name contains a delimiter.
     """
     all_lines = Lines(lines.source, lines.name, lines.encoding, has_options=lines.has_options)
     all_lines.where, all_lines.mark = lines.where, lines.mark

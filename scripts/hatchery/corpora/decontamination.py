@@ -59,7 +59,8 @@ class Contamination:
 
 
 def texts_of(source: RawSource) -> Iterator[str]:
-    """Yield the texts of all files: every string in a JSON or JSON Lines file, and every line of any other file.
+    """Yield the texts of all files: every string in a JSON or JSON Lines file, except for keys of objects, and every
+    line of any other file.
 
     Raises SourceError for a file that is not UTF-8, and for JSON that cannot be read.
     """

@@ -5,8 +5,9 @@ have Markdown marks if the source has such elements.
 
 A reader is an object `READER` of the class `Reader` in its own file of `readers/`, which also defines the reader's
 options and the keys of its source. A reader lists the files to read in a source, and streams the documents of one file.
-Files are read in different processes, so a document depends only on its file. Snakemake's planning also imports the
-reader's file, so slow imports (lxml, pyarrow) are inside the functions or in modules that the functions import.
+Files are read in different processes, so a document does not depend on documents of other files. Snakemake's planning
+also imports the reader's file, so slow imports (lxml, pyarrow) are inside the functions or in modules that the
+functions import.
 """
 
 import hashlib
@@ -39,14 +40,14 @@ class RawDocument:
     empty for this document.
     """
     numbers: Mapping[str, float] | None = None
-    """The numbers of this document by column, for the columns in the option `numeric_columns` of its source; None if
-    the option names no column.
+    """The numbers of this document by column, for the columns in the option `numeric_columns` of its source; None or
+    empty if the option names no column.
     """
 
 
 @dataclass
 class Rejections:
-    """Texts that a reader left out: counts by reason (`rejected.csv`), and a few samples (`samples.csv`)."""
+    """Texts that were left out: counts by reason (`rejected.csv`), and a few samples (`samples.csv`)."""
 
     counts: Counter[str] = field(default_factory=Counter)
     samples: dict[str, list[str]] = field(default_factory=dict)

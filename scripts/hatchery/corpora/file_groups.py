@@ -109,7 +109,7 @@ def file_groups(
 ) -> Iterator[FileGroup]:
     """Yield the tasks of one source, in reading order. Raises SourceError if the reader finds no file in the source.
 
-    If `may_divide` is False, a large file is one task. Dividing a file needs a further pass over the file, to count the
+    If `may_divide` is False, no file is divided. Dividing a file needs a further pass over the file, to count the
     documents.
     """
     raw = opened(manifest)

@@ -42,8 +42,8 @@ class Item(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A sequence of grouped items. `selection` is the selection of the first item, and `items` is the number
-    of items.
+    """A sequence of grouped items. `selection` is the selection of the first item (of the following item if the
+    sequence is empty), and `items` is the number of items.
     """
 
     selection: str
@@ -127,8 +127,8 @@ def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
 
 
 def point_of_the_last(points: Iterable[int], number: int) -> int:
-    """Return the `number`-th smallest of the random numbers `points` (1 for the smallest). At most about three times
-    `number` random numbers are in memory.
+    """Return the `number`-th smallest of the random numbers `points` (1 for the smallest). Memory holds a few
+    times `number` random numbers, and at least a few times _POINTS_PER_BLOCK.
 
     Raises ValueError if there are fewer random numbers.
     """

@@ -108,7 +108,8 @@ def parquet_rows(
         unread = {column: UNREAD for column in column_names if column not in columns}
         for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]
-            # If the file contains none of the wanted columns, yield one empty row for each row of the batch.
+            # If the file contains none of the wanted columns, yield a row without read values for each row of the
+            # batch.
             for values in zip(*cells, strict=True) if cells else (() for _ in range(batch.num_rows)):
                 number += 1
                 yield f"{where}, row {number}", {**unread, **dict(zip(columns, values, strict=True))}
@@ -189,8 +190,8 @@ def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
 
 
 def pieces_of_column(lines: Lines, field: str, piece_bytes: int, every: int) -> Iterator[Piece]:
-    """Yield pieces of the file with about `piece_bytes` of text each; the number of rows of a piece is a multiple of
-    `every`.
+    """Yield pieces of the file with about `piece_bytes` of text each; the number of rows of a piece, except for the
+    last piece, is a multiple of `every`.
     """
     with _opened_texts(lines, field) as table:
         rows = table.metadata.num_rows

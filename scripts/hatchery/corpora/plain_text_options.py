@@ -17,9 +17,10 @@ Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\
 
 @dataclass(frozen=True)
 class PlainTextOptions(ProseOptions):
-    """Format of your own files. The keys from `paragraphs` to `cut_files`, and `tagged`, apply to running text. The
-    keys from `delimiter` to `numeric_columns`, and `punctuation_column` and `punctuation`, apply only to tables (.csv,
-    .tsv, .jsonl, .parquet). Most files of text need no key; a table needs `column` unless the column's name is `text`.
+    """Format of your own files. The keys from `paragraphs` to `encoding`, and `tagged`, apply to files of text and to
+    tables (.csv, .tsv, .jsonl, .parquet); `cut_files` applies only to files of text. The keys from `delimiter` to
+    `numeric_columns`, and `punctuation_column` and `punctuation`, apply only to tables. Most files of text need no key;
+    a table needs `column` unless the column's name is `text`.
     """
 
     cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"

@@ -76,7 +76,9 @@ class LineForm:
         return f"{words}, {'cut into sentences as English' if self.cut else kept}"
 
     def units(self, block: list[str]) -> list[str]:
-        """Return the lines of a paragraph. If the text is wrapped, the lines are stripped and joined."""
+        """Return the lines of a paragraph. If the text is wrapped, lines are joined: all lines or, if `margin` is set,
+        the lines that reach `margin` with the line after them.
+        """
         if self.kind != "wrapped":
             return block
         if self.margin is None:
@@ -170,7 +172,8 @@ def paragraphs_of(
 def blocks_of(lines: Iterable[str], every_line: bool, longest: int | None = None) -> Iterator[list[str]]:
     """Yield the lines of each paragraph.
 
-    A paragraph ends at a blank line, after `longest` lines and, if `every_line` is True, after each line.
+    A paragraph ends at a blank line, after each multiple of `longest` non-blank lines of the text and, if `every_line`
+    is True, after each line.
     """
     block: list[str] = []
     number = 0

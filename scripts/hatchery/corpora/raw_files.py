@@ -162,9 +162,11 @@ class Piece:
     line: int
     """Number of lines of the file before the piece."""
     first: int
-    """Number of kept records in the file before the piece; a record is a document, row, text or paragraph."""
+    """Number of kept records in the file before the piece; a record is a document, row, text or paragraph. In Parquet
+    files, and in tables with `document_column`, all rows are counted.
+    """
     count: int
-    """Number of kept records (documents, rows, texts or paragraphs) in the piece."""
+    """Number of records in the piece, counted as for `first`."""
 
 
 def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:

@@ -38,7 +38,7 @@ class RawText(NamedTuple):
     key: str
     """Number or identifier, different for every text of the file; empty if the whole file is one text."""
     text: str
-    """The unchanged text; it may be empty."""
+    """The text without cleaning; it may be empty."""
     title: str = ""
     """Title of the text, if the format stores titles separately."""
 
@@ -63,8 +63,8 @@ class RawTextOptions(Settings):
     exclude: tuple[str, ...] = ()
     """Shell patterns of files to skip."""
     field: str = "text"
-    """Field or column that contains the text, for the formats `json_lines` and `parquet`. In `parquet`,
-    `translation.en` is a field of an object.
+    """Field or column that contains the text, for the formats `json_lines` and `parquet`, and for JSON objects in
+    `wikiextractor`. In `parquet`, `translation.en` is a field of an object.
     """
     encoding: str = "utf-8"
     """Encoding of the files; Parquet is always UTF-8."""

@@ -50,9 +50,10 @@ def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None)
     are read: a list of rows, and an object of columns whose keys are the row numbers. If `text_field` is set, a line or
     item that is only a text becomes an object with this field. Compressed files are also read.
 
-    Raises SourceError for a damaged archive, and for a line that is not a JSON object; blank lines are skipped. Lone
-    surrogates, which JSON can contain but Unicode text cannot, become U+FFFD. If `strict` is True, lone surrogates are
-    unchanged, so that the caller can refuse them, and a repeated key in an object is an error.
+    Raises SourceError for a damaged compressed file, and for a line that is not a JSON object; blank lines are skipped.
+    Lone surrogates, which JSON can contain but Unicode text cannot, become U+FFFD, except inside lists. If `strict` is
+    True, lone surrogates are unchanged, so that the caller can refuse them, and a repeated key in an object is an
+    error.
     """
     for place, value in _json_values(lines, strict):
         if text_field is not None and isinstance(value, str):

@@ -35,8 +35,8 @@ COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
     "abbrev_types.txt",
     "ortho_context.tab",
 )
-# Digest of the model's four files. The digest is part of the version of the stages that split sentences, so a changed
-# model makes the results of these stages outdated.
+# Digest of the model's four files, which a test compares with the files: after a change of the model, increase the
+# versions of the stages that split sentences, so that their results are computed again.
 MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
 
 
@@ -148,8 +148,8 @@ def open_splitter(
     """Return the splitter with the Punkt parameters of a language in `source` (NLTK's folder `punkt_tab` or its
     subfolder `english`).
 
-    If `source` is None, the splitter has Hatchery's English model. Raises SourceError if one of the four files is
-    missing, and SourceError naming file and line if a file is damaged.
+    If `source` is None, the splitter has Hatchery's English model. Raises SourceError for another language without
+    `source`, if one of the four files is missing and, naming file and line, if a file is damaged.
     """
     if source is None:
         if language != ENGLISH:

@@ -5,8 +5,8 @@ Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Groupi
 windows"). Sentences and spans are the two levels; each level is grouped separately, and its development and test
 sequences are drawn at random in exact numbers (75,000 + 25,000). The unconstrained corpus, for comparison, has quotas,
 and uses the development and test sequences of the constrained corpus (`held_out`). The sequences stay in the order of
-grouping; pretraining shuffles them later. Memory holds a few numbers per item or sequence, never the texts; no output
-depends on the division of the selections into shards.
+grouping; pretraining shuffles them later. Memory holds a few numbers per item or sequence, but only some of the texts
+at a time; no output depends on the division of the selections into shards.
 """
 
 import shutil
@@ -177,8 +177,8 @@ class _Grouping:
             self._numbers[name] += 1
 
     def table(self) -> Iterator[tuple[str, str, str, int, int, int]]:
-        """Yield the rows of `selections.csv`: for each selection and source, the number of texts, words and counted
-        words that were grouped.
+        """Yield the rows of `selections.csv`: for each selection and source, the number of texts that the quota draws,
+        and of their words and counted words. Texts that the grouping leaves out are included.
         """
         for (name, source), counts in self._counts.items():
             yield name, source, self.level, counts["texts"], counts["words"], counts["counted"]

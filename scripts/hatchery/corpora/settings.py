@@ -37,7 +37,9 @@ class SplitSettings(Settings):
     seed: Natural = 0
     """Random seed of the hash that selects the documents."""
     development_documents: Natural | None = None
-    """Exact number of development documents, instead of `development_fraction`; `null` uses the fraction."""
+    """Number of development documents that the hash selects, instead of `development_fraction`; copies of the last
+    selected document are also development documents. `null` uses the fraction.
+    """
 
     def __post_init__(self) -> None:
         held_out = self.development_fraction + self.test_fraction
@@ -126,8 +128,8 @@ class ConvertSettings(ConversionKeys):
     sentence_model: str | None = None
     """Name of a source with Punkt parameters; `null` uses the model that comes with Hatchery."""
     languages: tuple[str, ...] | None = None
-    """Languages of the user's own text; empty if the languages are unknown, `null` if the corpus contains no text of
-    the user.
+    """Languages of the user's own text; empty if the languages are unknown. `null` if the corpus contains no text of
+    the user, or if options set the sentence splitting of all this text.
     """
 
     def __post_init__(self) -> None:
@@ -170,7 +172,7 @@ class SampleSettings(SampleKeys, Sharded):
     """Settings of a sample: its size, and the splits of its documents."""
 
     characters: Count | None = None
-    """Number of characters to draw; `null` uses the number of characters of the corpus `size_of`."""
+    """Number of characters to draw; `null` uses `parts` or the number of characters of the corpus `size_of`."""
     parts: dict[str, SamplePart] | None = None
     """Parts of the sample by name, with a number of bytes each, instead of a number of characters; sources in no part
     are left out."""
@@ -245,7 +247,9 @@ class SequenceKeys(Settings):
     errors.
     """
     seed: Natural = 0
-    """Random seed for the selection of quotas and of held-out sequences."""
+    """Random seed for the selection of quotas and of held-out sequences and, in the reading `as_published`, for the
+    order of texts.
+    """
     length: SequenceLength = dataclasses.field(default_factory=SequenceLength)
     """Maximum length of a sequence."""
     groups: Annotated[tuple[SequenceGroup, ...], MinLen(1)]

@@ -36,7 +36,8 @@ def is_direct(encoding: str) -> bool:
 def piece_bytes(source: RawSource, name: str, encoding: str) -> int:
     """Return the size in bytes of the pieces into which a large file is divided.
 
-    Compressed files have few large pieces, because all data before a piece must be decompressed.
+    Compressed files, and files in an encoding that is not direct (`is_direct`), have few large pieces, because all data
+    before a piece must be decompressed or decoded.
     """
     if is_direct(encoding) and not is_packed(name):
         return PIECE_BYTES
@@ -110,9 +111,9 @@ def _codec(encoding: str) -> str:
 class Lines:
     """Iterates over the lines of a file without line ends (\\n, \\r\\n or \\r) and byte-order mark, in constant memory.
 
-    If `piece` is set, only the lines of this piece are read. `offset` is the number of bytes that were read so far, and
-    `line` is the number of lines, so that a text can be divided between records. If `longest` is set, only \\n ends a
-    line, and a line of more bytes is an error.
+    If `piece` is set, only the lines of this piece are read. `offset` and `line` are the numbers of bytes and lines
+    from the start of the file to the end of the current line, so that a text can be divided between records. If
+    `longest` is set, only \\n ends a line, and a line of more bytes is an error.
 
     Reading raises SourceError naming the file and the offset of the first byte that is invalid in the encoding, or the
     position of the damage in a compressed file. It raises ConfigError for an unknown encoding.

@@ -39,7 +39,8 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Yield the normalised lines of QED: subtitles of educational videos, with escaped entities and timing lines.
 
-    Removes dashes, timing lines and repeated lines, decodes entities, and puts quotation marks around speech.
+    Removes leading dashes, decodes entities, puts quotation marks around speech, and drops repeated lines, timing
+    lines, lines with escaped markup, and lines that end with a colon and contain no letter.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning (in
     OpenSubtitles, after the cleaning). The published script has a test that drops lines with escaped markup, but most
@@ -116,8 +117,8 @@ def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Yield the normalised lines of the spoken part of the BNC in BabyLM's release: one sentence per line, with a blank
     line after each conversation.
 
-    Capitalises each line, cleans it fully and adds quotation marks; removes repeated lines and lines that are a single
-    punctuation mark.
+    Capitalises each line, cleans it fully and adds quotation marks; removes repeated lines and the lines `.`, `!` and
+    `?`.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 

@@ -147,7 +147,8 @@ def wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
       a line that begins with a file or category link, and replaces a link inside a line by its target;
     - a heading with more or fewer equals signs than a title does not start a document; a title that contains an equals
       sign starts a document, and the equals signs at the ends of the title are removed;
-    - a line that is empty after cleaning is dropped; in the published script, it is a document boundary.
+    - a line that is empty without its citations and links is dropped; in the published script, it is a document
+      boundary.
     """
     corrected = treatment.corrected
     for index, line in enumerate(map(collapse, lines)):

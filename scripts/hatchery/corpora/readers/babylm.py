@@ -33,7 +33,7 @@ from hatchery.settings.base import Count, ReadingName, Settings, require
 
 Track = Literal["10M", "50M", "100M", "dev", "test"]
 SPLIT_OF_SUFFIX: dict[str, Split] = {".train": "train", ".dev": "dev", ".test": "test"}
-# Suffixes that may follow the suffix of the split: no suffix in 2023, the other suffixes since 2024.
+# Suffixes that may follow the suffix of the split: no suffix at first, .txt since 2026, and .parquet on the hub.
 _ENDINGS = ("", ".txt", ".parquet")
 _FOLDERS: dict[str, Track] = {
     "babylm_10M": "10M",
@@ -58,8 +58,8 @@ def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: 
     """Return the existing files of a corpus in a source, in the order training, development, test.
 
     A training track includes the development and test files of the same source; the tracks `dev` and `test` include
-    only their own files. If there are `patterns`, they select the files instead. Raises SourceError if no file is
-    found, if the track's own file is missing, and if two files in different folders have the same name.
+    only their own files. If there are `patterns`, they select the files instead, sorted by name. Raises SourceError if
+    no file is found, if the track's own file is missing, and if two files in different folders have the same name.
     """
     if patterns:
         return _checked(source, matching_names(source, tuple(patterns)), corpus, "the option `files` selects both")
@@ -152,7 +152,9 @@ class BabylmOptions(Settings):
     which have six prepared corpora.
     """
     speakers: bool = True
-    """Keep the speaker labels of lines (`*MOT:`, `A:`) in the text. `false` is allowed only for releases since 2024."""
+    """Keep the speaker labels of lines (`*MOT:`, `A:`) in the text. `false` is allowed only for `childes` and
+    `switchboard` of releases since 2024.
+    """
 
     def __post_init__(self) -> None:
         corpora = PREPARED if self.edition == 2024 else NORMALISERS
@@ -194,8 +196,8 @@ NORMALISERS: dict[BabylmCorpus, Normaliser] = {
 
 
 def files(source: RawSource, options: BabylmOptions) -> list[str]:
-    """Return the files of the corpus, in the order training, development, test. Raises SourceError if there is
-    no file.
+    """Return the files of the corpus, in the order training, development, test; files that the option `files` selects
+    are sorted by name. Raises SourceError in the cases of `corpus_files`.
     """
     return corpus_files(source, options.corpus, options.track, options.files)
 

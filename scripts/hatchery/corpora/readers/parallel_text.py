@@ -114,8 +114,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def documents_of(pairs: Pairs, file: str, split: Split | None, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the sentence pairs of a file as documents of two lines. Pairs with an empty sentence are counted as
-    rejected."""
+    """Yield the pairs of a file as documents of one line per text: two sentences, or two texts with a prompt before
+    them. Pairs with an empty text are counted as rejected."""
     for number, pair in enumerate(pairs):
         sides = [" ".join(side.split()) for side in pair]
         if all(sides):

@@ -1,10 +1,10 @@
 """The user's own text: a file, folder or zip archive of text files, tables, JSON lines or Parquet.
 
-Text is read unchanged. The role of its lines is recognised (`prose`) unless an option sets this role, and each
-assumption is reported. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a
-document. Large files, and all files if the source has only a few files, are divided into documents (`raw_files`), so
-that some documents can be held out. Encoding, columns and grouping are options; input that does not fit the options is
-an error with its position.
+By default, only wrong decodings in the text are repaired. The role of its lines is recognised (`prose`) unless an
+option sets this role, and each assumption is reported. Tables can be filtered and grouped by a column (a transcript, a
+book). A text file is a document. Large files, and all files if the source has only a few files, are divided into
+documents (`raw_files`), so that some documents can be held out. Encoding, columns and grouping are options; input that
+does not fit the options is an error with its position.
 """
 
 import dataclasses
@@ -144,7 +144,9 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; yield no piece if the file is one document. The file is read completely.
+    """Yield the pieces of a file; yield no piece if the file cannot be divided, because it is one document, one JSON
+    list, or a Parquet file in which a document has several rows. All files except for Parquet files are read
+    completely.
 
     Raises SourceError if the file cannot be read.
     """

@@ -26,7 +26,9 @@ class RawTextReaderOptions(ProseOptions, RawTextOptions):
     """Options of the reader `raw_text`: files with the texts, and their conversion into documents."""
 
     titles: bool = True
-    """True if each document begins with its title as a heading, for formats with titles."""
+    """True if each text begins with its title as a heading, for formats with titles; of several documents of a text
+    (`lines_per_document`), the first begins with the title.
+    """
     texts_are_sentences: bool = False
     """True if every text is one sentence; `lines_per_document` sentences form a document of one paragraph."""
 
@@ -65,7 +67,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; yield no piece if the file is a single text. The file is read completely.
+    """Yield the pieces of a file; yield no piece if the file is a single text or one JSON list. All files except for
+    Parquet files are read completely.
 
     Raises SourceError if the file cannot be read, and CorpusError for two articles with the same id.
     """
@@ -101,7 +104,7 @@ def _unique(texts: Iterator[RawText], where: str) -> Iterator[RawText]:
 
 
 def _is_stream(lines: Lines, options: RawTextReaderOptions) -> bool:
-    """Return True if the file is one text that is divided into documents of `lines_per_document` lines."""
+    """Return True if the file is one text that is divided into documents of `lines_per_document` paragraphs."""
     is_text = format_of(lines.source, lines.name, options) == "text"
     return is_text and options.lines_per_document is not None and not options.texts_are_sentences
 

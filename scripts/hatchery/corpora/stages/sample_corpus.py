@@ -43,7 +43,8 @@ def sample_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
     minutes=240,
 )
 def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
-    """Write the sample's shards and tables into `run.folder`. The corpus is read twice, in constant memory.
+    """Write the sample's shards and tables into `run.folder`. The corpus is read twice, or three times if
+    `settings.split` is set; memory holds a few numbers per document.
 
     Raises ConfigError if the size is not set exactly once or a source is missing, CorpusError if the corpus is too
     small, and ManifestError for a damaged shard.
