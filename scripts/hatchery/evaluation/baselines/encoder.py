@@ -1,9 +1,10 @@
 """External models (of the library `transformers`) as encoders for task heads and probes, and as language models.
 
 Probes read the layer states that the library returns: all layers of a masked or causal model, and the encoder's layers
-of an encoder-decoder. In an encoder-decoder, task heads read the decoder's last state for the same input shifted by one
-token, as the library's `...ForSequenceClassification` classes do. In causal models and encoder-decoders, the state of
-the first token does not depend on later tokens, so heads that classify a whole text read the last token's state.
+of an encoder-decoder. In an encoder-decoder, task heads read the states of the decoder's last layer for the same input
+shifted by one token, as the library's `...ForSequenceClassification` classes do. Heads that classify a whole text read
+the last token's state: in causal models because the first token's state does not depend on later tokens, and in
+encoder-decoders as in these classes.
 
 As a language model, a masked or causal model scores sentences and held-out text. An encoder-decoder is used as in
 BabyLM 2023: the encoder reads only EOS, and the decoder writes the sentence and EOS (docs/papers/babylm-evaluation.md,
@@ -46,7 +47,7 @@ class BaselineEncoder(Encoder):
     """The encoder of `network`, a model of `transformers`, without the language-model head.
 
     The encoder receives token types if the model has token types (BERT) and its tokenizer returns them. Raises
-    ModelError if the layers' states differ in width.
+    ModelError if the layers' states differ in width, and the error of `start_of_decoder`.
     """
 
     def __init__(self, network: Any, architecture: Architecture, tokenizer: BaselineTokenizer) -> None:
@@ -91,8 +92,8 @@ class BaselineEncoder(Encoder):
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """Return the states of embedding and layers, each [B, T, D], and for encoder-decoders the decoder's last
-        state."""
+        """Return the states of embedding and layers, each [B, T, D], and for encoder-decoders the states of the
+        decoder's last layer."""
         output = self._read(input_ids, attention_mask, all_states=True)
         states = list(output.hidden_states)
         if self.decoder is not None:
@@ -117,8 +118,8 @@ class BaselineEncoder(Encoder):
     def _read(self, input_ids: Tensor, attention_mask: Tensor | None, all_states: bool) -> Any:
         types: dict[str, Tensor] = {}
         if self.n_types:
-            # In [CLS] a [SEP] b [SEP], `[CLS] a [SEP]` has type 0 and `b [SEP]` type 1; the last two of three texts
-            # have type 1.
+            # In [CLS] a [SEP] b [SEP], `[CLS] a [SEP]` has type 0 and `b [SEP]` type 1. In a model with two types, the
+            # last two of three texts have type 1.
             ends = (input_ids == self.sep_id).long()
             types["token_type_ids"] = (ends.cumsum(dim=1) - ends).clamp(max=self.n_types - 1)
         return self.body(
@@ -126,8 +127,8 @@ class BaselineEncoder(Encoder):
         )
 
     def _written(self, input_ids: Tensor, attention_mask: Tensor | None, encoded: Tensor) -> Tensor:
-        """Return the decoder's last states [B, T, D] for the input shifted by one token; each position sees only
-        earlier tokens.
+        """Return the states [B, T, D] of the decoder's last layer. The decoder reads the input shifted by one token, so
+        position t sees the tokens before t, and through `encoded`, the encoder's states, the whole input.
         """
         assert self.decoder is not None and self.start_id is not None
         starts = torch.full_like(input_ids[:, :1], self.start_id)
@@ -195,7 +196,8 @@ class BaselineModel:
         template: bool = False,
     ) -> None:
         """Move the network to `device`, and choose the tokens that frame each text. If `template` is true, these tokens
-        come from the tokenizer's template; a causal model reads only the template's tokens before the text.
+        come from the tokenizer's template, except in an encoder-decoder; a causal model reads only the template's
+        tokens before the text.
 
         If no token precedes the text, a model that predicts each token from the position before it computes no
         probability for the first token.
@@ -301,7 +303,9 @@ class BaselineModel:
         return together
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Return logits [N, V] and labels int64 [N] at the N labelled positions of a batch, which is on the CPU."""
+        """Yield, once, logits [N, V] and labels int64 [N] at all N labelled positions of a batch. The batch is on the
+        CPU.
+        """
         labels = batch["labels"].flatten()
         rows = labelled_positions(labels)
         ids, mask = (batch[name].to(self.device) for name in ("input_ids", "attention_mask"))

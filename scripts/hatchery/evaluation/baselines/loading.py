@@ -24,7 +24,7 @@ OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "ro
 
 class BaselineTokenizer:
     """A fast tokenizer of `transformers`. Raises ModelError if the tokenizer lacks a special token that the
-    architecture needs.
+    architecture needs, and if its template has more than one token before or after a text.
 
     The tokens that frame a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
     </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If the template has no end token, as in causal models, EOS is
@@ -51,7 +51,7 @@ class BaselineTokenizer:
             template = True
         others = ("pad_token_id", "eos_token_id", "cls_token_id", "unk_token_id") if template else ()
         self.sep_id: int = after[0] if after else self.found(last, *others)
-        """Id of the token that follows every text."""
+        """Id of the token that follows every text; if no token follows a text, the id of another special token."""
         self.before = tuple(before)
         """Ids of the template's tokens in front of a text."""
         self.cls_id: int | None = before[0] if before else None
@@ -137,8 +137,8 @@ CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
 
 ADAPTER = "adapter_config.json"
 ATTENTIONS = ("eager", "sdpa")
-"""Attention implementations of PyTorch; for another name in the folder's configuration, `transformers` would download
-and run a kernel."""
+"""Attention implementations of PyTorch. For some other names in the folder's configuration, `transformers` would
+download and run a kernel."""
 
 
 def check_files(folder: Path) -> None:
@@ -161,8 +161,8 @@ def check_files(folder: Path) -> None:
 
 
 def _forget_kernels_(config: Any) -> None:
-    """Replace a downloadable attention kernel by PyTorch's attention, in place, in a configuration and its nested
-    configurations."""
+    """Replace every attention implementation that is not in ATTENTIONS by the library's default, in place, in a
+    configuration and its nested configurations."""
     for part in (config, *(getattr(config, name, None) for name in config.sub_configs)):
         if part is not None and part._attn_implementation not in ATTENTIONS:
             part._attn_implementation = None
@@ -179,9 +179,9 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     """Load the model and tokenizer in `folder`; special tokens spelled out in a text are encoded as plain text.
 
     Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError for
-    a model that needs code outside `transformers` or has another architecture, for missing weights, for a tokenizer
-    that is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder whose index
-    names files outside the folder.
+    a folder that `transformers` cannot load, for a model that needs code outside `transformers` or has another
+    architecture, for missing weights, for a tokenizer that is not a fast one or whose texts may have ids without an
+    embedding, for a folder with an adapter, and for a folder whose index names files outside the folder.
     """
     # The import is inside the function, because the library takes seconds to import and only external models need it.
     import torch

@@ -32,7 +32,8 @@ class OwnSpecialIds(SpecialIds):
     special id."""
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
-        """Return which tokens of `ids` may be predicted, as bool: all tokens except framing and padding."""
+        """Return which tokens of `ids` may be predicted, as bool: all tokens except framing and padding, or all tokens
+        except padding if `special_tokens_too` is true."""
         framing = (self.pad,) if special_tokens_too else (self.cls, self.sep, self.pad)
         return ~np.isin(ids, framing)
 
@@ -48,7 +49,7 @@ class OwnText:
     def __init__(self, model: BaselineModel, documents: Iterable[list[str]], split: str, where: str) -> None:
         """Encode the documents of a split; each batch in `documents` is a list of texts.
 
-        Raises EvaluationError for a masked model whose tokenizer does not frame a text.
+        Raises EvaluationError for a masked model whose tokenizer does not add a token both before and after a text.
         """
         self.where, self.split = where, split
         if model.architecture == "masked" and not (model.frame.before and model.frame.after):
@@ -81,7 +82,8 @@ class OwnText:
         return np.diff(np.array(self._bounds, dtype=np.int64))
 
     def next_tokens(self, sequence_length: int) -> NextTokenExamples:
-        """Return sequences of one document each, in which every token and every end of a document is predicted once.
+        """Return sequences with tokens of one document each. Together, they predict every token and every end of a
+        document once.
 
         Hatchery's causal models have the same targets, but read several documents per sequence, separated by the
         attention mask. Not every class of `transformers` accepts this mask.

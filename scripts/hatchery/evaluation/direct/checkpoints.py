@@ -1,6 +1,6 @@
 """The checkpoints of one run by the number of words seen, for evaluations over the course of training.
 
-Checkpoints are opened one at a time, so that only one model is in memory.
+Checkpoints are opened one at a time, so that only one of the stored models is in memory.
 """
 
 import json
@@ -47,8 +47,8 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
     """Return the checkpoints of a run.
 
     `model` is the folder of a Hatchery run, or a mapping from numbers of words to models that `open_model` can open,
-    all with this `tokenizer` and `architecture`. Raises ConfigError for other values, and for a run without stored
-    checkpoints.
+    all with this `tokenizer` and `architecture`. Raises ConfigError for other values, for a run without stored
+    checkpoints, and for a run whose model is a module of the user.
     """
     if isinstance(model, Mapping):
         return _given(model, tokenizer, architecture)

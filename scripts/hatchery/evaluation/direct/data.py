@@ -62,7 +62,8 @@ def as_frame(data: Any) -> pl.DataFrame:
     ):
         return pl.DataFrame(data)
     raise ConfigError(
-        f"data: got {shorten(data)}, expected a table: a data frame of polars or pandas, or a list of rows"
+        f"data: got {shorten(data)}, expected a table: a data frame of polars or pandas, a mapping of columns, or a "
+        "list of rows"
     )
 
 

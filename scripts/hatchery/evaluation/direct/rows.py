@@ -70,8 +70,8 @@ class EvaluationResult:
 
     @property
     def _shown(self) -> pl.DataFrame:
-        """The summary as it is printed. If each phenomenon consists of one paradigm, the average over phenomena is
-        omitted, because it equals the average over paradigms.
+        """The summary as it is printed. An average over phenomena that equals the average over paradigms is omitted, as
+        when each phenomenon consists of one paradigm.
         """
         columns = [name for name in self.summary.columns if name != "task"]
         of_paradigms = self.summary.filter(task=PARADIGM_AVERAGE).select(columns)
@@ -93,6 +93,7 @@ def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
 
 def summary_of(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of averages, of held-out splits and of tasks, without the accuracies that count ties as correct.
+    If there are no such rows, return all rows except the rows of words.
 
     For several fine-tuning runs, a row has the mean over runs, with Student's 95 % interval of the mean.
     """
