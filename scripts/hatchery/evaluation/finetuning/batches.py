@@ -3,7 +3,8 @@
 Texts, pairs and choices are stored in `encoding.EncodedTexts`; sentences with spans are stored in
 `probing.encoding.EncodedSpans`. The training order is a pure function of seed, epoch and lengths: it is the same on
 every machine and independent of earlier runs. For prediction, items are sorted by length and batches are filled up to a
-number of tokens, so that little padding is needed. Predictions stay on the device until all batches are done.
+number of tokens, so that little padding is needed; under BabyLM's rules since 2025, batches have 64 items in file
+order. Predictions stay on the device until all batches are done.
 """
 
 from collections.abc import Sequence
@@ -55,7 +56,9 @@ class EncodedData(Protocol):
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units (examples or targets): int64 [units], float64 [units] or bool [units, K]."""
+        """Labels of all units (examples or targets): int64 [units], int64 [units, K], float64 [units] or bool [units,
+        K].
+        """
 
     def batch(self, items: np.ndarray) -> Batch:
         """Return the items at the given positions, padded to the longest item; the batch's `units` are positions in
@@ -143,8 +146,9 @@ class Predicted(NamedTuple):
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
     """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
 
-    If `edition` is 2025 or later, batches are those of BabyLM's pipeline: 64 items in file order. The pipeline pads
-    texts at their start, so the scores of a model with absolute positions depend on the longest text of the batch.
+    If `edition` is 2025 or later, batches are those of BabyLM's pipeline: 64 items in file order. Since 2026, the
+    pipeline pads texts at their start, so the scores of a model with absolute positions depend on the longest text of
+    the batch.
     """
     model.eval()
     units, scores, predictions = list[np.ndarray](), list[Tensor](), list[Tensor]()

@@ -3,7 +3,8 @@
 Every distinct text is encoded once into one flat array, which all epochs, seeds and learning rates share. An example
 refers to its texts by their indices in this array; a batch frames, truncates and pads the texts of its examples.
 Without sharing, ReCoRD would not fit into memory: it repeats a passage for each of a dozen candidates and has more than
-a million training inputs. Inputs are only token ids, because these models have no segment embeddings.
+a million training inputs. Inputs are only token ids: Hatchery's models have no segment embeddings, and the encoder of
+an external model computes token types from the separators.
 """
 
 from array import array
@@ -197,7 +198,7 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
     lengths = kept.sum(axis=1) + framing.overhead((segments != NO_SEGMENT).sum(axis=1))
     longest = int(lengths.max())
     mask = np.arange(longest) < lengths[:, None]
-    # Each position is [CLS], a token of a segment, or a separator.
+    # Each position is [CLS], a token of a segment, a separator, or padding.
     ids = np.where(mask, framing.separator_id, framing.pad_id)
     if framing.cls_id is not None:
         ids[:, 0] = framing.cls_id

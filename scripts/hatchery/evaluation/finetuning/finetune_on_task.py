@@ -130,9 +130,9 @@ def score(
 ) -> Scores:
     """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays unchanged.
 
-    The tables are results.csv (metrics are fractions), predictions.parquet, breakdown.csv if the task lists `facts`,
-    and layer_weights.csv for probes. If `store` is set, finished runs are stored, and stored runs are not trained
-    again. Raises the errors of `train_run`.
+    The tables are results.csv (metrics are fractions or correlations), predictions.parquet, breakdown.csv if the task
+    or a transfer task lists `facts`, and layer_weights.csv for probes. If `store` is set, finished runs are stored, and
+    stored runs are not trained again unless the job is forced. Raises the errors of `train_run`.
     """
     started, facts = time.monotonic(), dict[str, Any](measures(task))
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]

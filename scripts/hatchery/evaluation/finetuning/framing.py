@@ -33,7 +33,7 @@ class TextTokenizer(Protocol):
 
     @property
     def between_ids(self) -> Sequence[int]:
-        """Ids of the tokens between two texts: a separator once or twice."""
+        """Ids of the tokens between two texts: a separator once or twice, or no token."""
 
     @property
     def end_ids(self) -> Sequence[int]:
@@ -105,7 +105,7 @@ def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
 
     The result is the same as if tokens were removed one by one from the end of the longest segment (among equally long
     segments, from the later segment). All segments longer than a common length are truncated to this length, and the
-    remaining tokens go to the first segments.
+    remaining tokens go to the first of these segments.
     """
     kept = lengths.astype(np.int64)
     rows = np.flatnonzero(kept.sum(axis=1) > room)
@@ -135,9 +135,10 @@ def marked_token_spans(
     """Return token positions int64 [examples, M, 2], [start, end), of the M marks of every example; None if there are
     no marks.
 
-    `kept` int64 [examples, S] are the lengths of the segments in tokens after truncation. For a mark that was
-    truncated, the position of [CLS] is returned. Raises EvaluationError if examples have different numbers of marks,
-    and for a mark without a token.
+    `kept` int64 [examples, S] are the lengths of the segments in tokens after truncation. If truncation removed all
+    tokens of a mark, the position of the input's first token ([CLS], if the model has it) is returned. Raises
+    EvaluationError if examples have different numbers of marks, for an example with several inputs, and for a mark
+    without a token.
     """
     n_marks = max((len(example.marked) for example in examples), default=0)
     if n_marks == 0:

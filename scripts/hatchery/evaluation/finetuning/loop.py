@@ -1,10 +1,10 @@
 """Train one task model with one seed and one learning rate.
 
 Training uses AdamW with warm-up and a schedule. After every epoch, or after a number of steps, the model is evaluated
-on the development data; the best state is reported (docs/papers/babylm-evaluation.md, "Official fine-tuning"). The loop
-is independent of the task: the data object makes the batches, the model computes the losses, and a function scores
-predictions. Data order and dropout use separate random streams, so a run with the same seed on the same device has the
-same result.
+on the development data, if there are any; the best state is reported (docs/papers/babylm-evaluation.md, "Official
+fine-tuning"), but the last state if `official` is true. The loop is independent of the task: the data object makes the
+batches, the model computes the losses, and a function scores predictions. Data order and dropout use separate random
+streams, so a run with the same seed on the same device has the same result.
 
 The setting `decay` selects one of three rules for the parameters with weight decay. In the pretraining code of LTG-BERT
 and ELC-BERT, only weight matrices decay. In the trainer of the official pipeline of 2023, all weights except biases and
@@ -178,11 +178,11 @@ def train_model(
     on_step: Callable[[int], None] = lambda steps: None,
 ) -> TrainedModel:
     """Train `model` on `device`, in place. At the end, the model has its best state by the score on the development
-    data; without development data, the model has its last state.
+    data; without development data, and if `protocol.official` is true, the model has its last state.
 
     `on_step` is called with 1 after each optimiser step and, after early stopping, with the number of skipped steps.
     Raises NotFiniteError if the run diverges. Raises EvaluationError if scores of the pretrained model are not finite
-    before training, or if the training rows do not fill one batch.
+    before training, or if incomplete batches are dropped and the training rows do not fill one batch.
     """
     steps = step_count(len(train.lengths), protocol)
     if steps == 0:

@@ -156,7 +156,8 @@ _CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the 
 
 
 def settings_text(manifest: Manifest) -> str:
-    """Return a description of the fine-tuning settings, on which a score depends."""
+    """Return a description of the fine-tuning settings, on which a score depends; empty for a manifest without a
+    protocol."""
     if "protocol" not in manifest.settings:
         return ""
     given: Any = manifest.settings
@@ -194,8 +195,8 @@ def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
 
 def with_distinct_tasks(measurements: Iterable[TidyRow]) -> list[TidyRow]:
     """Return the measurements with unique task names. If models that were fine-tuned on different tasks were scored on
-    the same task, the scored task's name gets a suffix that names the fine-tuning task.
-
+    the same task, the scored task's name gets a suffix that names the fine-tuning task, except on the main scored set
+    of the task on which the model was fine-tuned.
     HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
     """
     measurements = list(measurements)

@@ -39,8 +39,8 @@ OF = "of"
 
 @dataclass(frozen=True)
 class SetResult:
-    """Results of one run on one scored set: metric values as fractions, and predictions for all units (rows, or targets
-    in sentences), in the order of the rows.
+    """Results of one run on one scored set: metric values as fractions or correlations, and predictions for all units
+    (rows, or targets in sentences), in the order of the rows.
 
     If a run diverged, `failed` is "nan", and the run has no values and no answers.
     """
@@ -131,10 +131,10 @@ class RunStore:
 
 
 def runs_identity(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
-    """Return a digest of everything except seed and learning rate that determines a run: settings, model and raw data.
+    """Return a digest of the settings of a run, without seed and learning rate, and of its inputs (model, raw data,
+    vocabulary).
 
-    `inputs` maps the name of each input to its SHA-256. The lists of seeds and learning rates, and the runtime
-    settings, are not part of the digest.
+    `inputs` maps the name of each input to its SHA-256. The runtime settings are not part of the digest.
     """
     varied = ("seeds", "learning_rates")
     protocol = {key: value for key, value in settings["protocol"].items() if key not in varied}
@@ -150,8 +150,8 @@ def _checksum(content: bytes) -> str:
 
 
 def _result(content: bytes, folder: str) -> RunResult | None:
-    """Parse the content of a result file; return None if another version of the code wrote the file, or if the file
-    belongs to another folder."""
+    """Parse the content of a result file; return None if the content cannot be parsed, as when another version of the
+    code wrote the file, or if the file belongs to another folder."""
     try:
         with np.load(BytesIO(content), allow_pickle=False) as arrays:
             description = json.loads(str(arrays[DESCRIPTION]))

@@ -35,12 +35,14 @@ CONSTANT_SHARE = 1e-3
 
 
 def failure(scored: Scored) -> Failure:
-    """Return the kind of collapse of a model's outputs; an empty text if they are usable.
+    """Return the kind of collapse of a model's outputs; an empty text if they are usable. If all labels are equal, only
+    `nan` is detected.
 
-    - `nan`: a score is not finite.
+    - `nan`: a score, or a number that a regression model predicts, is not finite.
     - `majority_class`: all predictions are equal although the labels vary.
     - `zero_mcc`: the predicted classes vary, but have no correlation with the labels.
-    - `constant`: all numbers that a regression model predicts are equal, or all scores of ReCoRD's entities are equal.
+    - `constant`: all numbers that a regression model predicts are equal or almost equal (CONSTANT_SHARE), or all scores
+      of ReCoRD's entities are equal.
 
     ReCoRD's entities are ranked by their scores, so a model that predicts class 0 for every row has not failed on
     ReCoRD.
@@ -82,13 +84,14 @@ class FactAccuracy:
 
 def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence[str]) -> list[FactAccuracy]:
     """Return accuracies for each value of each field in `facts`; values are sorted. The first accuracy of a value is
-    over all rows with this value; one accuracy per label follows.
+    over all rows with this value; one accuracy follows for each label that these rows have.
 
     HANS' scorer prints these levels (docs/papers/ltg-bert.md, "HANS"). A model that follows an overlap heuristic has
     accuracies near 100 % for one gold label of a heuristic and near 0 % for the other label; a model that guesses does
     not.
 
-    `label_names` are in the order of the classes. Raises EvaluationError if a row lacks a field.
+    `label_names` are in the order of the classes. Raises EvaluationError if a row lacks a field, and if the labels are
+    not classes.
     """
     if not facts:
         return []
@@ -141,7 +144,8 @@ class LabelMapping:
 def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMapping:
     """Return the mapping from `model_labels` to the labels of `task`.
 
-    Raises ConfigError if the task defines no transfer, and if a label of the model is not mapped to exactly one label
+    Raises ConfigError if the task defines no transfer, if the transfer's labels are not the task's labels, if the
+    transfer lists a label that the model does not have, and if a label of the model is not mapped to exactly one label
     of the task.
     """
     where = f"finetune.transfer.{task.name}"
@@ -173,9 +177,9 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` (indices of rows that are
-    evaluated together) and `facts` (additional texts for metrics) have one entry per unit, and are empty for sentences
-    with spans.
+    """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` (the name of each unit's group,
+    whose rows are evaluated together) and `facts` (additional texts for metrics) have one entry per unit, and are empty
+    for sentences with spans.
 
     `label_names` are the labels of the task to which the set belongs, empty for a task without named labels.
     """
@@ -203,11 +207,12 @@ class ScoredSet:
         return replace(self, data=data, is_scored=self.is_scored[list(items)], groups=groups, facts=facts)
 
     def answers(self, predicted: Predicted) -> Predicted:
-        """Return the model's predictions as labels of this set's task, and the scores of these predictions."""
+        """Return the model's predictions as labels of this set's task, and the scores of all these labels."""
         return predicted if self.mapping is None else self.mapping.apply(predicted)
 
     def scored(self, answers: Predicted, all_rows: bool = False) -> Scored:
-        """Return labels, predictions and scores of the units that enter the metrics, or of all units."""
+        """Return labels, predictions and scores of the units that enter the metrics, or of all units if `all_rows` is
+        true."""
         chosen = np.flatnonzero(self.is_scored | all_rows)
         labels = self.labels[chosen]
         return Scored(

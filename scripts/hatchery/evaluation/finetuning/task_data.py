@@ -54,8 +54,8 @@ def encode_task(
     """Read and encode the task, and the tasks of `settings.transfer`, on which the fine-tuned models are only scored.
     `sources` maps each task's name to its raw input.
 
-    Raises ConfigError for a missing or superfluous source and for an unusable label mapping; EvaluationError naming
-    file and line for wrong data.
+    Raises ConfigError for a missing or superfluous source, for two scored sets with the same name and for an unusable
+    label mapping. Raises EvaluationError naming file and line for wrong data, and for a task without training rows.
     """
     task = settings.task
     names = [task.name, *(other.name for other in settings.transfer)]
@@ -91,8 +91,9 @@ def encode_task(
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
-    """Return measurements for the manifest. For each split, the measurements are the number of rows, the number of
-    truncated rows or dropped sentences, and the scores of a majority baseline.
+    """Return measurements for the manifest: `task.counts`; for each split, the number of rows (of targets, in sentences
+    with spans) and the number of truncated rows or dropped sentences; and for each scored split, the scores of a
+    majority baseline, unless the task is a regression.
     """
     measures: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
