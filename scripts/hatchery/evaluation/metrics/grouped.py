@@ -89,7 +89,9 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
         try:
             entity, answers = facts["entity"], json.loads(facts["answers"])
         except KeyError as error:
-            raise EvaluationError(f"metric {name}: a row has no fact {error}, expected entity and answers") from error
+            raise EvaluationError(
+                f"metric {name}: a row has no value of {error} among its `facts`, expected entity and answers"
+            ) from error
         values.append(max((similarity(entity, answer) for answer in answers), default=0.0))
     return float(np.mean(values))
 

@@ -15,10 +15,10 @@ class Scored:
     """Labels, predictions and scores of n units of one scored set.
 
     `labels` and `predictions` are int64 [n] (classes, right choices; the label -1 is unknown to the model and always
-    predicted wrongly), float64 [n] (regression) or bool [n, K] (independent labels). `scores` are the head's outputs
-    float [n, K]. Units with the same entry in `groups` belong to one group, such as a question; `facts` are further
-    inputs of some metrics (see `Example`); `label_names` are the task's labels in the order of their indices, empty for
-    a task without a label set.
+    predicted wrongly), float64 [n] (regression) or bool [n, K] (independent labels). `scores`, float [n, K], are the
+    head's outputs, or in a transfer the summed probabilities of each label. Units with the same entry in `groups`
+    belong to one group, such as a question; `facts` are further inputs of some metrics (see `Example`); `label_names`
+    are the task's labels in the order of their indices, empty for a task without a label set.
     """
 
     labels: np.ndarray
@@ -34,6 +34,7 @@ def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.nda
     `kinds`.
 
     Raises EvaluationError naming the metric and the expected value `what` (such as "class") for another dtype or shape.
+    Also raises EvaluationError if there are no labels, or not as many predictions as labels.
     """
     for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
         if values.ndim != 1 or values.dtype.kind not in kinds:
@@ -60,6 +61,6 @@ def metric(function: Metric) -> Metric:
 
 
 def metric_called(name: str) -> Metric:
-    """Return the metric called `name`, a key of METRICS."""
+    """Return the metric called `name`, an element of METRICS."""
     found: Metric = getattr(import_module(f"hatchery.evaluation.metrics.{FILES[name]}"), name)
     return found

@@ -24,11 +24,11 @@ class Example:
     """One example of a task: one or more model inputs with one label.
 
     `inputs` contains the segments (texts) of every model input: one input of one to three segments, or one input per
-    choice. `label` is the index of a class or of the correct choice, or a number (regression). Metrics evaluate
-    examples with the same `group` together (the question of MultiRC, the query of ReCoRD). If `scored` is false, the
-    example is predicted and stored, but enters no metric (MSGS rows of other conditions). `marked` are the words that
-    the head reads. `facts` are further texts that metrics and tables need (ReCoRD's entity and answers, HANS'
-    heuristic). `where` is `file:line` of the example's row.
+    choice. `label` is the index of a class or of the correct choice, a number (regression), or a tuple of integers for
+    a head with several labels per example. Metrics evaluate examples with the same `group` together (the question of
+    MultiRC, the query of ReCoRD). If `scored` is false, the example is predicted and stored, but enters no metric (MSGS
+    rows of other conditions). `marked` are the words that the head reads. `facts` are further texts that metrics and
+    tables need (ReCoRD's entity and answers, HANS' heuristic). `where` is `file:line` of the example's row.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -72,9 +72,9 @@ class SpanExample:
 class TaskData:
     """The training examples of a task, and the examples on which models are scored, by name of the split.
 
-    The first scored split, "validation", is the main scored split. Papers use it as their test set, so training and
-    model selection never read it. `labels` are the label names in the order of their indices; empty for a task without
-    a label set.
+    The first scored split, "validation", is the main scored split. Papers use it as their test set, so training never
+    reads it, and model selection reads it only with `selection: scored`. `labels` are the label names in the order of
+    their indices; empty for a task without a label set.
     """
 
     train: list[Example] | list[SpanExample]

@@ -1,8 +1,8 @@
 """Read the records of tasks in all file formats.
 
 The files of a split are the files of the source that match the task's patterns for this split. The formats of edge
-probing (`jiant`, `conllu`, `conll2012`) contain sentences with spans; `probing.formats` reads these formats. This
-module reads the following formats:
+probing (`jiant`, `conllu`, `conll2012`, `treebanks`) contain sentences with spans; `probing.formats` reads these
+formats. This module reads the following formats:
 
 - `rows`: the suffix of the file determines the reader. JSON lines (`.json` or `.jsonl`) are the format of SuperGLUE,
   BabyLM 2023 and MSGS, Parquet is the format of data sets on the Hugging Face hub, and tab-separated tables (`.tsv`,
@@ -59,7 +59,7 @@ LABEL_OF_VALUE = {
 def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
     """Yield the pairs (text, hypothesis) of an RTE file, in order.
 
-    Raises EvaluationError naming file and line for malformed XML or a malformed pair.
+    Raises EvaluationError naming file and line for malformed XML or a malformed pair, and naming a file without pairs.
     """
     parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
     try:
@@ -107,9 +107,10 @@ thousand is wrong.
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a tab-separated table in order; `columns` contains the column names of a file without a header.
 
-    Rows that a line break splits are omitted. Quotes are plain characters, as in GLUE. If the header begins with a
-    quote, the table was written by R and is read by `read_csv`. Raises EvaluationError naming file and line for a
-    header that repeats a name, and if the share of split rows exceeds MOST_TORN_ROWS.
+    Rows with more or fewer cells than columns, such as rows that a line break splits, are omitted. Quotes are plain
+    characters, as in GLUE. If the header begins with a quote, the table was written by R and is read by `read_csv`.
+    Raises EvaluationError naming file and line for a header that repeats a name, and if the share of omitted rows
+    exceeds MOST_TORN_ROWS.
     """
     names, rows, torn, first_torn = list(columns), 0, 0, ""
     for line, text in decode_lines(source, name):
@@ -264,7 +265,9 @@ def text_fields(task: TaskSettings) -> tuple[str, ...]:
 
 
 def set_names(task: TaskSettings) -> list[str]:
-    """Return the names of a task's splits: "train", then "validation", then the other scored splits in their order."""
+    """Return the names of the splits that a task's files contain: "train", then "validation", then the other scored
+    splits in their order; only "train" if the keys of `files` are labels.
+    """
     if FORMATS[task.format].files_by_label:
         return ["train"]
     order = {"train": 0, "validation": 1}

@@ -72,8 +72,8 @@ def guess_suite(names: Collection[str]) -> str | None:
 
 
 def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
-    """Raise EvaluationError if the record has fields that only one suite has, and the task uses none of these
-    fields."""
+    """Raise EvaluationError if the record has two or more fields that only one suite has (_DISTINCTIVE), and the task
+    uses none of this suite's fields."""
     names = set(record.names)
     for suite, fields in _DISTINCTIVE:
         if len(fields & names) >= 2 and fields.isdisjoint(used):
@@ -85,7 +85,7 @@ def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
 
 def missing_field(record: Record, name: str, task_name: str) -> EvaluationError:
     """Return the error for a record without the field `name`. The message names the suite to which the record probably
-    belongs.
+    belongs, if there is one.
     """
     suite = guess_suite(record.names)
     guess = f"; the record looks like a record of {suite}" if suite else ""

@@ -74,9 +74,7 @@ class VocabularyFilter(Settings):
     """A filter that drops rows with words outside a vocabulary (docs/papers/reduced-vocabulary.md, "Filtered GLUE")."""
 
     fields: Annotated[tuple[str, ...], MinLen(1)]
-    """Fields whose texts are joined by a space and checked. For QNLI, the field `question` is not listed, as in the
-    paper.
-    """
+    """Fields whose texts are checked. For QNLI, the field `question` is not listed, as in the paper."""
     reading: ReadingName = "corrected"
     """Method of comparing words with the vocabulary: `as_published` reproduces the authors' code, `corrected` fixes the
     errors of this code.
@@ -125,7 +123,7 @@ class TaskKeys(Settings):
     `train`. With the format `labelled_lines`, the keys are labels; with the format `treebanks`, the keys are languages.
     """
     columns: tuple[str, ...] = ()
-    """Column names of .tsv files without a header."""
+    """Column names of .tsv and .txt files without a header."""
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
     """One to three text fields, or templates such as "Question: {question}"."""
     label_field: str = "label"
@@ -265,7 +263,7 @@ class ProtocolSettings(Settings):
     patience_evaluations: Count | None = 3
     """Number of consecutive evaluations without improvement after which training stops; `null` never stops early."""
     minimum_improvement: NonNegative = 0.0
-    """Minimum increase of the selection metric that counts as an improvement."""
+    """Increase of the selection metric that must be exceeded to count as an improvement in `patience_evaluations`."""
     selection_metric: str | None = None
     """Metric by which the reported state is selected; `null` uses the task's main metric."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
@@ -273,8 +271,8 @@ class ProtocolSettings(Settings):
     edition: Edition = 2023
     """Year of BabyLM whose fine-tuning is reproduced. Since `2025`, the encoder keeps the dropout of its pretraining;
     external tokenizers add only the special tokens of their own template to a text, and no token types; scored rows are
-    evaluated in batches of 64 in file order; predictions.json contains the predictions with the first seed and learning
-    rate in the server's format. With `2026`, padding is added before the texts.
+    evaluated in batches of 64 in file order; predictions.json, written unless `track` is set, contains the predictions
+    with the first seed and learning rate in the server's format. With `2026`, padding is added before the texts.
     """
     track: Literal["multilingual"] | None = omitted_at_default(None)
     """Rules of a track; only for the edition 2026. The value `multilingual` applies the rules of the multilingual
@@ -286,13 +284,15 @@ class ProtocolSettings(Settings):
     all rows and reports the best epoch.
     """
     output_bias: Literal["zero", "prior"] = "zero"
-    """Initial bias of the classifier. `zero`: 0. `prior`: the logarithm of each class's share among the training rows.
+    """Initial bias of the output layer. `zero`: 0. `prior`: for classes, the logarithm of each class's smoothed share
+    among the training rows; for independent labels, the logit of each label's smoothed share; for numbers, their mean.
+    Multiple choice has no prior.
     """
 
     @property
     def has_template(self) -> bool:
         """True for the editions since 2025, in which only the template of an external tokenizer adds special tokens to
-        texts, and predictions.json is written.
+        texts, and predictions.json is written unless `track` is set.
         """
         return self.edition != 2023
 

@@ -1,9 +1,9 @@
 """Read a labelled task as lists of examples: convert rows by the task's layout, apply vocabulary filter and limits, and
 check the rows.
 
-The validation rows are the test set of the papers: training and model selection never read them. If a task has only
-training files, the validation rows are drawn from these files. The `ReadReport` counts the rows that were read, that
-are within the vocabulary, that are used and that are scored.
+The validation rows are the test set of the papers: training never reads them, and model selection reads them only with
+`selection: scored`. If a task has only training files, the validation rows are drawn from these files. The `ReadReport`
+counts the rows that were read, that are within the vocabulary, that are used and that are scored.
 """
 
 from collections.abc import Sequence
@@ -88,8 +88,8 @@ def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] 
     """Return a task's rows after filter and limits.
 
     Raises EvaluationError naming file and line for wrong data: missing fields; unknown, hidden or null labels; a file
-    of another suite; a wrong number of rows. Also raises EvaluationError naming a split that is empty or has only one
-    label.
+    of another suite. Also raises EvaluationError for a split with a wrong number of rows, without rows or without
+    scored rows, for training rows that all have one label, and for training files without a label of the task.
     """
     return read_task_with_report(source, task, vocabulary)[0]
 
@@ -202,7 +202,8 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
     texts.
 
     If `most_rows` limits the number of rows to read from a file, the labels of all splits are used, so that no row has
-    an unknown label. Raises EvaluationError naming file and line for a label that is neither a text nor a whole number.
+    an unknown label. Raises EvaluationError naming file and line for a label that is neither a non-empty text nor a
+    whole number.
     """
     if not task.sorted_labels:
         return task
@@ -220,8 +221,8 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
-    """Check the rows of a task as `read_through` does. For a format other than `rows`, the check runs only if
-    `most_rows` limits none of the files.
+    """Check the rows of a task as `read_through` does, or by `read_task` for a format of edge probing. For a format
+    other than `rows`, the check runs only if `most_rows` limits none of the files.
     """
     if task.format == "rows":
         read_through(source, task, most_rows)
@@ -230,7 +231,9 @@ def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> No
 
 
 def used_fields(task: TaskSettings) -> frozenset[str]:
-    """Return the names of the top-level fields of a record that the task may need."""
+    """Return the names of the fields of a record that the task may need. For a name with dots (`idx.question`), the
+    top-level field (`idx`) is added.
+    """
     own = layout_called(task.layout).fields or [name for field in text_fields(task) for name in field_names(field)]
     checked = task.vocabulary.fields if task.vocabulary else ()
     names = {*own, task.label_field, *task.scored_rows, *task.group_fields, *task.facts, *checked}
@@ -301,8 +304,8 @@ def _check_number(task: TaskSettings, name: str, n_rows: int, where: str) -> Non
 
 
 def check_label_set(labels: set[object], task: TaskSettings, where: str) -> None:
-    """Raise EvaluationError if the training files do not contain all labels of the task. For example, RTE's files
-    contain only two of MNLI's three labels.
+    """Raise EvaluationError if the training files contain only one label, or not all labels of the task. For example,
+    RTE's files contain only two of MNLI's three labels.
     """
     if len(labels) == 1:
         raise _one_label(labels, task, where)

@@ -1,5 +1,5 @@
-"""WiC: two sentences with one marked word in each sentence. The head reads the two words together with [CLS].
-
+"""WiC: two sentences with one marked word in each sentence. The head `marked_words_classification` reads the two words
+together with [CLS].
 `start1`, `end1`, `start2`, `end2` count characters of the raw sentences, so the sentences stay unchanged.
 """
 
@@ -17,7 +17,7 @@ def lay_out_wic(context: Context) -> LayOut:
     """Return a function from a record to an example with two segments. If the head reads marked words, the example also
     has two marked spans.
 
-    The function raises EvaluationError for a span outside its sentence.
+    The function raises EvaluationError for a span that is outside its sentence, or that contains only white space.
     """
     marks_words = context.task.head.kind == "marked_words_classification"
 
