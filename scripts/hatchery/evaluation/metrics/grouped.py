@@ -113,8 +113,9 @@ UNCLEAN_PREFIXES = ("C-", "R-")
 def micro_f1(scored: Scored) -> float:
     """F1 over the pooled decisions about all targets and labels; with one class per target, the F1 equals the accuracy.
 
-    If the model does not know the true label of a target, no label of the target is true. The true label still counts
-    as missed, so that dropping unknown labels does not raise the F1.
+    If the model knows none of a target's true labels, no label of the target is true. One label then counts as missed,
+    so that dropping unknown labels does not raise the F1. Unknown labels of a target that also has a known label are
+    not counted.
     """
     if not independent(scored):
         return accuracy(scored)

@@ -1,8 +1,8 @@
 """BabyLM's zero-shot tasks other than BLiMP as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
 
-The organisers' files and the comparisons are described in docs/papers/babylm-2026.md, "Zero-shot tasks". A paradigm is
-the value of the field that the organisers call UID. GlobalPIQA is one paradigm, because each of its rows has a UID of
-its own.
+The organisers' files and the comparisons are described in docs/papers/babylm-2026.md, "Zero-shot tasks". A paradigm has
+the name that the organisers' code calls UID: the domain in EWoK, the file in COMPS and WUG, and file and number of
+operations in entity tracking. Each folder of GlobalPIQA is one paradigm, because each of its rows has a UID of its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,8 +34,8 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: the options after one prefix, the right option first. Rows of a file with the same number
-    of operations are a paradigm."""
+    """Yield an item per row, except for the rows that BabyLM 2026 omits (NOTHING): the options after one prefix, the
+    right option first. Rows of a file with the same number of operations are a paradigm."""
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         options, count = record.value("options"), record.value("numops")

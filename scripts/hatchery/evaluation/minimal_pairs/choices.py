@@ -26,8 +26,8 @@ HUB_METADATA = ("dataset_infos.json", "dataset_dict.json", "dataset_info.json", 
 
 
 def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
-    """Return the paradigm of a file: the file's stem. In the multilingual track, if a file is named after a split (such
-    as `test.jsonl`), return the name of its folder.
+    """Return the paradigm of a file: the file's stem. In the multilingual track, if a file in a folder is named after a
+    split (such as `test.jsonl`), return the name of the folder.
     """
     path = PurePosixPath(name)
     is_split = suite.track == "multilingual" and _SPLIT.fullmatch(path.stem) is not None

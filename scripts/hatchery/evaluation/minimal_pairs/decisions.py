@@ -40,7 +40,7 @@ class Accuracy:
     accuracy: float
     accuracy_ties_correct: float
     chance: float = OF_PAIRS
-    """The accuracy of a blind guess; accuracy.csv has this column only if some items are not pairs."""
+    """The accuracy of a blind guess; accuracy.csv has this column only if some items do not have two candidates."""
 
 
 def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
@@ -93,8 +93,9 @@ def tie_rule(suite: SuiteSettings) -> str:
 
 
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
-    """Return the decision on an item under its suite's rules; in BabyLM 2026, the preferred candidate is drawn at
-    random if several candidates have the best score.
+    """Return the decision on an item under its suite's rules. If several candidates have the best score, the preferred
+    candidate is the first of them; in BabyLM 2026, the candidate is drawn at random, or with the tie rule
+    "first_in_row" is the first of them in the file's row.
 
     If `unknown` is true, a text of the item contains an unknown token, and the item counts as wrong.
     """

@@ -1,11 +1,13 @@
 """Log-likelihoods of sentences from left to right, under a causal model.
 
-As in BabyLM's pipeline: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the context is one special token
-(EOS, or BOS if the tokenizer has no EOS); there is no term for a final EOS (docs/papers/babylm-evaluation.md,
-"Pseudo-log-likelihood"). One forward pass is made per sentence, or per shared prefix.
+As in BabyLM's pipeline: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the context are the special
+tokens before a sentence (`frame.before`; in the pipeline of 2023, EOS, or BOS if the tokenizer has no EOS). A causal
+model's sum has no term for a final EOS (docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood"). One forward pass is
+made per sentence; sentences with a common prefix share the computation of this prefix.
 
-Inputs of equal length share a batch, so nothing is padded. Only if a few sentences are scored interactively (`padded`)
-do inputs of similar lengths share a batch. The padding is at the end of these inputs, where no scored token sees it.
+Inputs of equal length share a batch, so they are not padded. Two kinds of inputs are padded: texts of a batch after
+shared prefixes, and inputs of similar lengths that share a batch because a few sentences are scored interactively
+(`padded`). The padding is at the end of these inputs, where no scored token sees it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,11 +52,12 @@ def token_left_to_right_likelihoods(
     sentence.
 
     If several `temperatures` are given, the arrays are [N, temperatures]. If `padded` is true, sentences of similar
-    lengths share a batch, which is faster for few sentences; the log-probabilities then differ by rounding.
+    lengths share a batch of a Hatchery model, which is faster for few sentences; the log-probabilities then differ by
+    rounding.
 
     `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always at
     least one sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are
-    computed once, if the model can continue from cached prefixes.
+    computed once, if the model can continue from cached prefixes and the only temperature is 1.
     """
     # Only inputs of Hatchery's models are padded, because modules of users and external models may attend to padding.
     padding = POSITIONS_OF_A_CALL if padded and isinstance(model, HatcheryModel) else 0
@@ -164,8 +167,8 @@ def token_fused_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures,
 ) -> list[np.ndarray]:
-    """Return for each token the sum of two log-probabilities under one model: the log-probability as a masked token,
-    and the log-probability as the next token."""
+    """Return for each scored token the sum of two log-probabilities under one model: the log-probability as a masked
+    token, and the log-probability as the next token."""
     causal = model.left_to_right
     assert causal is not None, "a hybrid model can be asked as a causal one"
     hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)

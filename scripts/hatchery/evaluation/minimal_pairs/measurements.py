@@ -51,8 +51,11 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
 
     Each accuracy is listed twice: with the suite's tie rule, and with ties counted as correct. `phenomenon_average`
     weights phenomena equally (the tables of BabyLM 2023), `paradigm_average` weights paradigms equally (the original
-    BLiMP, LTG-BERT, Table 8). On the same predictions these averages may differ by more than a percentage point. If the
-    suite was scored with `temperatures`, the accuracy at the best temperature is added.
+    BLiMP, LTG-BERT, Table 8), and `pair_average`, in the multilingual track, weights pairs equally. On the same
+    predictions these averages may differ by more than a percentage point. If the suite was scored with `temperatures`,
+    the accuracies at the best temperature are added once, with the suite's tie rule.
+
+    For a suite without right answers (WUG), return only the correlations of `correlation.csv`, in percent.
     """
     if evaluated.has(CORRELATION_FILE):
         return _correlations(evaluated)

@@ -1,5 +1,5 @@
-"""Read suites: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, sentences on alternating lines, and
-BabyLM's other tasks (`babylm_items.py`).
+"""Read suites: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, sentences on alternating lines,
+multiple-choice rows (`choices.py`), and BabyLM's other tasks (`babylm_items.py`).
 
 Any folder or archive with files of these formats can be read: the original 67 paradigms, BabyLM's pooled files, or a
 user's own files. The same files and seed always give the same items in the same order.
@@ -110,7 +110,7 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     # Spreadsheets also put quotation marks around cells of tab-separated tables. `read_rows` expects tab-separated
     # tables without quotation marks, as in GLUE, so `read_csv` reads the tables of suites.
     is_tsv = name.lower().endswith(".tsv")
-    # All columns are read, because a document's name is a hash of all columns.
+    # If rows get names of documents, all columns are read, because a document's name is a hash of all columns.
     names_documents = suite.unknown_tokens == "wrong"
     asked = None if names_documents else wanted
     records = some(read_csv(source, name), name) if is_tsv else read_rows(source, name, (), asked)
@@ -192,8 +192,8 @@ def _pair_id(record: Record) -> str:
 
 
 def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> None:
-    """Raise EvaluationError if the number of pairs or of paradigms differs from the number in `expected`. The message
-    names the suite to which the files seem to belong."""
+    """Raise EvaluationError if the number of pairs or of paradigms differs from the number in `expected`. If the
+    paradigms are those of a suite in POOLED_FILES, the message names this suite."""
     paradigms = {pair.paradigm for pair in pairs}
     right_paradigms = expected.paradigms in (None, len(paradigms))
     if right_paradigms and expected.pairs in (None, len(pairs)):

@@ -35,8 +35,8 @@ def prediction_files(
 
 
 def predictions_json(items: Sequence[Item], decisions: Sequence[Decision], suite: SuiteSettings) -> str:
-    """Return one line of JSON: for each paradigm, the id and the preferred text of every item, in the order of the
-    files."""
+    """Return one line of JSON: for each paradigm (in GlobalPIQA, for each item), the id and the preferred text of every
+    item, in the order of the files."""
     by_paradigm: dict[str, dict[str, list[dict[str, str]]]] = {}
     for item, decided in zip(items, decisions, strict=True):
         paradigm = item.item_id if suite.format == "global_piqa" else item.paradigm

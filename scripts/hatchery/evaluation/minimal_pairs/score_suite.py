@@ -108,7 +108,7 @@ ITEM_SCHEMA = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""Columns of scores.parquet for items that are not pairs. `scores` and `tokens` are lists with one entry per candidate,
+"""Columns of scores.parquet if some items are not pairs. `scores` and `tokens` are lists with one entry per candidate,
 the right candidate first.
 """
 
@@ -118,8 +118,8 @@ class CandidateScores:
     """Scores of the candidates of I items, at most K each: `scores` float64 [I, K] and `tokens` int32 [I, K].
 
     `tokens` counts scored tokens. Where an item has fewer than K candidates, `scores` is NaN and `tokens` is 0. `rows`
-    is the number of model inputs for the distinct texts: one per scored token for masked models, one per text for
-    causal models.
+    is the number of model inputs for the distinct texts (`Way.rows`): one per scored token for pseudo-log-likelihoods,
+    and one per text for log-likelihoods from left to right.
     """
 
     scores: np.ndarray
@@ -290,12 +290,13 @@ def candidate_scores(
 
     - `temperatures`: temperatures by which logits are divided; with GRID, the result also has the scores at each
       temperature.
-    - `official`: if true, scored tokens are counted as in BabyLM's code (`given_tokens`), and NaN scores are allowed.
+    - `official`: if true, scored tokens are counted as in BabyLM's code (`given_tokens`), scores that are not finite
+      are allowed, and in a causal model, a text of several tokens without scored tokens has score 0.
     - `by_prefix`: if true, scored tokens are counted as in lm-evaluation-harness (`prefix_tokens.py`), and a text
       without scored tokens has score 0.
 
-    Raises EvaluationError naming the item if a text has no scored token, more than LONGEST_SENTENCE_TOKENS tokens, or
-    more tokens than the model can read. Raises ConfigError for a scoring method that does not fit the model.
+    Raises EvaluationError naming the item if a text has more than LONGEST_SENTENCE_TOKENS tokens, more tokens than the
+    model can read, or, apart from these two cases of score 0, no scored token. Raises the errors of `token_scores`.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     texts = sorted({candidate for item in items for candidate in item.candidates})

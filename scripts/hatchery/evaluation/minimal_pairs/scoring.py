@@ -1,8 +1,8 @@
 """Scores of a list of sentences with any scoring method.
 
-Sentences with equal ids are scored once, in an order that depends only on their content. Sums are plain (never divided
-by a length) and in float64. A score that is not finite raises an error instead of counting as a decision, unless the
-caller allows this score.
+Sentences that are equal in ids, word numbers and number of context tokens are scored once, in an order that depends
+only on their content. Sums are plain (never divided by a length) and in float64. A score that is not finite raises an
+error instead of counting as a decision, unless the caller allows this score.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ def distinct_sentences(sentences: Sequence[EncodedSentence]) -> list[EncodedSent
     """Return the distinct sentences, sorted by length and then by content.
 
     This canonical order determines which sentences share a batch, so scores are equal to the last bit for every order
-    of the input. Raises EvaluationError for a sentence without tokens.
+    of the input. Raises EvaluationError for a sentence without scored tokens.
     """
     distinct = sorted(set(sentences), key=lambda one: (len(one.ids), one.ids, one.words or (), one.given))
     if any(sentence.scored < 1 for sentence in distinct):
@@ -95,8 +95,8 @@ def token_scores(
     If several `temperatures` are given, the arrays are [N, temperatures]. `padded` is faster for few sentences that are
     scored from left to right, and changes the scores by rounding (about 1e-7).
 
-    Raises EvaluationError for a sentence without tokens and, if `finite` is true, for a log-probability that is not
-    finite. Raises ConfigError for a scoring method that does not fit the model and for `tokens_per_batch` below 1.
+    Raises EvaluationError for a sentence without scored tokens and, if `finite` is true, for a log-probability that is
+    not finite. Raises ConfigError for a scoring method that does not fit the model and for `tokens_per_batch` below 1.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     scores: Callable[..., list[np.ndarray]] = getattr(import_module(f"{__package__}.{chosen.module}"), chosen.tokens)

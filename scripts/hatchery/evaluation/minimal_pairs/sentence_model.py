@@ -38,8 +38,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class EncodedSentence:
-    """A sentence's ids without special tokens, and the word number of each id.
-
+    """A sentence's ids without special tokens (in an encoder-decoder, with EOS), and the word number of each id.
     Word numbers count the tokenizer's pre-tokens (in which punctuation is separate), because Kauf & Ivanova (2023) mask
     all subwords of a pre-token together. `words` is None unless requested. The first `given` tokens are context: the
     model reads these tokens, but they are not scored.
@@ -100,7 +99,8 @@ class SentenceModel(Protocol):
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Return logits [M, V] at the positions `rows`, int64 [M], of unpadded `input_ids` int64 [B, T]. A position is
-        the flat index b * T + t.
+        the flat index b * T + t. In a masked model, `rows` are the positions of masked tokens, whose logits are read
+        `predicted_before` positions earlier.
         """
         ...
 

@@ -7,7 +7,7 @@ this repository, because they need a licence.
 
 In the hub's `ontonotes/conll2012_ontonotesv5` (Parquet), each row is a document with a list of sentences. Entities and
 the arguments of predicates are tags per word (`B-ARG0`, `I-ARG0`, `O`), mentions are [cluster, first word, last word],
-and parts of speech are the pre-terminals of the parse tree.
+and parts of speech are the pre-terminals of the parse tree or, in a sentence without a tree, the field `pos_tags`.
 """
 
 import json
@@ -65,7 +65,7 @@ def read_gold_conll(source: RawSource, name: str) -> Iterator[AnnotatedSentence]
     """Yield the sentences of a column file.
 
     Raises EvaluationError naming file and line for malformed rows, for placeholders in place of words, and for brackets
-    that are not closed.
+    that are not opened or not closed, and naming a file without sentences.
     """
     rows: list[list[str]] = []
     previous, first, found = 0, 0, False
@@ -164,8 +164,9 @@ _PRE_TERMINAL = re.compile(r"\(([^\s()]+)\s+([^\s()]+)\s*\)")
 def read_hub_rows(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
     """Yield the sentences of a Parquet file.
 
-    Raises EvaluationError naming file, row and sentence for missing or malformed annotations. If entities are class
-    numbers and the file's metadata does not name the classes, the error names the file.
+    Raises EvaluationError naming file, row and sentence (both counted from 0) for missing or malformed annotations, and
+    for entities or parts of speech that are class numbers if the file's metadata does not name the classes. Raises
+    EvaluationError naming the file for a missing column and for an unreadable file.
     """
     with source.open(name) as handle:
         try:
@@ -219,7 +220,7 @@ def _sentence_of_row(
 
 def tagged(tags: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
     """Return the labelled spans that tags such as `B-ARG0`, `I-ARG0` and `O` encode. Raises EvaluationError for an I-
-    tag that continues no span with the same label.
+    tag that continues no span with the same label, and for tags of another form.
     """
     spans: list[LabelledSpan] = []
     for position, tag in enumerate(tags):

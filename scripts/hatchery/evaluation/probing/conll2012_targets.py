@@ -2,7 +2,7 @@
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals. Each predicate with its
 arguments is a record; the predicate's own span (V) is not a target. For coreference, all pairs of mentions inside one
-sentence are targets. Records without targets are omitted.
+sentence are targets, except two mentions of the same words. Records without targets are omitted.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,8 +50,8 @@ def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
 
 
 def coreference_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Yield one record, whose targets are all pairs of mentions; the label states whether the two mentions corefer.
-    Yield no record for a sentence with fewer than two mentions.
+    """Yield one record, whose targets are all pairs of mentions with different spans; the label states whether the two
+    mentions corefer. Yield no record for a sentence without such a pair.
     """
     pairs = [(a, b) for a, b in combinations(sentence.mentions, 2) if _edges(a) != _edges(b)]
     if pairs:

@@ -1,8 +1,9 @@
 """Encode sentences with labelled spans as token ids and spans of tokens.
 
 Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". The input is [CLS] s [SEP], where s is the
-sentence. A span of words is mapped to all subwords whose characters overlap the span, so a subword that overlaps two
-words belongs to both words. Sentences that are too long are dropped, never truncated.
+sentence; an external tokenizer may have no such token before or after s. A span of words is mapped to all subwords
+whose characters overlap the span, so a subword that overlaps two words belongs to both words. Sentences that are too
+long are dropped, never truncated.
 
 Words are joined to running text as in LTG-BERT's preparation of pre-tokenised data (docs/papers/ltg-bert.md,
 "Detokenisation"): each word is normalised, the words are joined by spaces, and then rules remove or insert spaces. The
@@ -70,8 +71,8 @@ SENTENCES_AT_A_TIME = 4096
 
 @dataclass(frozen=True)
 class TokenSequences:
-    """Distinct token sequences, concatenated in one array: sequence i is `ids[starts[i] : starts[i + 1]]`, special
-    tokens included.
+    """Token sequences of distinct sentences, concatenated in one array: sequence i is `ids[starts[i] : starts[i + 1]]`,
+    special tokens included.
     """
 
     ids: np.ndarray
@@ -99,9 +100,10 @@ class EncodedSpans:
     """Encoded sentences with the interface `EncodedData`: items are sentences, and units are targets (labelled spans).
 
     The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1]`. `spans` int64 [units, S, 2] are token
-    positions [start, end); [CLS] has position 0. `labels` are bool [units, K], or int64 [units] if each unit has one
-    label. `unknown` int64 [units] is the number of a unit's labels that are not in the label set; no prediction can
-    match these labels. `dropped` is the number of sentences in the full data set that were too long, or had no subword.
+    positions [start, end); position 0 is the input's first token, such as [CLS]. `labels` are bool [units, K], or int64
+    [units] if each unit has one label. `unknown` int64 [units] is 1 for a unit with labels that are not in the label
+    set, which no prediction can match, and 0 for other units. `dropped` is the number of sentences in the full data set
+    that were too long, or had no subword.
     """
 
     sequences: TokenSequences
@@ -171,12 +173,12 @@ def encode_spans(
     multi_label: bool,
     normalisation: Normalisation = "none",
 ) -> EncodedSpans:
-    """Encode every distinct sentence once. Sentences of more than `max_length` tokens are dropped, and their number is
-    stored in `dropped`.
+    """Encode every distinct sentence once. Sentences of more than `max_length` tokens, and sentences without a subword,
+    are dropped; the number of dropped sentences is stored in `dropped`.
 
-    `max_length` includes the two special tokens: 128 corresponds to the 126 subwords of the paper. Raises
-    EvaluationError if targets have different numbers of spans. If `multi_label` is False, raises EvaluationError naming
-    file and line of a target that does not have exactly one label.
+    `max_length` includes the special tokens: with [CLS] and [SEP], 128 corresponds to the 126 subwords of the paper.
+    Raises EvaluationError if targets have different numbers of spans. If `multi_label` is False, raises EvaluationError
+    naming file and line of a target that does not have exactly one label.
     """
     distinct = {words: index for index, words in enumerate(dict.fromkeys(example.words for example in examples))}
     texts = [place_words(words, normalisation) for words in distinct]
@@ -203,7 +205,7 @@ def encode_spans(
             "spans in all targets of a task"
         )
     labels, unknown = _labels(kept, n_labels, multi_label)
-    # Sentences that are too long keep their index, but have an empty sequence of ids.
+    # Dropped sentences keep their index, but have an empty sequence of ids.
     ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
     return EncodedSpans(
         sequences=TokenSequences(

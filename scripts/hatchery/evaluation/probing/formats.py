@@ -1,7 +1,8 @@
 """Read the formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, and OntoNotes.
 
-Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set contains the labels of the training rows,
-sorted. All other labels get the index -1, which no prediction can equal.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set contains the task's `labels` or, if the task
+lists no labels, the labels of the training rows, sorted. All other labels get the index -1, which no prediction can
+equal.
 
 For each probe, tables also show a baseline without a model, which always predicts the most frequent label of the
 training rows (docs/papers/ltg-bert.md, "Records of edge probing"): because about 85 % of the pairs of mentions have the
@@ -291,7 +292,7 @@ def majority_baseline(train: np.ndarray, scored: np.ndarray, unknown: np.ndarray
     equally frequent labels.
 
     Labels are bool [units, K], or int64 [units] with -1 for an unknown label. If a unit can have several labels,
-    `unknown` int64 [units] is the number of each unit's labels outside the label set. A unit counts as correct if the
+    `unknown` int64 [units] is 1 for a unit with labels outside the label set, else 0. A unit counts as correct if the
     predicted label is one of its labels, as in the metric `accuracy`; micro F1 is computed over all decisions (unit,
     label). Raises EvaluationError if there are no training or scored units.
     """

@@ -48,8 +48,8 @@ class FrozenLayers:
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
         sizes = before[data.sequences.starts[1:]] - before[data.sequences.starts[:-1]]
         width = self.encoder.n_layers * self.encoder.config.hidden_size
-        # Cache short sequences first: the cache then holds more sequences, and sequences of equal length share a batch
-        # without padding.
+        # Cache short sequences first: the cache then holds more sequences, and sequences of similar length share a
+        # batch, with little padding.
         order = np.argsort(data.sequences.lengths, kind="stable")
         order = order[sizes[order] > 0]
         kept = order[np.cumsum(sizes[order]) * width * BYTES_PER_NUMBER <= self.bytes_left]
@@ -125,12 +125,12 @@ class LayeredSpans:
 
     @property
     def unknown(self) -> np.ndarray:
-        """For each target, the number of its labels that are not in the label set."""
+        """1 for each target with labels that are not in the label set, and 0 for other targets."""
         return self.data.unknown
 
     @property
     def dropped(self) -> int:
-        """Number of sentences that were dropped because they were too long."""
+        """Number of sentences that were dropped because they were too long or had no subword."""
         return self.data.dropped
 
     @property

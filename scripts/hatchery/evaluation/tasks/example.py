@@ -50,7 +50,8 @@ class Example:
 class SpanTarget:
     """One target of a sentence: one span of words [start, end), or a pair of spans, with the true labels.
 
-    Labels are indices into the task's label set. A label outside the label set is -1, which no prediction can equal.
+    Labels are distinct indices into the task's label set. Labels outside the label set become one index -1, which no
+    prediction can equal.
     """
 
     spans: tuple[tuple[int, int], ...]
