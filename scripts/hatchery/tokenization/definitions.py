@@ -2,10 +2,10 @@
 
 Sources: docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers";
 docs/papers/reduced-vocabulary.md, "Tokenizers". No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the
-post-processors here add them. The setting `reading` (`as_published` or `corrected`) changes two pre-tokenisers:
+post-processors here add them. The setting `reading` (`as_published` or `corrected`) changes the pre-tokenisers:
 
-- `ltg_bnc`: `as_published` splits the upper-case possessive (`SHE'S` becomes `SHE` `'` `S`), because the pattern in
-  LTG-BERT's BNC code contains sixteen stray spaces. `corrected` does not split any contraction.
+- `ltg_bnc`: `as_published` splits the ending of an upper-case possessive (`SHE'S` becomes `SHE` `'` `S`), because the
+  pattern in LTG-BERT's BNC code contains sixteen stray spaces. `corrected` keeps all endings whole (`SHE` `'S`).
 - `byte_level`: `as_published` searches for digits after each byte of the text has been replaced by a symbol, as the
   BabyLM tokenizers of LTG-BERT and ELC-BERT do. Some of these symbols are digits (the second byte of `ü` is written
   `¼`), so some letters are treated as digits. Words are split as in GPT-2: at every vowel sign, accent or joiner that
@@ -14,7 +14,7 @@ post-processors here add them. The setting `reading` (`as_published` or `correct
   characters. For text of ASCII letters without apostrophes within words and without long words, the two readings give
   the same tokens.
 
-In the corrected reading, `ltg_bnc`, `metaspace` and `bert` also split words of more than 1,000 characters.
+- `ltg_bnc`, `metaspace` and `bert`: `corrected` splits words of more than 1,000 characters.
 """
 
 from typing import Literal
@@ -33,8 +33,8 @@ SPACE = " "
 # letter follows.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
-"""Maximum number of characters of a word; longer words are split. The training time is quadratic in the length of a
-word, and a text without spaces would be one word.
+"""Maximum number of characters of a word; the reading `corrected` splits longer words. The training time is quadratic
+in the length of a word, and a text without spaces would be one word.
 """
 # GPT-BERT's pattern matches words (in which upper-case letters precede lower-case letters), single digits, sequences of
 # other characters, line ends, and white space.
@@ -54,7 +54,7 @@ BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
 
 def normalizer(name: NormalizerName) -> normalizers.Normalizer | None:
-    """Return the normaliser, which changes a text before it is split.
+    """Return the normaliser, which changes a text before it is split; None for `none`.
 
     `ltg_bnc` strips accents but keeps case; `nmt_nfkc` is SentencePiece's default; `bert_uncased` is the normaliser of
     bert-base-uncased. `gpt_bert` adds a space before every line, and removes spaces after a line.
@@ -87,9 +87,9 @@ def pre_tokenizer(
 ) -> pre_tokenizers.PreTokenizer:
     """Return the pre-tokeniser, which splits a text into pre-tokens; no token extends over the end of a pre-token.
 
-    `reading` changes only `ltg_bnc` and `byte_level`. `add_prefix_space` applies only to `byte_level` (true in the
-    BabyLM tokenizers, false in roberta-base). In the corrected reading, `byte_level` splits words of more than
-    `longest_word` bytes. `ltg_bnc` always makes every digit a pre-token.
+    `reading` changes all pre-tokenisers except for `gpt_bert`. `add_prefix_space` applies only to `byte_level` (true in
+    the BabyLM tokenizers, false in roberta-base). In the corrected reading, `byte_level` splits words of more than
+    `longest_word` bytes. For any `individual_digits`, `ltg_bnc` and `gpt_bert` split numbers into single digits.
     """
     parts: list[pre_tokenizers.PreTokenizer]
     if name == "byte_level" and reading == "corrected":

@@ -16,8 +16,8 @@ from hatchery.tokenization.token_shards import TokenTable
 class Counts:
     """Counts for a group of documents. Subwords are all tokens except special tokens; unknown tokens count as subwords.
 
-    `words` counts the True values of `word_starts`: words between white space, or pre-tokens if the tokenizer has a
-    continuation prefix. `unknown` counts unknown tokens, including those that the text spells out.
+    `words` counts the subwords at which `word_starts` is True: words between white space, or pre-tokens if the
+    tokenizer has a continuation prefix. `unknown` counts unknown tokens, including those that the text spells out.
     """
 
     documents: int = 0
@@ -83,8 +83,8 @@ def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def frequency_at_95_percent(unigrams: np.ndarray) -> int:
-    """Return the frequency of the vocabulary entry at rank floor(0.95 x number of entries), in descending order
-    (LTG-BERT, Appendix G).
+    """Return the frequency of the vocabulary entry at rank floor(0.95 x number of entries), counted from 0 in
+    descending order (LTG-BERT, Appendix G).
 
     Entries that do not occur are left out. By the rule of Gowda and May (2020), the frequency should be at least 100.
     The result is 0 if no entry occurs.

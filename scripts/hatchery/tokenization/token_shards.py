@@ -48,7 +48,7 @@ class TokenTable:
 
 
 def id_dtype(vocabulary_size: int) -> np.dtype:
-    """Return `uint16` if this type holds every id, otherwise `uint32`."""
+    """Return `uint16` for at most LARGEST_UINT16_VOCABULARY entries, otherwise `uint32`."""
     return np.dtype(np.uint16 if vocabulary_size <= LARGEST_UINT16_VOCABULARY else np.uint32)
 
 

@@ -222,8 +222,8 @@ def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run
     """Train a tokenizer on the documents of one or several corpora.
 
     Writes `tokenizer.json` and the two additional files of transformers into the folder of `run`, and the measures
-    `vocabulary_size`, `training_documents` and `training_lines`. Raises CorpusError for a corpus without text, and
-    TokenizationError if the text does not support the vocabulary size.
+    `vocabulary_size`, `training_documents`, `training_lines` and, if lines are left out, `available_lines`. Raises
+    CorpusError for a corpus without text, and TokenizationError if the text does not support the vocabulary size.
     """
     where = ", ".join(str(manifest.path) for manifest in corpus)
     shards = [shard.path for manifest in corpus for shard in shards_of(manifest, settings.splits)]

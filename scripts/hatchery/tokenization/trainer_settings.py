@@ -31,7 +31,7 @@ TokenizerKind = Literal["wordpiece", "byte_bpe", "bpe", "unigram"]
 NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased", "gpt_bert"]
 PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert", "gpt_bert"]
 VocabularySize = Annotated[int, Range(ge=8, le=1_000_000)]
-# At least 8 entries, because a smaller vocabulary cannot contain the special tokens and a letter.
+# At least 8 entries, because a smaller vocabulary cannot contain the default special tokens and a letter.
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,10 @@ class TokenizerSettings(Settings):
     letter, single digits, and other characters (for `byte_bpe`).
     """
     reading: ReadingName = "corrected"
-    """Version of the splitting into words. With `ltg_bnc`, `as_published` splits the upper-case possessive (SHE'S) into
-    two pieces; `corrected` does not split the possessive. With `byte_level`, `as_published` treats some letters (für)
-    as digits and splits words at combining accents and vowel signs; `corrected` fixes both errors.
+    """Version of the splitting into words. With `ltg_bnc`, `as_published` splits the ending of SHE'S into an apostrophe
+    and S; `corrected` keeps this ending whole. With `byte_level`, `as_published` treats some letters (für) as digits
+    and splits words at combining accents and vowel signs; `corrected` fixes both errors. With `ltg_bnc`, `metaspace`
+    and `bert`, `corrected` also splits words of more than 1,000 characters.
     """
     continuing_subword_prefix: str = ""
     """Prefix of tokens inside a word, such as @@ (LTG-BERT) or ##; only for `wordpiece` with the pre-tokenizer
@@ -78,19 +79,20 @@ class TokenizerSettings(Settings):
     follows the authors' code: false for the special tokens `roberta`, true for all other sets of special tokens.
     """
     individual_digits: bool = True
-    """Split numbers into single digits."""
+    """Split numbers into single digits; `ltg_bnc` and `gpt_bert` always split numbers."""
     byte_alphabet: Literal["full", "observed"] = "full"
-    """With `byte_level`: alphabet of the vocabulary. `full`: all 256 bytes. `observed`: only the bytes of the text, as
-    in the BabyLM tokenizers of LTG-BERT and ELC-BERT; about 50 bytes are then missing, and words with rare characters
-    are unknown.
+    """With `byte_level` and `gpt_bert`: alphabet of the vocabulary. `full`: all 256 bytes. `observed`: only the bytes
+    of the text, as in the BabyLM tokenizers of LTG-BERT and ELC-BERT; about 50 bytes are then missing, and words with
+    rare characters are unknown.
     """
     post_processor: Literal["template", "none"] = "template"
     """Special tokens around a text. `template`: [CLS] and [SEP] (or <s> and </s>), if the caller requests special
     tokens. `none`: no tokens, as in LTG-BERT's tokenizer for the BNC and in ELC-BERT's tokenizers.
     """
     max_input_chars_per_word: Count = 100
-    """With `wordpiece`: maximum length of a word, in characters, or in bytes with `byte_level`. Longer words become
-    unknown tokens; with `byte_level` and the reading `corrected`, longer words are split instead.
+    """Maximum length of a word, in characters, or in bytes with `byte_level`. With `byte_level` and the reading
+    `corrected`, longer words are split. Otherwise, only `wordpiece` uses this maximum: longer words become unknown
+    tokens.
     """
     splits: Splits = ("train",)
     """Splits of the corpus on which the tokenizer is trained; the reduced-vocabulary study uses all three splits."""

@@ -3,8 +3,7 @@
 The filters return the results of `plain_sentences` and `plain_spans`. A sentence is checked by one set operation. For
 spans, most words are never checked: a window is checked from its end, and an unknown word rejects all windows that
 contain this word. The search continues with the first window after this word, as in the string search of Boyer and
-Moore. Known words of earlier windows are not checked again. Only words that are checked are lower-cased and split into
-pieces.
+Moore. Known words of earlier windows are not checked again. Only words that are checked are split into pieces.
 
 Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn with a seed and without
 replacement from all windows of a text. A text is a document (C4, Wikipedia), several documents joined by spaces

@@ -42,7 +42,7 @@ MEASURES = (
     (*_SEEN, _NOT_DRAWN, *_ACCEPTED, "accepted_within_vocabulary"),
 )
 """Measures in counts.csv, first for filters (sentences and spans), then for drawn windows. `candidates` is the number
-of accepted and rejected texts.
+of all examined texts: accepted and rejected texts, and windows that are not drawn.
 """
 
 

@@ -25,7 +25,9 @@ class VocabularySettings(Settings):
     encoding: str = "utf-8"
     """Character encoding of the source, the dictionary and the published list."""
     appended_words: tuple[str, ...] = ()
-    """Words that are added at the end of the vocabulary without being checked."""
+    """Words that are added at the end of the vocabulary without a check against the dictionary, if the source is
+    transcripts; without effect for a word list.
+    """
     word_column: str = "word"
     """Name of the column that contains the words, if the source is a word list."""
     frequency_column: str | None = "frequency"

@@ -215,9 +215,9 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
     """Return a comparison between the list that Hatchery has built (`ours`) and the authors' published list
     (`released`), as counts.
 
-    The counts are the number of words and the number of tokens in each list; the numbers of words in both lists, only
-    in the published list (`missing`), and only in `ours` (`extra`); and the numbers of common words whose frequency in
-    `ours` is equal, lower or higher.
+    The counts are the number of words and the number of tokens in each list; the numbers of words in both lists
+    (`found`), only in the published list (`missing`), and only in `ours` (`extra`); the numbers of common words whose
+    frequency in `ours` is equal, lower or higher; and the number of tokens of common words in the published list.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()

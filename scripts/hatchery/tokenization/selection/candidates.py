@@ -1,10 +1,10 @@
 """The candidate tokenizers of a sweep: each is trained, or truncated from a larger tokenizer if the result is the same.
 
-A nested tokenizer type (BPE, WordPiece) is trained once, with the largest vocabulary size that the sweep or its search
-needs. Its training merges the most frequent pair, independently of the final size, until the vocabulary is full, so a
-smaller vocabulary is the beginning of a larger vocabulary. A test compares the files byte for byte. A Unigram
-vocabulary is pruned from a larger vocabulary, so each size is trained separately. Every tokenizer file is loaded as a
-check before the file is used.
+A nested tokenizer type (`byte_bpe`, `wordpiece`) is trained once, with the largest vocabulary size that the sweep or
+its search needs. Its training merges the most frequent pair, independently of the final size, until the vocabulary is
+full, so a smaller vocabulary is the beginning of a larger vocabulary. A test compares the files byte for byte. A
+Unigram vocabulary is pruned from a larger vocabulary, so each size is trained separately, as is each size of `bpe`.
+Every tokenizer file is loaded as a check before the file is used.
 
 The work is divided into parts: train a tokenizer, count the pre-tokens of a shard, measure a tokenizer. Each part
 writes one file, whose name is the digest of the part's inputs. So a killed sweep continues with the missing parts, and
@@ -69,7 +69,8 @@ class CountTask:
 @dataclass(frozen=True)
 class MeasureTask:
     """Measurement of the tokenizer file `tokenizer`. Its inputs are the sample (a JSON list of sequences), the words
-    and morphemes of ESMS (exact sub-token matching score), and the counts of pre-tokens.
+    and morphemes of ESMS (exact sub-token matching score), and the counts of pre-tokens (None for a reference
+    tokenizer).
     """
 
     tokenizer: Path
@@ -143,7 +144,7 @@ NESTED_KINDS = ("wordpiece", "byte_bpe")
 
 
 def is_nested(settings: TokenizerSettings) -> bool:
-    """Return whether a smaller vocabulary of this tokenizer type is the beginning of a larger vocabulary."""
+    """Return whether smaller vocabularies of this tokenizer type are truncated from the largest vocabulary."""
     return settings.kind in NESTED_KINDS
 
 

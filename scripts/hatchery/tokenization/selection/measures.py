@@ -11,9 +11,9 @@ separated by single spaces; an empty string between two spaces counts as a word 
 a space before them, as most entries of a byte-level vocabulary do, so the ratio overstates the number of tokens per
 word. The corrected measure is `fertility`: tokens of running text per word between white space, over the same sample.
 
-The sample contains sequences drawn without replacement from all splits. Every sequence gets a random number, in the
-order of the corpus, and the sequences with the smallest random numbers are kept. So one pass is enough, memory is
-constant, and the sample depends only on corpus and seed.
+The sample contains sequences drawn without replacement from the splits `sample_splits`. Every sequence gets a random
+number, in the order of the corpus, and the sequences with the smallest random numbers are kept. So one pass is enough,
+memory is constant, and the sample depends only on corpus and seed.
 
 ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): agreement of a word's tokens
 with its morphemes. `definition` is the share of words whose tokens are exactly the morphemes of the list.

@@ -75,13 +75,16 @@ class FrequencySearch(Settings):
     lowest: VocabularySize
     """Smallest vocabulary size."""
     highest: VocabularySize
-    """Largest vocabulary size, which the corpus must support; BPE and WordPiece are trained once, with this size."""
+    """Largest vocabulary size, which the corpus must support; types of the kind `byte_bpe` or `wordpiece` are trained
+    once, with this size or with the largest of the type's `sizes`."""
     step: Count = 64
     """Difference between two adjacent vocabulary sizes of the search, which begins with `lowest` and ends with
     `highest`.
     """
     least_frequency: Count = 100
-    """Minimum number of occurrences of the vocabulary entry at rank floor(0.95 x number of entries)."""
+    """Minimum number of occurrences of the vocabulary entry at rank floor(0.95 x number of entries that occur), counted
+    from 0.
+    """
 
     def __post_init__(self) -> None:
         require(self.lowest <= self.highest, "lowest", self.lowest, f"at most highest ({self.highest})")
@@ -92,8 +95,8 @@ class SweepKeys(Settings):
     """Measures of the candidate tokenizers of a corpus, and the rule that chooses a tokenizer."""
 
     sample_sequences: Count = 5000
-    """Maximum number of sequences, drawn without replacement, for the word-split ratio. The paper uses 5,000, and
-    10,000 for its unconstrained corpora."""
+    """Maximum number of sequences, drawn without replacement, for word-split ratio, fertility and share of unknown
+    tokens. The paper uses 5,000, and 10,000 for its unconstrained corpora."""
     sample_splits: Splits = ("train", "dev", "test")
     """Splits of the corpus from which the sample is drawn; missing splits are skipped."""
     sequence_unit: Literal["documents", "lines"] = "documents"

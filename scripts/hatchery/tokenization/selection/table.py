@@ -180,7 +180,8 @@ def chosen_rows(
         ratios = {size: by_size[candidate.name, size].word_split_ratio for size in candidate.sizes}
         reference = by_reference.get(candidate.name)
         target = candidate.reference_ratio if reference is None else reference.word_split_ratio
-        # A tokenizer type without the ratio of a reference tokenizer has only one size, as checked before the training.
+        # A tokenizer type without a target (the word-split ratio of a reference tokenizer) has only one size, as
+        # checked before the training.
         selected[candidate.name] = (
             candidate.sizes[0] if target is None else closest_size(ratios, target, settings.compared_decimals)
         )
