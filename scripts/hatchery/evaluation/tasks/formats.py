@@ -138,9 +138,10 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
 def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[Record]:
     """Yield the rows of a table in CSV, as spreadsheets save it; empty rows are omitted.
 
-    The separator is the delimiter (comma, semicolon, tab or `|`) that occurs most often in the header. Raises
-    EvaluationError naming file and line for a row with more cells than the header and, if `complete` is true, for a row
-    with fewer cells. Raises SourceError for a malformed table, and for a table that is not UTF-8.
+    The separator is stated by a line such as `sep=;`; without such a line, it is the delimiter (comma, semicolon, tab
+    or `|`) that occurs most often in the header. Raises EvaluationError naming file and line for a row with more cells
+    than the header and, if `complete` is true, for a row with fewer cells. Raises SourceError for a malformed table,
+    and for a table that is not UTF-8.
     """
     lines = Lines(source, name, has_options=False)
     lines.where, lines.mark = name, ":"
@@ -165,7 +166,8 @@ def read_parquet(source: RawSource, name: str, wanted: Collection[str] | None) -
     """Return the rows of a Parquet file in order, with the columns in `wanted`, or with all columns if `wanted` is
     None. The `line` of a record is the number of its row, counted from 1.
 
-    Raises SourceError naming file and row for a damaged file.
+    Raises SourceError naming file and row for a damaged file, and for a wanted column whose values JSON cannot
+    represent.
     """
     # Import the Parquet reader here, because planning imports this module but opens no Parquet file.
     from hatchery.corpora.parquet_files import parquet_rows

@@ -162,7 +162,8 @@ class TaskKeys(Settings):
     of the other task that are mapped to it.
     """
     expected_rows: dict[str, Count] = field(default_factory=dict)
-    """Number of rows that each split of the published files contains; files with another number of rows raise an error.
+    """Number of rows that each split of the published files contains, before filter and limits; files with another
+    number of rows raise an error. In MultiRC, each answer is a row; in ReCoRD, each candidate entity of a query.
     """
     train_limit: Annotated[int, Range(ge=2)] | None = None
     """Maximum number of training rows, drawn with `split_seed`; `null` keeps all rows."""
@@ -245,8 +246,8 @@ class ProtocolSettings(Settings):
     dropout: ShareBelowOne = 0.1
     """Dropout probability of the head, and of the encoder unless it is frozen."""
     max_length: Annotated[int, Range(ge=8)] = 128
-    """Maximum number of tokens in an input, special tokens included; longer inputs are truncated at the end of their
-    longest segment."""
+    """Maximum number of tokens in an input, special tokens included. Longer inputs are truncated at the end of their
+    longest segment; in edge probing, longer sentences are dropped."""
     drop_incomplete_batch: bool = False
     """Skip the last batch of an epoch if it is not full."""
     selection: Literal["held_out", "scored", "last"] = "held_out"
