@@ -27,7 +27,8 @@ class DistillationChoice(DistillationSettings):
     """Distillation: training on the mean of the probabilities of finished models, the teachers."""
 
     teachers: tuple[ModelChoice, ...] = ()
-    """Finished models with this experiment's tokenizer; if a run has several seeds, each seed's model is a teacher."""
+    """Finished models with this experiment's tokenizer. If a named run has several seeds, the teacher is its model with
+    the seed of this run, or with `seed` if this key is set."""
 
     def __post_init__(self) -> None:
         if not self.teachers:

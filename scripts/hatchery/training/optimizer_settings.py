@@ -20,7 +20,7 @@ class OptimizerSettings(Settings):
 
     name: Literal["lamb", "adamw", "muon", "normuon"] = "lamb"
     """Optimiser; the papers use LAMB for pretraining. `muon` and `normuon` orthogonalise the updates of hidden weight
-    matrices; `others` optimises embeddings, vectors and heads.
+    matrices; the optimiser `others` updates embeddings, vectors and heads.
     """
     learning_rate: Positive = 0.01
     """Peak learning rate."""

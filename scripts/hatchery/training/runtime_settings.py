@@ -1,6 +1,7 @@
 """Runtime settings of a pretraining on this machine: device, micro-batches, intervals, sinks.
 
-These settings may change between two attempts of a run, because the run's result does not depend on them.
+These settings may change between two attempts of a run, because they change the run's result at most by rounding and by
+other random draws of dropout (`micro_batch_size`).
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,9 @@ from hatchery.typed import build
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRuntime(Settings):
-    """Runtime settings of pretraining on this machine; no result depends on these settings."""
+    """Runtime settings of pretraining on this machine. They change a result at most by rounding; `micro_batch_size`
+    also changes the random draws of dropout.
+    """
 
     device: DeviceName = "auto"
     """Device of the models; `auto` uses a GPU if one is available."""
@@ -39,9 +42,11 @@ class TrainingRuntime(Settings):
     keep_checkpoints: Count = 2
     """Number of latest checkpoints that a run keeps."""
     log_interval_steps: Count = 10
-    """Number of steps between two lines of the training log."""
+    """Number of steps between two lines of `speed.jsonl`; on a GPU, also between two readings of the losses."""
     milestones: Annotated[tuple[ShareAboveZero, ...], Unique()] = ()
-    """Fractions of a run after which a checkpoint is kept until the run ends."""
+    """Fractions of a run after which a checkpoint is kept. At the end of the run, the models of these checkpoints are
+    stored in the folder `milestones` of the model.
+    """
     background_checkpoints: bool = True
     """Write checkpoints in the background, without pausing the training."""
     workers: Natural = 0
@@ -59,8 +64,8 @@ class TrainingRuntime(Settings):
     gradients, and 3 also shards the parameters. All other optimisers require 0.
     """
     time_limit_minutes: Positive | None = None
-    """Maximum duration of the job in minutes; the job stops cleanly before this limit and before the end of its Slurm
-    job. `null` sets no limit except the end of the Slurm job.
+    """Maximum duration of the job in minutes, counted from the start of its training loop; the job stops cleanly before
+    this limit and before the end of its Slurm job. `null` sets no limit except the end of the Slurm job.
     """
     grace_seconds: NonNegative = 120
     """Seconds reserved for a clean stop: the last step, the checkpoint and the exit."""

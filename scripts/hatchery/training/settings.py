@@ -53,7 +53,7 @@ times smaller.
 """
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500
-"""Default number of steps between two evaluations; a shorter training is evaluated only at its end."""
+"""Default number of steps between two evaluations of development text."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ScheduleSettings(Settings):
     warmup_fraction: Share = WARMUP_FRACTION
     """Share of the steps in which the learning rate rises to its peak."""
     final_fraction: Share = 0.1
-    """Final learning rate as a share of the peak."""
+    """Learning rate at the end of `cosine` and `linear`, and at the start of a cooldown, as a share of the peak."""
     cooldown_fraction: Share = 0.0
     """Share of the steps, at the end, in which the learning rate falls linearly from `final_fraction` to 0; 0 disables
     this cooldown.
@@ -74,8 +74,8 @@ class ScheduleSettings(Settings):
     """Maximum number of warm-up steps; `null` sets no maximum."""
     warmup_steps: Count = ABSENT
     """Number of warm-up steps, instead of `warmup_fraction`. This number must not exceed the number of steps, unless
-    the training state is kept for another run. With this key, the learning rates of `inverse_square_root` and
-    `constant` do not depend on the number of steps.
+    the training state is kept for another run. With this key and without a cooldown, the learning rates of
+    `inverse_square_root` and `constant` do not depend on the number of steps.
     """
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class ScheduleSettings(Settings):
 class LongSequenceSettings(Settings):
     """Sequences that are `factor` times longer, and batches that are `factor` times smaller, than at the beginning of
     training. `long_sequence` begins at step `floor(from_fraction * steps)`. An entry of `length_schedule` begins with
-    the step that completes this share of the steps.
+    the step that completes the share `from_fraction` of the steps.
     """
 
     from_fraction: Share
@@ -107,7 +107,7 @@ class TrainingSettings(Settings):
     """
 
     steps: Natural = ABSENT
-    """Number of optimiser steps; 0 gives a randomly initialised model, which serves as a baseline."""
+    """Number of optimiser steps; 0 gives an untrained model: random weights, or the weights of the initial model."""
     budget: BudgetSettings | None = None
     """Limit on the words or minutes of training, instead of `steps`. The number of steps is calculated before the first
     step, so schedules cover the whole budget. `null` uses `steps`.
@@ -117,10 +117,10 @@ class TrainingSettings(Settings):
     for the task `preference`, the number of pairs.
     """
     sequence_length: Annotated[int, Range(ge=8)] = 128
-    """Number of tokens in a sequence, including [CLS] and [SEP]."""
+    """Maximum number of tokens in a sequence, including special tokens such as [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
-    """Longer sequences and smaller batches, by the same factor, in the last part of the steps. At the change, the text
-    is read again from its beginning, as in LTG-BERT's code. `null` keeps sequence length and batch size constant.
+    """Longer sequences and smaller batches, by the same factor, in the last part of the steps. At the change, the first
+    epoch begins again, as in LTG-BERT's code. `null` keeps sequence length and batch size constant.
     """
     length_schedule: tuple[LongSequenceSettings, ...] = ()
     """Changes of sequence length and batch size in the order of the steps. At a change, reading continues at the same
@@ -131,11 +131,11 @@ class TrainingSettings(Settings):
     """Average of the weights that is evaluated and exported instead of the last weights; `null` uses the last weights.
     """
     order: CurriculumSettings | None = omitted_at_default(None)
-    """Order of the sequences by difficulty; `null` shuffles the sequences in every epoch."""
+    """Order of the sequences in an epoch, such as by difficulty; `null` shuffles the sequences in every epoch."""
     objective: ObjectiveSettings = field(default_factory=MaskedSettings)
     """Training objective, which determines how examples are made from the text, and which tokens are predicted."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
-    """Initial bias of the output layer."""
+    """Initial bias and initial matrix of the output layer."""
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     """Optimiser and its hyperparameters."""
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
@@ -145,16 +145,16 @@ class TrainingSettings(Settings):
     distillation: DistillationSettings | None = omitted_at_default(None)
     """Distillation from the predictions of finished models; `null` learns only from the labels."""
     early_stopping: EarlyStoppingSettings | None = None
-    """Stop training when the development loss (for the task `translation`, the development BLEU) no longer improves;
+    """Stop training when the development score no longer improves: the loss or, for the task `translation`, BLEU.
     `null` trains for all steps.
     """
     keep_training_state: bool = False
-    """Keep the optimiser state with the model, so that another run can continue the training (`take: training`). The
-    optimiser state needs three times the disk space of the model.
+    """Keep the training state (weights and optimiser state) with the model, so that another run can continue the
+    training (`take: training`). The training state needs about three times the disk space of the model.
     """
     milestones: Annotated[tuple[Count, ...], Unique()] = ()
-    """Step numbers whose models are kept in addition to the finished model, as initial models of other runs
-    (`initialise_from.step`)."""
+    """Step numbers whose models are kept in addition to the finished model, for evaluation (`evaluate_milestones`) and
+    as initial models of other runs (`initialise_from.step`)."""
     checkpoints_at: Literal["babylm"] | Annotated[tuple[WordCount, ...], Unique()] = ()
     """With a budget in words: numbers of words after which the model is kept, in addition to the finished model.
     `babylm` means every 1M words up to 10M, every 10M up to 100M, and every 100M up to 1000M. The milestone that equals
@@ -165,8 +165,8 @@ class TrainingSettings(Settings):
     bf16, and fp32 on all other devices.
     """
     loss_average: Literal["tokens", "processes"] = "tokens"
-    """Averaging of the loss. `tokens`: mean over the tokens of the global batch. `processes`: mean of the means of all
-    processes, as in LTG-BERT's code.
+    """Averaging of the loss. `tokens`: mean over the predicted tokens of the global batch. `processes`: mean of the
+    means of all processes, as in LTG-BERT's code.
     """
     divergences: bool = False
     """Log the divergences of the output from the unigram, uniform and empirical distributions."""
@@ -175,7 +175,7 @@ class TrainingSettings(Settings):
     evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
     """Number of steps between two measurements of the development loss, which is also measured after the last step."""
     evaluation_sequences: Natural = 2048
-    """Number of development sequences, or sentence pairs, for the development loss. The masks of these sequences are
+    """Maximum number of development sequences, or pairs, for the development loss. The masks of these sequences are
     always the same. 0 measures no development loss.
     """
 
@@ -234,7 +234,7 @@ class TrainingSettings(Settings):
         return replace(self, steps=steps, budget=None, checkpoints_at=())
 
     def planned(self) -> Self:
-        """Return the settings with an estimate of the number of steps that spend the budget."""
+        """Return the settings; without `steps`, add an estimate of the number of steps that spend the budget."""
         if self.steps is not ABSENT or self.budget is None:
             return self
         return self.with_steps(self._likely_steps(self.budget))
@@ -341,7 +341,7 @@ class PretrainingSettings(TrainingSettings):
     distillation: DistillationChoice | None = omitted_at_default(None)
     """Distillation from the predictions of finished models of any experiment; `null` learns only from the labels."""
     order: CurriculumChoice | None = omitted_at_default(None)
-    """Order of the sequences by difficulty; `null` shuffles the sequences in every epoch."""
+    """Order of the sequences in an epoch, such as by difficulty; `null` shuffles the sequences in every epoch."""
     ensemble: tuple[ModelChoice, ...] = omitted_at_default(())
     """Finished models with the tokenizer and the objective of this run, whose probabilities the run's model averages.
     An ensemble needs `steps: 0`, and `model` must be the model of the first member.

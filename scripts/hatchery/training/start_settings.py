@@ -44,7 +44,8 @@ class InitialModelSettings(Settings):
     """
     step: Count | None = None
     """Number of a step in the initial model's `milestones`: training starts from the weights of this milestone. `null`
-    uses the finished model. With `steps: 0`, the run's model has these weights unchanged.
+    uses the finished model. With `steps: 0` and the default `output_bias`, the run's model has the milestone's weights
+    unchanged.
     """
 
 
@@ -73,14 +74,16 @@ class InitialModelChoice(ModelChoice, InitialModelSettings):
 @dataclass(frozen=True)
 class EarlyStoppingSettings(Settings):
     """Stop training if consecutive evaluations do not improve on the best value by more than the minimum improvement.
-    The value is the development loss; for the task `translation`, the BLEU score of development text; for the task
-    `preference`, the preference loss of development pairs.
+    The value is the development loss; for the task `translation`, the BLEU score of development text (the loss if
+    `development_translations` is 0); for the task `preference`, the preference loss of development pairs.
     """
 
     patience_evaluations: Count
     """Number of consecutive evaluations without improvement after which training stops."""
     minimum_improvement: NonNegative = 0.0
-    """Minimum difference from the best value that counts as improvement, in nats per labelled token or BLEU points."""
+    """Minimum difference from the best value that counts as improvement: in nats per predicted token or BLEU points, or
+    as preference loss per pair.
+    """
     export: Literal["best", "last"] = "best"
     """Exported weights. `best`: the weights of the best evaluation (the first of equal evaluations). `last`: the
     weights of the last step.
@@ -89,27 +92,27 @@ class EarlyStoppingSettings(Settings):
 
 @dataclass(frozen=True)
 class BudgetSettings(OneOfKeys):
-    """Maximum amount of text or training time. The last step of a run is the last step that does not exceed the
-    budget."""
+    """Maximum amount of text or training time. The last step of a run is the last step that does not exceed the budget
+    (for `minutes`, by an estimate)."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("words_seen",): "words_seen: 100M", ("minutes",): "minutes: 10"}
 
     words_seen: WordCount = ABSENT
-    """Number of words that the model reads, such as 100M or 100000000, counted by the `word_count` of the corpus.
-    Repetitions, and the words that the initial model has read, count.
+    """Maximum number of words that the model reads, such as 100M or 100000000, counted by the `word_count` of the
+    corpus. Repetitions, and the words that the initial model has read, count.
     """
     epochs: Positive | None = None
     """Additional limit: maximum number of passes over the text, computed from the number of words; `null` sets no
     limit.
     """
     corpus_words: WordCount | None = None
-    """Maximum number of words in the corpus; a larger corpus is refused. `null` accepts any size."""
+    """Maximum number of words in the training text; a larger text is refused. `null` accepts any size."""
     corpus_bytes: Count | None = None
-    """Maximum size of the corpus in bytes of UTF-8; a larger corpus is refused. `null` accepts any size."""
+    """Maximum size of the training text in bytes of UTF-8; a larger text is refused. `null` accepts any size."""
     minutes: Positive = ABSENT
-    """Duration of the training in minutes, without evaluation. The number of steps is calculated from the duration of
-    some trial steps, so all results depend on the machine and its load; the manifest records the number of steps as
-    `planned_steps`.
+    """Duration of the training in minutes, without evaluations and checkpoints. The number of steps is calculated from
+    the duration of some trial steps, so all results depend on the machine and its load; the manifest records the number
+    of steps as `planned_steps`.
     """
 
     @property
@@ -210,8 +213,8 @@ class OutputBiasSettings(Settings):
     """Initial bias and initial matrix of the output layer. Raises ConfigError for values that exclude each other."""
 
     kind: Literal["zero", "unigram", "none"] = "zero"
-    """Initial bias. `zero`: all elements are 0. `unigram`: logarithm of the label frequencies. `none`: a layer without
-    bias. The initial matrix is the same for all three kinds.
+    """Initial bias. `zero`: all elements are 0 or, with an initial model, equal to its bias. `unigram`: logarithm of
+    the label frequencies. `none`: a layer without bias. The initial matrix is the same for all three kinds.
     """
     smoothing: NonNegative = 1.0
     """Number added to the count of every vocabulary entry."""
@@ -241,8 +244,8 @@ class OutputBiasSettings(Settings):
     gives the matrix the norm of the bias, as in the paper's literal rule.
     """
     report: bool = False
-    """Also report the output layer at the first step if `kind` is `zero` or `none`; this report requires counting
-    labels.
+    """Also report measures of the initial output layer if `kind` is `zero` or `none` (with `unigram`, they are always
+    reported); this report requires counting labels.
     """
 
     def __post_init__(self) -> None:
