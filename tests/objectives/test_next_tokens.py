@@ -99,7 +99,7 @@ def test_other_ways_of_cutting_predict_an_end_only_where_the_document_has_one(ma
         ),
         (
             {"task": "causal", "segments": "bnc", "reset_attention": False},
-            "reset_attention: got false, expected true with segments bnc, because each sequence contains",
+            "reset_attention: got false, expected true with segments bnc, because only packed sequences",
         ),
     ],
 )

@@ -38,7 +38,7 @@ class StepBatch:
     counted: tuple[int, ...]
     # Number of tokens, without padding.
     tokens: int
-    # Number of whitespace-separated words that begin in the text of these sequences.
+    # Number of words, by the corpus's rule `word_count`, that begin in the text of these sequences.
     words: int = 0
     # Index, from 0, of this process's first row in the global batch.
     first_sequence: int = 0
@@ -50,7 +50,7 @@ class StepBatch:
 
     @property
     def sequences(self) -> int:
-        """Number of this process's sequences in the step."""
+        """Number of this process's rows (model inputs) in the step; a preference pair has two rows."""
         return sum(len(batch["input_ids"]) for batch in self.micro_batches)
 
     def pin_memory(self) -> "StepBatch":

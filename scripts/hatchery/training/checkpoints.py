@@ -56,7 +56,7 @@ class Position:
 
     step: int
     tokens: int
-    # Number of words separated by white space; None if the token shards have no word counts.
+    # Number of words by the corpus's rule `word_count`; None if the token shards have no word counts.
     words: int | None = None
 
 
@@ -146,8 +146,8 @@ def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] =
 
 
 def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
-    """Return the milestone steps of a run of `steps` steps: the step nearest to each of the `fractions` of the run,
-    sorted, without duplicates.
+    """Return the milestone steps of a run of `steps` steps: the step (at least 1) nearest to each of the `fractions` of
+    the run, sorted, without duplicates; empty if `steps` is 0.
     """
     if steps == 0:
         return ()

@@ -35,9 +35,11 @@ RAW_WEIGHTS_FOLDER = "raw_weights"
 
 
 def check_initial_model(settings: PretrainSettings, initial: Path | None, tokenizer: Path) -> None:
-    """Check that the initial model has the run's vocabulary and, to continue its training, a usable training state.
+    """Check that the initial model has the run's vocabulary, the milestone that the settings name and, to continue its
+    training, a usable training state.
 
-    `initial` and `tokenizer` are manifests. Raises ConfigError for a mismatch, ManifestError for a damaged model.
+    `initial` and `tokenizer` are manifests. Raises ConfigError for a mismatch, ManifestError for a damaged model, and
+    CheckpointError for an unreadable training state.
     """
     chosen = settings.initialise_from
     if (chosen is None) != (initial is None):

@@ -3,9 +3,9 @@
 Every epoch contains every sequence once, so the number of words per epoch does not change. Sequences are sorted by the
 sum of their difficulty's rank and a random number times `spread`: with `spread` 0 the position depends only on the
 rank, and with `spread` 1 a sequence moves by up to the length of the epoch. The order is a function of seed and epoch,
-so a resumed run continues exactly. Difficulties are computed once, before the first step. Sources: Bengio et al. 2009
-(word frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed sequence
-is the mean over its texts.
+so a resumed run continues exactly. Difficulties are computed before the first epoch of a sequence length. Sources:
+Bengio et al. 2009 (word frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of
+a packed sequence is computed over all its texts.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,8 @@ class Curriculum(DataOrder):
         examples_of_length: Callable[[int], Any],
         measure: Measure | None = None,
     ) -> None:
-        """`measure` computes difficulties with a model or a word list; None computes the difficulty `settings.by` from
-        the text."""
+        """`measure` computes difficulties from a model, a word list or a column of the corpus; None computes the
+        difficulty `settings.by` from the text."""
         super().__init__(plan, seed, examples_of_length)
         self.settings, self.measure = settings, measure
         self._ordered = lru_cache(maxsize=4)(self._order_of)

@@ -81,9 +81,9 @@ class DataOrder:
     """The sequences of each step of a plan.
 
     In a hybrid objective, the indices of causal sequences follow the indices of masked sequences. If the sequence
-    length grows within an epoch, the longer sequences read the text that this epoch has not read yet. So that the text
-    that is still unread is the same for the shorter and the longer sequences, such an epoch reads windows of the text
-    in a random order; a window is as wide as the run's longest sequence. All other epochs are permutations of all
+    length changes within an epoch, the sequences of the new length read the text that this epoch has not read yet. So
+    that the text that is still unread is the same for sequences of both lengths, such an epoch reads windows of the
+    text in a random order; a window is as wide as the run's longest sequence. All other epochs are permutations of all
     sequences.
     """
 

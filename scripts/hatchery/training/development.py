@@ -1,7 +1,7 @@
 """Development scores, measured on held-out sequences that are the same at every evaluation.
 
-Sequences and masks are drawn with a fixed seed, so every step, seed and model has the same targets, and the development
-curves of two seeds or two models are comparable.
+Sequences and masks are drawn with a fixed seed, so all steps, seeds and models with the same tokenizer, sequence length
+and objective have the same targets, and their development curves are comparable.
 """
 
 import math
@@ -117,8 +117,9 @@ class DevelopmentSet:
         """Return the scores of the current model, without dropout, by column of the metrics; every process must call
         this method.
 
-        The scores are the mean negative log-likelihood (nats) per predicted token, the perplexity and, for an objective
-        with sentence pairs, the share of pairs whose label is predicted correctly.
+        The scores are the mean negative log-likelihood (nats) per predicted token (for masked diffusion, its upper
+        bound per maskable token), the perplexity and, for an objective with sentence pairs, the share of pairs whose
+        label is predicted correctly.
         """
         parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)

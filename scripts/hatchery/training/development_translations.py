@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class TranslatedSet(DevelopmentSet):
-    """Development sentence pairs that a translation run scores. Some of the source sentences are also translated. The
-    sentence pairs are divided among the processes.
+    """Development sentence pairs that a translation run scores. Source sentences, at most a given number, are also
+    translated. The sentence pairs are divided among the processes.
 
-    Sources are truncated as in training. A reference translation is the decoded target, because a run reads its text
-    only as tokens. So the reference translation lacks characters outside the tokenizer's vocabulary. The references of
-    test sets are original text.
+    Sources with more tokens than the sequence length are truncated. A reference translation is the decoded target,
+    because a run reads its text only as tokens. So the reference translation lacks characters outside the tokenizer's
+    vocabulary. The references of test sets are original text.
     """
 
     def __init__(

@@ -64,8 +64,8 @@ class Teachers:
 
 
 class DistilledObjective(Objective):
-    """An objective whose loss is the loss of distillation. In all other properties, it equals the objective that it
-    wraps."""
+    """An objective for the training loop, whose loss is the loss of distillation. Examples, target counts and pass
+    shapes are those of the wrapped objective. Development text is scored by the wrapped objective itself."""
 
     def __init__(self, objective: Objective, teachers: Teachers, distillation: DistillationSettings) -> None:
         super().__init__(objective.settings)
@@ -75,7 +75,7 @@ class DistilledObjective(Objective):
         )
 
     def terms(self, output: LanguageModelOutput, batch: Mapping[str, Tensor]) -> tuple[Term, ...]:
-        """Return the terms of the wrapped objective, each with the loss to minimise and the divergence (nats)."""
+        """Return the terms of the wrapped objective, each with the sum to minimise and the summed divergence (nats)."""
         weight, temperature = self.distillation.weight, self.distillation.temperature
         expected = self.teachers.probabilities(batch, output.positions, temperature, output.logits.shape[-1])
         predicted = torch.log_softmax(output.logits / temperature, dim=-1)

@@ -222,7 +222,8 @@ class Engine:
             attention.attend_at_once = None
 
     def on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return a batch on the model's device; a batch that is already on this device is returned unchanged."""
+        """Return a batch on the model's device; on a GPU, with the indices of labelled positions as `labelled`. A batch
+        that already contains `labelled`, and every batch of a model on the CPU, is returned unchanged."""
         if self.device.type == "cpu" or "labelled" in batch:
             return batch
         # Labelled positions are computed before the transfer, because on a GPU the model would have to wait for their

@@ -26,8 +26,9 @@ class Examples(Protocol):
     def batch(self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None) -> dict[str, Tensor]:
         """Return a batch: `input_ids` and `labels` [B, T], and other tensors of the objective.
 
-        B is len(indices), and T is at most the sequence length; padding is on the right. `mask_rate` is the share of
-        masked tokens if this share changes during training; None uses the share in the settings.
+        B is len(indices), or twice this number for preference pairs. T is at most the sequence length; in translation,
+        `labels` have another T. Padding is on the right. `mask_rate` is the share of masked tokens if this share
+        changes during training; None uses the share in the settings.
         """
         ...
 

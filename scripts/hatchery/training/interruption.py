@@ -116,8 +116,8 @@ def leave_on_signals() -> None:
     """Install signal handlers that end the process with a message and the exit status of an interrupted run.
 
     The handlers are active outside of training: while libraries are imported and the model is built, and after
-    training. During training, `StopRequest` handles signals. The process exits without an exception, which a library
-    might catch.
+    training. During training, `StopRequest` handles signals. The process exits by SystemExit, which `except Exception`
+    does not catch; during an import, the process exits without an exception.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:

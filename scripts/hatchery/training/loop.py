@@ -172,7 +172,7 @@ class Measured:
 
     # Number of the step, from 0.
     step: int
-    # For each loss term, the means by column; losses in nats (natural logarithm).
+    # For each loss term, the means by column of the training metrics (`Columns`); losses in nats (natural logarithm).
     terms: tuple[dict[str, float], ...]
     tokens: int
     words: int
@@ -192,7 +192,7 @@ class Measured:
 
     @property
     def total_loss(self) -> float:
-        """Sum of all terms' losses; not finite if the loss that was differentiated is not finite."""
+        """Sum of the losses of all terms, without weights, penalties and divergences from teachers."""
         return sum(next(iter(term.values())) for term in self.terms)
 
 
@@ -278,7 +278,8 @@ def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage,
 
 
 def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_loss: float) -> list[dict[str, float]]:
-    """Return the metrics of `steps` as rows. Raises TrainingError at the first step that diverged.
+    """Return the metrics of `steps` as rows. Raises TrainingError at the first step that diverged, or whose loss or
+    gradient norm is not finite.
 
     `guessing_loss` is the loss of a uniform prediction in nats. A run has diverged if its loss exceeds its lowest loss
     so far by more than `guessing_loss`. The lowest loss is the reference, because some initialisations start far above

@@ -1,7 +1,7 @@
 """Difficulties of sequences from a finished model, a word list or a column of the corpus, for the data order of a
 curriculum.
 
-Difficulties are computed on the CPU in float32 at the start of every attempt of a run, so a resumed run has the same
+Difficulties are computed anew in every attempt of a run (losses on the CPU in float32), so a resumed run has the same
 data order on the same machine. Source of difficulty by a model's loss: Hacohen and Weinshall 2019, arXiv:1904.03626.
 """
 
@@ -107,7 +107,8 @@ class WordValues:
     value_column: str
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the mean value of every sequence: float64 [len(examples)]. Raises ConfigError like `read_values`."""
+        """Return the mean value of every sequence: float64 [len(examples)]. Raises ConfigError like `read_values`, and
+        if no word of the text is in the table."""
         return _word_means(examples, self)
 
 
@@ -139,8 +140,8 @@ def words_of(text: str) -> list[str]:
 def read_values(of: WordValues) -> dict[str, float]:
     """Return the table's values by lower-case word.
 
-    Rows whose value is not a number are left out; for a repeated word, the first row counts. Raises ConfigError for a
-    missing column, and for a table in which no row has a number.
+    Rows whose value is not a number are left out; for a repeated word, the first of the other rows counts. Raises
+    ConfigError for a missing column, and for a table in which no row has a number.
     """
     source = open_source(of.source)
     name = source.one_name("*.csv", "*.tsv")

@@ -18,7 +18,7 @@ from hatchery.training.lamb import Lamb, add_weight_decay
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Coefficients of the polynomial of a Newton-Schulz iteration. After all iterations, singular values are between 0.7
-and 1.2.
+and 1.2 if they were at least 0.002 of the matrix's Frobenius norm.
 """
 ITERATIONS = 5
 UPDATE_RMS = 0.2
@@ -86,8 +86,9 @@ class Muon(Lamb):
 def orthogonalised(matrices: Tensor, precision: torch.dtype | None = None) -> Tensor:
     """Return the nearest orthogonal matrix of each of `matrices` [matrices, rows, columns], approximately.
 
-    The singular values of the results are 0.7 to 1.2. `precision` is the precision of matrix products: by default bf16
-    on a GPU and fp32 on a CPU. The result has the dtype of `matrices`.
+    The singular values of the results are 0.7 to 1.2, or smaller if they were below 0.002 of the matrix's Frobenius
+    norm. `precision` is the precision of matrix products: by default bf16 on a GPU and fp32 on a CPU. The result has
+    the dtype of `matrices`.
     """
     if precision is None:
         precision = torch.bfloat16 if matrices.device.type == "cuda" else torch.float32

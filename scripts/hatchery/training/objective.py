@@ -96,8 +96,8 @@ class ObjectiveKeys(Settings):
 
     @property
     def texts_of_sequence(self) -> int:
-        """Number of texts in a sequence: 2 for a source sentence and its translation, 2 for a preference pair, and 1
-        for all other objectives.
+        """Number of texts of up to `sequence_length` tokens in a sequence: 2 for a source sentence and its translation,
+        2 for a preference pair, and 1 for all other objectives.
         """
         return 1
 

@@ -29,7 +29,7 @@ delta_y) is infinite and not measured.
 """
 
 PROBED_SEQUENCES = 1000
-"""Number of development sequences for the divergences, enough for a curve (inferred)."""
+"""Maximum number of development sequences for the divergences, enough for a curve (inferred)."""
 
 # Number of logits that are converted to double precision at a time (8 MiB).
 _LOGITS_AT_A_TIME = 2**20

@@ -130,8 +130,8 @@ def unigram_of_run(
 ) -> np.ndarray:
     """Return a run's unigram distribution omega, fp64 [V], counted and smoothed like the unigram bias.
 
-    If the run starts with the unigram bias, its predictions p start at KL(omega || p) = 0. Every process counts the
-    same labels.
+    If the run starts with the unigram bias, counted in its own corpus, KL(omega || p) of its first predictions p is
+    near 0. Every process counts the same labels.
     """
     counts = target_counts(settings, make_examples, shards, seed, show, count_corpus)
     return prior_distribution(counts, settings)

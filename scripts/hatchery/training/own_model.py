@@ -162,7 +162,7 @@ def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0)
 
 def described(make: MakeModule | nn.Module) -> dict[str, object]:
     """Return a description of a user's module for the run's settings: its class, and a digest of its tensors' names and
-    shapes.
+    shapes. If `make` is a function, return only the function's name.
 
     The values of the tensors are not included, so an interrupted run is found again even if the initial weights differ.
     """

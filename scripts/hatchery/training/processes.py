@@ -73,7 +73,8 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
 
 
 def import_deepspeed(device: torch.device) -> Any:
-    """Import DeepSpeed for `device`; the import writes no output to stdout and compiles no extensions."""
+    """Import DeepSpeed for `device`; the import writes no output to stdout and compiles no extensions. Raises
+    ConfigError if a package is missing."""
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
     try:

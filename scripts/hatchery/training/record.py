@@ -177,7 +177,7 @@ class RunRecord:
     def rows(self) -> list[dict[str, float]]:
         """Return the metrics rows of this run that the checkpoint contains, in every process.
 
-        Rows of another run, which this run continues, are left out.
+        The row of step 0, and the rows of another run that this run continues, are left out.
         """
         rows = [json.loads(line) for line in self._text.splitlines()]
         return [row for row in rows if row["step"] > self._earlier_steps]
@@ -189,13 +189,13 @@ class RunRecord:
     def training_seconds(self) -> float:
         """Return the seconds of training in all attempts; in the first process only.
 
-        For a killed attempt, the time after its last line in the speed file is not included.
+        For earlier attempts, the time after their last line in the speed file is not included.
         """
         return self._earlier_seconds + self._own_seconds
 
     def tokens_per_second(self) -> float:
-        """Return the mean number of tokens per second over all processes; the time includes evaluations and
-        checkpoints."""
+        """Return the mean number of tokens per second of this attempt over all processes; the time includes evaluations
+        and checkpoints."""
         return (self.position.tokens - self.resumed_from.tokens) / max(self._own_seconds, 1e-9)
 
     def __exit__(

@@ -50,7 +50,7 @@ class Trained:
 
     model: LanguageModel | OwnModel
     record: RunRecord
-    # Norms and divergences of the output layer at step 0, if the settings request them.
+    # Norms and divergences of the output layer at step 0; empty unless the settings require or request them.
     output_layer: dict[str, float]
     # Measures of the training examples that the objective reports, for the manifest.
     examples: Mapping[str, Any] = field(default_factory=dict)
@@ -145,7 +145,8 @@ def _require_sharing(stage: int, precision: Precision) -> None:
 def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
     """Return the number of steps that spend the run's word budget, and the word milestones.
 
-    Raises ConfigError if words were not counted, or if the initial model and the text count words by different rules.
+    Raises ConfigError if words were not counted, if the initial model and the text count words by different rules, and
+    like `most_words` and `spend`.
     """
     assert settings.budget is not None
     objective = objective_of(settings.objective)

@@ -221,8 +221,8 @@ def _is_unused(folder: Path) -> bool:
 
 
 def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path]:
-    """Remove folders of finished or never started runs from `checkpoints`, the folder of all run folders; yield the
-    removed folders.
+    """Remove folders of finished or never started runs, and remainders of killed removals, from `checkpoints`, the
+    folder of all run folders; yield the removed folders.
 
     `finished` contains the folder names of runs whose models exist. Folders from which a run can continue, and folders
     that another process owns, are kept.

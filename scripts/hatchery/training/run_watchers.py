@@ -43,7 +43,7 @@ def run_watchers(
     """Yield the watchers of a run that trains `model`, which is on the CPU with its initial weights.
 
     `unigram` returns the distribution of the run's targets, fp64 [V]. Development text is also scored after the steps
-    in `marks`. Raises ConfigError if a setting needs development text and the corpus has no development text.
+    in `marks`. Raises ConfigError if a setting needs development text and there is none (see `development_examples`).
     """
     if settings.weight_average:
         yield WeightAverage(settings.weight_average, settings.steps)

@@ -111,7 +111,7 @@ class StepPlan:
 
     @property
     def smallest_batch(self) -> int:
-        """Number of sequences in the smallest batch of the run."""
+        """Size of the smallest batch of the run, in sequences or in target tokens (see `Step.batch_size`)."""
         return int(self._batches.min())
 
     def at(self, number: int) -> Step:
@@ -157,7 +157,7 @@ class StepPlan:
     def tokens(self, first: int = 0, end: int | None = None) -> int:
         """Return the number of positions, including padding, in the steps from `first` to `end - 1`.
 
-        In a sentence pair, the positions of both texts count.
+        In a translation pair and in a preference pair, the positions of both texts count.
         """
         texts = self.settings.objective.texts_of_sequence
         return round(plain_sum(work.sequences * work.sequence_length for work in self.work(first, end))) * texts

@@ -1,8 +1,9 @@
 """The rank of this process, the number of processes, and the collective operations of a run.
 
-The rank comes from the environment variables of torchrun or of a Slurm job step. In a Slurm job step, all processes
-connect to rank 0 on the first host of the step's node list or, if this host's name cannot be resolved, at the address
-from which `srun` was started. This module does not import DeepSpeed, because it is also used without a training loop.
+The rank comes from the environment variables of torchrun or of a Slurm job step. All processes connect at MASTER_ADDR.
+In a Slurm job step without this variable, all processes connect to rank 0 on the first host of the step's node list or,
+if this host's name cannot be resolved, at the address from which `srun` was started. This module does not import
+DeepSpeed, because it is also used without a training loop.
 """
 
 import re
@@ -54,7 +55,8 @@ def read_topology(environment: Mapping[str, str], resolves: Callable[[str], bool
     """Return the topology from torchrun's variables or Slurm's variables; without them, the topology of a single
     process.
 
-    `resolves` returns whether a host name can be resolved. Raises ConfigError if a variable is missing or not a number.
+    `resolves` returns whether a host name can be resolved. Raises ConfigError if a variable is missing, not a number or
+    out of range.
     """
     if "WORLD_SIZE" in environment and "RANK" in environment:
         topology = _from_variables(environment, "RANK", "WORLD_SIZE", "LOCAL_RANK", resolves)

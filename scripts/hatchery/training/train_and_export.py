@@ -140,7 +140,8 @@ def _pretrain_in_folder(
             write_spending(folder, spending)
         if spending is not None:
             seen = f", after which the model has seen {spending.words_seen:,} words" if spending.words_seen else ""
-            print(f"{name}: the budget is spent in {spending.steps:,} steps{seen}", file=sys.stderr, flush=True)
+            planned_steps = f"the training will have {spending.steps:,} steps, which spend `budget`{seen}"
+            print(f"{name}: {planned_steps}", file=sys.stderr, flush=True)
         announce(store, TRAIN, topology)
         with stage_run(output, job.settings, job.inputs, keep=True) as run:
             planned = with_planned_steps(settings, spending)
@@ -249,7 +250,8 @@ def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: by
     for name, step in {**by_step, **marks}.items():
         checkpoint = checkpoint_folder(trained.record.checkpoints.folder, step)
         if not checkpoint.is_dir():
-            # The milestone was added to the settings after the run had passed its step.
+            # The milestone was added to the settings after the run had passed its step, or the run ended before this
+            # step.
             print(
                 f"warning: milestone {name}: the checkpoint is missing, so the model of this milestone is not exported",
                 file=sys.stderr,

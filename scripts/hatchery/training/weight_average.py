@@ -24,7 +24,7 @@ from hatchery.training.watchers import Watcher
 AVERAGE = "weight_average::"
 COUNTS = "counts_of_weight_average"
 """Name of a checkpoint's tensor [number of finished steps, number of averaged weights]. The checkpoint lacks this
-tensor if every step is averaged.
+tensor for an exponential average over all steps.
 """
 
 
@@ -43,7 +43,8 @@ class WeightAverage(Watcher):
 
     @torch.no_grad()
     def begin(self, model: nn.Module) -> None:
-        """Start the average with a copy of the weights, or move the average of a checkpoint to the model's device."""
+        """Move the average of a checkpoint to the model's device. Without such an average, start an exponential average
+        over all steps with a copy of the weights; every other average starts in `after_step`."""
         known = self._average
         if not self.settings.averages_every_step and not known:
             return
@@ -54,7 +55,7 @@ class WeightAverage(Watcher):
 
     @torch.no_grad()
     def after_step(self, model: nn.Module) -> None:
-        """Set the average to kept * average + (1 - kept) * weights.
+        """If this step is averaged, set the average to kept * average + (1 - kept) * weights.
 
         kept is `decay` for an exponential average. For equal weights, kept is (n - 1) / n at the n-th update.
         """
@@ -84,15 +85,16 @@ class WeightAverage(Watcher):
             self._exchange(model)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averaged weights by name and, unless every step is averaged, the tensor `COUNTS`."""
+        """Return the averaged weights by name and, except for an exponential average over all steps, the tensor
+        `COUNTS`."""
         averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
         if self.settings.averages_every_step:
             return averages
         return averages | {COUNTS: torch.tensor([self._done, self._averaged])}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Load the average from a checkpoint's `tensors`; without an average in `tensors`, `begin` starts with the
-        checkpoint's weights."""
+        """Load the average from a checkpoint's `tensors`. Without an average in `tensors`, an exponential average over
+        all steps starts with the checkpoint's weights (see `begin`)."""
         self._average = averaged(tensors)
         if COUNTS in tensors:
             self._done, self._averaged = tensors[COUNTS].tolist()

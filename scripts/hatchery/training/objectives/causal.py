@@ -1,4 +1,5 @@
-"""The causal objective: predict each token of a document, and the end of the document, from the tokens before it.
+"""The causal objective: predict each token of a document and, except with `segments: blocks`, the end of the document
+from the tokens before it.
 
 Source: "A Natural Bias for Language Generation Models", Figure 1. The paper does not specify which earlier tokens are
 visible.
@@ -48,7 +49,7 @@ class CausalSettings(ObjectiveKeys):
 
     def __post_init__(self) -> None:
         alone = self.segments == "packed" or self.reset_attention
-        expected = f"true with segments {self.segments}, because each sequence contains only one document"
+        expected = f"true with segments {self.segments}, because only packed sequences can attend to earlier documents"
         require(alone, "reset_attention", self.reset_attention, expected)
 
 
@@ -61,8 +62,9 @@ class CausalObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "PaddedExamples":
         """Return the examples of a split.
 
-        With `segments: blocks`, randomly drawn pieces of documents fill the training sequences, so that some tokens are
-        predicted several times. With all other segments, every token is predicted once, and nothing is random.
+        With `segments: packed`, every token is predicted once. With `segments: blocks`, randomly drawn pieces of
+        documents fill the training sequences, so that some tokens are predicted several times. The other methods may
+        omit or repeat tokens (`objectives.segments`). Only `blocks` draws random numbers.
         """
         from hatchery.objectives.examples import SEGMENTS, NextTokenExamples
         from hatchery.objectives.padded_examples import Padding

@@ -43,7 +43,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     )
 
     short_probability: Share = 0.1
-    """Share of the sequences that are truncated to a random shorter length."""
+    """Share of the sequences that are truncated to a random shorter length. Packed sequences are never truncated."""
     segments: SegmentsName = "babylm"
     """Method that splits documents into sequences; `packed` fills every sequence."""
     sentence_pairs: Literal["none", "document", "order"] = "none"
@@ -219,8 +219,8 @@ class MaskedObjective(Objective):
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
-        """Return the term with weighted token losses and weighted correct predictions; pass the targets, the unweighted
-        losses and the correct predictions to `seen`.
+        """Return the term with weighted token losses and weighted correct predictions. If `seen` is set, pass the
+        targets, the unweighted losses and the correct predictions to this function.
         """
         import torch.nn.functional as F
 

@@ -37,8 +37,8 @@ HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_bette
 
 @dataclass(frozen=True)
 class TranslationSettings(ObjectiveKeys):
-    """Translation of the sentence pairs of a parallel corpus. `batch_size` is the number of target tokens in a step;
-    `sequence_length` is the maximum number of tokens of a sentence, including its end token."""
+    """Translation of the sentence pairs of a parallel corpus. `batch_size` is the maximum number of target tokens in a
+    step; `sequence_length` is the maximum number of tokens of a sentence, including its end token."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("translation",)
     perplexity_per: ClassVar[str] = "per target token"
@@ -84,7 +84,8 @@ class TranslationSettings(ObjectiveKeys):
         return 2
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Return step 0 (before training) and the steps after 1/2, 1/4, ... of the interval."""
+        """Return step 0 (before training) and the steps after 1/2, 1/4, ... of the interval; empty if
+        `early_evaluations` is 0."""
         halvings = self.early_evaluations
         return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
 
@@ -177,8 +178,8 @@ class TranslationObjective(Objective):
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> "DevelopmentSet":
-        """Return the development sentence pairs to score. If a tokenizer is given, some source sentences are also
-        translated."""
+        """Return the development sentence pairs to score. If a tokenizer is given and `development_translations` is not
+        0, source sentences are also translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
             from hatchery.training.development import DevelopmentSet

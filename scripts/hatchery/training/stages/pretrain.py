@@ -42,15 +42,17 @@ def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[
 
 
 def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
-    """Return the training settings of a run without the location of its initial model.
+    """Return the training settings of a run without the locations of the models that the run reads (initial model,
+    teachers, ensemble members, the curriculum's model).
 
-    Because the digest of the initial model's manifest identifies this model, a renamed experiment or a moved folder
-    causes no new training. A run of 0 steps keeps only the settings that determine an untrained model.
+    Because the digests of these models' manifests identify the models, a renamed experiment or a moved folder causes no
+    new training. A run of 0 steps keeps only the settings that determine an untrained model.
     """
     kept = keys_of(pretraining)
     if not pretraining.steps:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
-    # Leave the members' locations out of the settings, because the members' manifests are inputs of the stage.
+    # Leave the locations of the ensemble's members out of the settings, because the manifests of these models are
+    # inputs of the stage.
     kept.pop("ensemble", None)
     if pretraining.ensemble:
         kept["ensemble"] = True
