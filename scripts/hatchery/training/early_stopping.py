@@ -103,7 +103,6 @@ class EarlyStopping(Watcher):
             self._weights = {name.removeprefix(BEST): tensor for name, tensor in own.items()}
 
     def finish(self, model: nn.Module) -> None:
-        """Load the best weights into `model`; without a copy of these weights in this process, `model` stays unchanged.
-        """
+        """Load the best weights into `model`; if this process has no copy of these weights, `model` stays unchanged."""
         if self._weights:
             model.load_state_dict(self._weights)
