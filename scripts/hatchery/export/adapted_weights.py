@@ -11,8 +11,9 @@ from hatchery.modeling.norm_and_dropout import LayerNorm
 
 
 def norm_names(model: nn.Module) -> list[str]:
-    """Return the names of the layer norms, whose parameters must stay in fp32: layer norms compute in fp32, and on the
-    CPU, computation and parameters must have the same precision.
+    """Return the last parts of the names of the layer norms, sorted and without duplicates. The parameters of these
+    modules must stay in fp32: layer norms compute in fp32, and on the CPU, computation and parameters must have the
+    same precision.
     """
     return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
 

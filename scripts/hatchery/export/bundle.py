@@ -61,7 +61,8 @@ def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
     code of the library that the module needs.
 
     `sources` is the folder of the library. `text` is the source code of the root module if the module has no file.
-    Raises ModelError naming the module for imports that cannot be merged, and for different objects with the same name.
+    Raises ModelError for imports that cannot be merged, for modules that import each other, for statements outside
+    functions that are neither definitions nor assignments, and for different objects with the same name.
     """
     modules = _modules(root, sources, text)
     kept = _reachable(root, modules)

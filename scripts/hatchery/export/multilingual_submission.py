@@ -85,8 +85,7 @@ def public_name(task: str) -> str:
 
 
 def submission(evaluated: Evaluated) -> dict[str, dict[str, float]]:
-    """Return the content of `<model>_submission.json`. Raises ManifestError if a file was changed after the
-    evaluation."""
+    """Return the content of `<model>_submission.json`. Raises ManifestError for a missing or damaged manifest."""
     found: dict[str, dict[str, float]] = {}
     for task in zero_shot_tasks():
         if task in evaluated.zero_shot and task not in HIDDEN:
@@ -103,9 +102,7 @@ def submission(evaluated: Evaluated) -> dict[str, dict[str, float]]:
 
 
 def predictions(settings: MultilingualSubmissionSettings, evaluated: Evaluated) -> dict[str, Any]:
-    """Return the content of `<model>_predictions.json`. Raises ManifestError if a file was changed after the
-    evaluation.
-    """
+    """Return the content of `<model>_predictions.json`. Raises ManifestError for a missing or damaged manifest."""
     zero_shot = {task: read_manifest(path) for task, path in evaluated.zero_shot.items()}
     hidden: dict[str, Any] = {task: _documents(zero_shot[task]) for task in HIDDEN if task in zero_shot}
     for name, languages in READING.items():

@@ -101,8 +101,8 @@ def checkpoint_config(
 ) -> ModelConfig:
     """Return Hatchery's configuration of a published model; `where` is the file's name in messages.
 
-    Keys of `published` that Hatchery's configuration does not have are ignored. Raises ModelError if `layer_weighting`
-    or `position_head_layout` is missing, unknown, or contradicts the weights.
+    Only the keys `SIZES` and `OPTIONAL` of `published` are read. Raises ModelError for an invalid value, and if
+    `layer_weighting` or `position_head_layout` is missing, unknown, or contradicts the weights.
     """
     values: dict[str, Any] = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     configuration: type[ModelConfig] = GptBertConfig if _is_gpt_bert(state) else LtgBertConfig

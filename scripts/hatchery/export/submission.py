@@ -58,9 +58,7 @@ def write_submission(
 
 
 def submission(settings: SubmissionSettings, predictions: Found, fast: Found) -> dict[str, Any]:
-    """Return the content of the file for the leaderboard. Raises ManifestError if a file was changed after the
-    evaluation.
-    """
+    """Return the content of the file for the leaderboard. Raises ManifestError for a missing or damaged manifest."""
     manifests = {name: read_manifest(path) for name, path in predictions.items()}
     value: dict[str, Any] = {block: _predictions(manifests.get(block)) for block in SUITES}
     value["reading"] = _predictions(manifests.get("reading"))
@@ -85,8 +83,8 @@ def _predictions(manifest: Manifest | None) -> Any:
 
 
 def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dict[str, Any]:
-    """Return the surprisals of all checkpoints and the age-of-acquisition score; null for both unless all checkpoints
-    were evaluated.
+    """Return the surprisals of all checkpoints and the age-of-acquisition score (0 with `age_of_acquisition: zero`);
+    null for both unless exactly the checkpoints of the settings were evaluated.
     """
     if manifest is None:
         return {"aoa_surprisals": None, "aoa": None}

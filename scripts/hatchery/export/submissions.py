@@ -1,5 +1,5 @@
 """The run that an experiment submits to BabyLM's leaderboard. A check refuses an experiment that evaluates none of the
-submission's suites or none of its tasks.
+submission's suites, or that fine-tunes on tasks of which none belongs to the submission.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -41,8 +41,8 @@ def suite_names(wanted: "Submission") -> list[str]:
 
 
 def check_submission(project: "Project", name: str) -> None:
-    """Raise ConfigError if an experiment submits an unknown run, or evaluates none of the suites or tasks of the
-    submission.
+    """Raise ConfigError if an experiment submits an unknown run, evaluates none of the submission's suites, or
+    fine-tunes on tasks of which none belongs to the submission.
     """
     experiment, problems = project.experiment(name), Problems()
     one, other = experiment.submission, experiment.multilingual_submission

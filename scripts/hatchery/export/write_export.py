@@ -164,7 +164,7 @@ class ModelFacts:
 
     @property
     def causal(self) -> bool:
-        """True if the model is a causal language model."""
+        """True if the model can be used as a causal language model, as hybrid models can."""
         return "causal" in self.kinds
 
     @property

@@ -63,9 +63,9 @@ def compile_layers_(
     modules: list[Any] = []
     for module in model.modules():
         if isinstance(module, EncoderLayer) and module.weighting.between_blocks:
-            # Each of these layers writes the sums of its blocks to its own index of one tensor, so these layers cannot
-            # share a compiled function. The attention and feed-forward blocks of these layers can share a compiled
-            # function.
+            # Each layer with weights between blocks writes the sums of its blocks to its own index of one tensor, so
+            # these layers cannot share a compiled function. Their attention and feed-forward blocks can share a
+            # compiled function.
             modules += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
             modules.append(module)

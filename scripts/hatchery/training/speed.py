@@ -114,8 +114,9 @@ class Speedometer:
 
 
 _MMAP_MAX, _TRIM_THRESHOLD, _TOP_PAD = -4, -1, -2
-# Freed memory is returned if the process has grown by this factor since its first steps, but at most once in this
-# interval of steps, because the step after a return takes 1.5 times as long (3 % of the total time, measured).
+# Freed memory is returned if the process is more than GROWTH times as large as after FIRST_STEPS steps. The size is
+# checked only every INTERVAL_STEPS steps, because the step after a return takes 1.5 times as long (3 % of the total
+# time, measured).
 GROWTH, FIRST_STEPS, INTERVAL_STEPS = 1.5, 5, 20
 
 
