@@ -1,7 +1,7 @@
 """The documents that readers produce from raw inputs, and the interface of readers.
 
-The text of a document has one sentence per line and one blank line between paragraphs; headings, lists and quotes may
-have Markdown marks if the source has such elements.
+The text of a document has one sentence per line, or one paragraph per line if paragraphs are not split, and one blank
+line between paragraphs; headings, lists and quotes may have Markdown marks if the source has such elements.
 
 A reader is an object `READER` of the class `Reader` in its own file of `readers/`, which also defines the reader's
 options and the keys of its source. A reader lists the files to read in a source, and streams the documents of one file.

@@ -13,8 +13,9 @@ its items, so that sentence boundaries are kept. In both readings, an item longe
 is a separate sequence.
 
 The authors' code puts the texts of each save unit (the texts that it writes together; see "Selection of text") into a
-Python set, whose order no seed determines. Here the order is a seeded permutation. Memory is constant for units of any
-size, because sorted parts are stored on disk and merged.
+Python set, whose order no seed determines. Here the reading `as_published` orders these texts by a seeded permutation,
+and `corrected` keeps their order. Memory is constant for units of any size, because sorted parts are stored on disk and
+merged.
 """
 
 import heapq

@@ -160,7 +160,7 @@ class Piece:
     of the file, proportional to the rows.
     """
     line: int
-    """Number of lines of the file before the piece."""
+    """Number of lines of the file before the piece; 0 for Parquet, and for text that is divided by size."""
     first: int
     """Number of kept records in the file before the piece; a record is a document, row, text or paragraph. In Parquet
     files, and in tables with `document_column`, all rows are counted.

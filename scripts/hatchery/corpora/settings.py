@@ -76,8 +76,8 @@ class DecontaminationSettings(Settings):
     """Removal of training lines that share several consecutive words with evaluation data."""
 
     data: Annotated[tuple[DataName, ...], MinLen(1), Unique()]
-    """Raw inputs with evaluation data, by their names under `data` in config.yaml. All strings of JSON files and all
-    lines of other files are evaluation text."""
+    """Raw inputs with evaluation data, by their names under `data` in config.yaml. All strings of JSON files (.json,
+    .jsonl), except for keys of objects, and all lines of other files are evaluation text."""
     words: Annotated[int, Range(ge=2)] = 13
     """Number of consecutive words that a line must share; case and punctuation do not count. Shorter evaluation texts
     have no effect."""

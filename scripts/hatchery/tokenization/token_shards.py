@@ -30,7 +30,7 @@ class TokenTable:
     """The concatenated rows of one shard; document `d` has the ids from `document_starts[d]` to `document_starts[d +
     1]`.
 
-    `ids` [tokens] has the dtype of the vocabulary; `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
+    `ids` [tokens] has the dtype `id_dtype`; `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
     token offsets within their document; document `d` has the sentences from `sentence_bounds[d]` to `sentence_bounds[d
     + 1]`. If `word_starts` are the starts of pre-tokens, `text_word_starts` [tokens] are the starts of words between
     white space. For corpora that count words by another rule than white space, `word_counts` [tokens], uint16, is the

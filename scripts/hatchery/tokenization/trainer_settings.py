@@ -1,5 +1,5 @@
-"""Settings that, with the corpus, determine a trained tokenizer. The default values are those of
-docs/papers/ltg-bert.md, "Tokenizers for BabyLM".
+"""Settings that, with the corpus, determine a trained tokenizer. Except for `min_frequency`, `reading` and
+`byte_alphabet`, the default values are those of docs/papers/ltg-bert.md, "Tokenizers for BabyLM".
 
 The folder `config/tokenizers/` contains the settings of all published tokenizers. Settings that exclude each other
 raise an error, naming the key, before any file is read.

@@ -4,7 +4,7 @@ Files are processed in parallel, and their results are joined in the order of th
 job is killed. The required memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count
 once in the whole corpus, and the drawn windows if the corpus is one text. The authors' code stores the texts of a unit
 (a group of documents) in a set, which shuffles the texts. In Hatchery, the stage that groups texts into sequences
-shuffles them, so this stage stores the index of each text's unit.
+shuffles them in its reading `as_published`, so this stage stores the index of each text's unit.
 """
 
 import shutil
