@@ -80,14 +80,16 @@ MEASUREMENTS = TidyTable(
         Column(
             "kind",
             "text",
-            "evaluation: `pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal` or `finetuning`",
+            "evaluation: `pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal`, `reading`, "
+            "`acquisition`, `reading_times` or `finetuning`",
         ),
         Column("suite", "text", "suite, as in `summary.csv`"),
         Column("task", "text", "paradigm, phenomenon, task, split or average, as in `summary.csv`"),
         Column(
             "level",
             "text",
-            "type of `task`: `split`, `bin` of a split, `paradigm`, `phenomenon`, `suite`, `average`, `task` or `word`",
+            "category of the name in the column `task`: `split`, `bin` (part of a split), `paradigm`, `phenomenon`, "
+            "`suite`, `average`, `task` or `word`",
         ),
         Column("metric", "text", "metric, with its unit in the name"),
         Column("value", "number", "the score; null if the run has no score", "of the metric"),
@@ -107,8 +109,12 @@ MEASUREMENTS = TidyTable(
             "text",
             "kind of collapse of the training, or reason for a missing score; otherwise empty",
         ),
-        Column("primary", "truth", "true if averages use this metric of the task"),
-        Column("main", "truth", "true if the scored rows are the task's own, not a further set or another task"),
+        Column("primary", "truth", "true if averages over tasks use this metric of the task"),
+        Column(
+            "main",
+            "truth",
+            "true if the scored rows are those of the task itself, not of a further scored set or of another task",
+        ),
         Column("origin", "text", "task on which the model was fine-tuned; empty without fine-tuning"),
         Column("blind_guess", "number", "score of a guess that does not read the item", "of the metric"),
         Column("settings", "text", "protocol and rules of the evaluation that influence the score"),
@@ -147,7 +153,11 @@ RUNS = TidyTable(
         Column("development_loss", "number", "last development loss", "nats per labelled token"),
         Column("development_perplexity", "number", "last development perplexity"),
         Column("development_bits_per_byte", "number", "last development loss per byte of text", "bits per byte"),
-        Column("development_basis", "text", "`basis` of the development loss, as in `measurements.parquet`"),
+        Column(
+            "development_basis",
+            "text",
+            "conditions of the development loss, as in the column `basis` of `measurements.parquet`",
+        ),
         Column(
             "unigram_loss",
             "number",
@@ -266,20 +276,22 @@ LAYERS = TidyTable(
         Column(
             "quantity",
             "text",
-            "`layer_weight` (ELC-BERT's alpha x number of inputs), `unit_weight` (no weighting) or `probe_share` "
-            "(weight in a probe)",
+            "`layer_weight` (ELC-BERT's alpha x number of inputs), `unit_weight` (1, in a model without layer "
+            "weighting) or `probe_share` (weight in a probe)",
         ),
         Column("depth", "integer", "number of layers of the model"),
-        Column("task", "text", "probed task; empty for the model's own weights"),
-        Column("finetuning_seed", "integer", "seed of the probe; null for the model's own weights"),
-        Column("learning_rate", "number", "learning rate of the probe; null for the model's own weights"),
-        Column("span", "text", "span of the probe; empty for the model's own weights"),
+        Column("task", "text", "probed task; empty if the weight belongs to the pretrained model"),
+        Column("finetuning_seed", "integer", "seed of the probe; null if the weight belongs to the pretrained model"),
+        Column(
+            "learning_rate", "number", "learning rate of the probe; null if the weight belongs to the pretrained model"
+        ),
+        Column("span", "text", "span of the probe; empty if the weight belongs to the pretrained model"),
         Column(
             "consumer",
             "integer",
             "layer that reads the weighted sum, counted from 1; depth + 1 is the output; null in a probe",
         ),
-        Column("layer", "integer", "layer whose output is weighted; 0 is the embedding"),
+        Column("layer", "integer", "layer whose output has this weight; 0 is the embedding"),
         Column("value", "number", "the weight; the shares of a probe sum to 1", "fraction"),
     ),
 )
