@@ -27,7 +27,7 @@ class Aggregate:
     """The mean of a score over `n` runs; `n_failed` of these runs failed. `n_without_number` further runs have no
     score.
 
-    `mean` is None if there are no runs. `mean_without_failed` is the mean over the runs that did not fail, or None if
+    `mean` is None if no run has a score. `mean_without_failed` is the mean over the runs that did not fail, or None if
     all runs failed. `std` is the sample standard deviation (n - 1), or None for fewer than two runs. For a single run,
     `sampling_deviation` is the standard deviation due to the choice of test items. `blind_guess` is the score of
     guesses that do not use the items. `seeds` is the number of pretraining seeds (0: unknown). `basis` names the
@@ -127,8 +127,9 @@ def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
     """Return the unweighted mean of the tasks' means, with the root mean square of the tasks' standard deviations.
 
     The papers print this deviation next to an average. The standard deviation of the average itself would be smaller if
-    the tasks' scores vary independently. The mean is None if any task has no mean. `n` and `seeds` are minima over the
-    tasks. The counts of failed runs and of runs without a score are sums over the tasks.
+    the tasks' scores vary independently. The mean is None if any task has no mean, and the deviation is None if any
+    task has no deviation. `n` and `seeds` are minima over the tasks. The counts of failed runs and of runs without a
+    score are sums over the tasks.
     """
     deviations = [task.std for task in tasks if task.std is not None]
     std = None

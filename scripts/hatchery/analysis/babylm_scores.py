@@ -161,7 +161,8 @@ def official_parts(
     rules of 2026.
 
     `counts` are the official numbers of rows; the other arguments have the same meaning as in `parts_of`. There is no
-    official word list for the age of acquisition, so this part counts as official if all other parts are official.
+    official word list for the age of acquisition, so this part counts as official if all other measured parts are
+    official.
     """
     import polars as pl
 
@@ -195,8 +196,9 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Return True if the measured numbers of rows equal the official numbers. If `some` is true, tasks may be
-    missing."""
+    """Return True if the measured numbers of rows equal the official numbers, or if no rows were measured. If `some` is
+    true, tasks may be missing.
+    """
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 
 

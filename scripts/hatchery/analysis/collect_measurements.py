@@ -1,8 +1,9 @@
 """Writing of the four tidy tables with all results of an experiment's runs, for the stage `collect_measurements`.
 
-Only this stage opens the outputs of single pretrainings and evaluations; later stages read the tidy tables
-(`read_tables`). Each kind of evaluation defines its own rows. Learning curves are written one run at a time, so the
-number of training steps does not increase the memory; the number of evaluations does.
+Summaries, and most tables, figures and analyses, are made from the tidy tables (`read_tables`) alone. Only analyses of
+single items, such as minimal pairs, and some parts of the page also read outputs of single runs. Each kind of
+evaluation defines its own rows. Learning curves are written one run at a time, so only one curve is in memory; the rows
+of all evaluations are in memory.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,8 @@ from hatchery.units import bits_per_byte
 
 
 class HeldOutText:
-    """Properties of a corpus's held-out text: its size, and the loss of a blind guess. Each property is computed once.
+    """Properties of a corpus's held-out text: its size, its name, and the loss of a blind guess. Token counts, sizes
+    and names are computed once.
 
     The blind guess is the unigram distribution, estimated from the targets of the training text with add-one smoothing.
     A model learns this distribution long before any grammar ("A Natural Bias for Language Generation Models", Section
@@ -57,7 +59,7 @@ class HeldOutText:
         """Return the number of UTF-8 bytes of a split, for external models. The sentences of a document are joined by
         spaces.
 
-        None if the evaluation with the manifest `made` read other documents.
+        None if the documents are unknown, or if the evaluation with the manifest `made` read other documents.
         """
         if self._corpus is None or self._corpus.digest not in made.inputs.values():
             return None
@@ -90,7 +92,7 @@ class HeldOutText:
         training or evaluation.
 
         Equal names mean equal documents. If the documents are known, their name does not depend on the tokenizer or on
-        the training text.
+        the training text. The name is empty if `made` has neither a corpus nor token shards as input.
         """
         if self._corpus is not None and self._texts & set(made.inputs.values()):
             if split not in self._names:

@@ -50,8 +50,8 @@ _CURES = {
     RULES: "numbers with the same rules of scoring",
 }
 _READABLE = (ASKED, WINDOW, SCORING, PRECISION, RULES)
-"""Aspects of a comparison basis whose values are readable words. The values of all other aspects are digests or
-numbers.
+"""Aspects of a comparison basis whose values are readable without the name of the aspect. The values of most other
+aspects are numbers, or contain digests.
 """
 _MOST_NAMED, _MOST_VALUES = 3, 4
 
@@ -76,8 +76,8 @@ def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
 
 
 def _value_of(aspect: str, aspects: Mapping[str, str]) -> str:
-    """Return the value of an aspect for a label. A readable value is cut before its parenthesis; a digest or number is
-    preceded by the name of the aspect.
+    """Return the value of an aspect for a label. The value of an aspect in _READABLE is cut before its parenthesis; any
+    other value is preceded by the name of the aspect.
     """
     value = aspects.get(aspect, "") or "not known"
     return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"

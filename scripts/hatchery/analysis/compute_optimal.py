@@ -49,8 +49,8 @@ class ScalingPoint:
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
-    """Return the rows of `runs.parquet` for the pretrainings of `experiments` (if empty, of all experiments), without
-    repeated models.
+    """Return the rows of `runs.parquet` for the pretrainings and milestones of `experiments` (if empty, of all
+    experiments), without repeated models.
 
     Several experiments may contain the same model, which is trained only once. If `within` names columns, two rows are
     the same model only if they also agree in these columns. Raises ManifestError for an altered table.
@@ -66,8 +66,9 @@ def points_of_runs(
     order of the tables.
 
     A point is the mean over a model's seeds at a step at which all seeds were evaluated. (The lowest loss over seeds
-    would bias the fitted laws.) Runs whose FLOPs cannot be counted by the method `count` are left out. The result is
-    empty if the development losses are not comparable (`why_no_points`). Raises ManifestError for an altered table.
+    would bias the fitted laws.) Runs whose FLOPs cannot be counted by the method `count`, and models with more than
+    `most_parameters` parameters, are left out. The result is empty if the development losses are not comparable
+    (`why_no_points`). Raises ManifestError for an altered table.
     """
     if why_no_points(runs, experiments):
         return []
@@ -129,8 +130,8 @@ def january_edges(costs: Sequence[float]) -> Floats:
     subdivided first bins.
 
     The range below the smallest cost is divided into ten bins, the first bin (5 %) is also divided into ten bins, and
-    the second bin is divided into five bins. The ten bins below the smallest cost contain at most one point; they exist
-    only because the study has them.
+    the second bin is divided into five bins. Of the ten bins up to the smallest cost, only the last bin contains
+    points, namely those with the smallest cost; the other bins exist only because the study has them.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
     least, first, second, *rest = percentiles
@@ -183,14 +184,16 @@ def regions_of_one_model(models: Sequence[str]) -> list[range]:
 
 
 SAME = 1e-6
-"""Relative tolerance for comparing the loss and cost of a milestone with the learning curve of its training."""
+"""Relative tolerance for comparing the size, cost and last loss of a model with the points of learning curves."""
 
 
 def optimal_models(
     runs: Iterable[Mapping[str, Any]], points: Sequence[ScalingPoint], count: FlopsCount, bins: Bins, number: int
 ) -> set[str]:
-    """Return the models whose last evaluation is a compute-optimal point among `points`. `runs` are rows of
-    `runs.parquet`.
+    """Return the models whose last evaluation is a compute-optimal point among `points`.
+
+    `runs` are rows of `runs.parquet`. `bins` is the method of dividing costs into bins (`EDGES`), and `number` is the
+    number of bins.
     """
     flops, losses = [point.flops for point in points], [point.loss for point in points]
     best = [points[place] for place in frontier(flops, losses, EDGES[bins](flops, number))] if points else []

@@ -1,7 +1,7 @@
 """The statistics tables of a corpus. The corpus's manifest lists the tables; a dataclass defines the columns of each
 table.
 
-A table may have no rows: if no document was rejected, the table of rejected documents has only a header. Sizes are
+Some tables may have no rows: if no document was rejected, the table of rejected documents has only a header. Sizes are
 listed by source and split, as in Table 1 of the LTG-BERT paper, and compared with published sizes of the same corpus,
 source, split and measure. Differences are in percent of the published size.
 """
@@ -86,8 +86,8 @@ class Licensed(Record):
 
 @dataclass(frozen=True)
 class Repeated(Record):
-    """Numbers of duplicates in a source and split: documents and long lines that occur earlier in the same split, or in
-    the training split.
+    """Numbers of documents and long lines in a source and split, and of those that occur earlier in the same split, or
+    in the training split.
     """
 
     source: str
@@ -229,8 +229,8 @@ class ComparedSize:
 def size_table(
     counts: Mapping[tuple[str, str], Counts], subwords: Mapping[tuple[str, str], int] | None = None
 ) -> SizeTable:
-    """Return the corpus sizes with their sums over sources and splits. Rows without documents are omitted, except in an
-    empty corpus.
+    """Return the corpus sizes with their sums over sources and splits. Rows without documents are omitted, except the
+    sum over all sources and splits.
 
     If `subwords` is given, rows also contain the number of subwords (0 if unknown).
     """
@@ -260,8 +260,8 @@ def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTa
     over all sources and levels.
 
     In a corpus of sequences, each selection is a source of documents. Therefore, the numbers of sequences (`documents`)
-    and of subwords (`tokens`) of a selection are read from `sizes`. If a selection has several sources, these numbers
-    are unknown for the single sources. Sums that would include unknown numbers are omitted.
+    and of subwords (`tokens`) of a selection are read from `sizes`. If a selection has several rows (sources or
+    levels), these numbers are unknown for the single rows. Sums that would include unknown numbers are omitted.
     """
     table: SizeTable = {}
     lacking: set[tuple[tuple[str, str], str]] = set()

@@ -2,8 +2,8 @@
 losses.
 
 The curve is L(D) = E + A D^-a for the amount of text D, as in Hoffmann et al. 2022 (arXiv:2203.15556) for models of one
-size. With fewer than four amounts of text, E is 0. The fit minimises the squared errors of the losses (scipy's
-`curve_fit`).
+size. The fit minimises the squared errors of the losses (scipy's `curve_fit`). With fewer than four different amounts
+of text, E is 0, and the fit minimises the squared errors of the logarithms of the losses.
 """
 
 import math
@@ -54,7 +54,9 @@ class DataCurve:
 
 
 def different_amounts(amounts: Sequence[float]) -> int:
-    """Return the number of distinct amounts. Amounts that differ by at most SAME_AMOUNT count as equal."""
+    """Return the number of distinct amounts: in ascending order, an amount counts if it exceeds the previous amount by
+    more than SAME_AMOUNT.
+    """
     ordered = sorted(amounts)
     apart = (more > less * (1 + SAME_AMOUNT) for less, more in pairwise(ordered))
     return bool(ordered) + sum(apart)
@@ -63,7 +65,8 @@ def different_amounts(amounts: Sequence[float]) -> int:
 def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCurve:
     """Return the curve fitted to the losses. `amounts` are the positive amounts of text of the losses, and may repeat.
 
-    Raises EvaluationError if there are fewer than two different amounts, or if losses do not decrease with the amount.
+    Raises EvaluationError if there are fewer than two different amounts, if losses do not decrease with the amount, or
+    if the optimisation does not converge.
     """
     x, y = np.asarray(amounts, dtype=float), np.asarray(losses, dtype=float)
     different = different_amounts(x.tolist())

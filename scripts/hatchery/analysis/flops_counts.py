@@ -19,16 +19,19 @@ COUNT_NAMES: dict[FlopsCount, str] = {
     "complete": "appendix A with the sequence length in the feed-forward block",
     "six_n_d": "6 N D",
 }
-"""Descriptions of the counting methods in notes and captions. In 6 N D, N excludes the word embedding, which is only
-looked up, and D counts tokens without padding.
+"""Descriptions of the counting methods in notes and captions. In 6 N D, N excludes a word embedding that is only looked
+up, but includes a word embedding that is also the output matrix, and D counts tokens without padding.
 """
 
 Run = Mapping[str, Any]
 
 
 def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
-    """Return the FLOPs of one training sequence of `run`, a row of `runs.parquet`; None if the sequence length changes
-    during training."""
+    """Return the FLOPs of one training sequence of `run`, a row of `runs.parquet`.
+
+    For a formula of the reduced-vocabulary study, None if the sequence length changes during training. For other
+    methods, the result is the mean over all sequences; None if there are no sequences.
+    """
     if count not in get_args(StudyFormula):
         total, sequences = training_flops(run, count), run["sequences"]
         return None if total is None or not sequences else total / sequences
@@ -40,8 +43,8 @@ def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
 
 
 def training_flops(run: Run, count: FlopsCount) -> float | None:
-    """Return the FLOPs of the complete training of `run`, a row of `runs.parquet`; None if the method cannot count
-    them.
+    """Return the FLOPs of the complete training of `run`, a row of `runs.parquet`; None for a formula of the
+    reduced-vocabulary study if the sequence length changes during training.
     """
     if count == "products":
         return float(run["training_flops"])

@@ -20,7 +20,7 @@ from hatchery.evaluation.surprisal.measurements import WORDS_FILE
 from hatchery.sanitize import csv_text
 
 PLACE = {"experiment": pl.String, "model": pl.String, "run": pl.String, "seed": pl.Int64, "texts": pl.String}
-"""Columns that identify the model and the texts. These columns have the same names in the tidy tables."""
+"""Columns that identify the model and the texts. All columns except `texts` are named as in the tidy tables."""
 ROWS_AT_ONCE = 1 << 16
 
 

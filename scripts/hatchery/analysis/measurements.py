@@ -27,8 +27,8 @@ DEVELOPMENT_BITS = "development_bits_per_byte"
 def development_measurements(
     curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None, per_byte: float | None = None
 ) -> list[TidyRow]:
-    """Return rows with the last development loss (nats per predicted token) and the last development perplexity. For an
-    untrained model, return no rows.
+    """Return rows with the last development loss (nats per predicted token), its perplexity and, if known, its bits per
+    byte. Return no rows if the curve has no development loss.
 
     `curve` contains the rows of `metrics.jsonl`, with bits per byte if known. `unigram_loss` is the loss of the unigram
     distribution in nats, and `per_byte` is the number of predicted tokens per byte.

@@ -1,7 +1,7 @@
 """Rows of the tidy tables for one pretraining: model sizes and losses, learning curve, and layer weights.
 
-Duration and date are read from `provenance.json`. All other values are read from outputs of the stage `pretrain` that
-the stage's manifest lists.
+Duration and date are read from `provenance.json`. All other values are read from the manifest of the stage `pretrain`,
+or computed from outputs that this manifest lists.
 """
 
 import json
@@ -75,8 +75,8 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
     """Return the layer weights of a model, read from `config.json` and, if the model has layer weighting, from
     `layer_weights.json`.
 
-    No weights are returned if they combine blocks instead of layers. Raises EvaluationError, naming the file, for an
-    invalid table or a missing pair of layers.
+    No weights are returned if they combine blocks instead of layers, as in GPT-BERT. Raises EvaluationError, naming the
+    file, for an invalid table, or for a missing or unexpected pair of layers.
     """
     config = json_record(manifest.file(CONFIG_FILE), _Config)
     layers = config.num_hidden_layers

@@ -4,7 +4,7 @@ The table of a paper, `config/published/values/<paper>.csv`, contains each print
 task and metric of a number have the same names as in `summary.csv`, if the summary has an equivalent row
 (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). Numbers that are not comparable with our numbers are
 marked, with a reason. Our number agrees with a published number if their difference is at most two combined standard
-deviations.
+deviations or, if no deviation is known, half a point (`judge`).
 """
 
 import math
@@ -62,7 +62,7 @@ def judge(difference: float, deviation: float | None, rounding: float = PRINTED_
     """Compare our number with a published number, given `difference` (our number minus the published number).
 
     Return `within` if the absolute difference is at most two `deviation`s or at most `rounding`, else `above` or
-    `below`. If `deviation` is None, a difference of half a point is also `within`.
+    `below`. If `deviation` is None, return `within` for differences of at most half a point, regardless of `rounding`.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)
     # Add 1e-9, so that rounding errors do not matter if a difference equals the tolerance.
@@ -144,7 +144,8 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
 def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
     """Return the published values of all our models that replicate published models, read from the papers' `tables`.
 
-    Raises ConfigError if `tables` and `published` name different papers, EvaluationError for an invalid table.
+    In messages, `flag` names the argument with the tables. Raises ConfigError if `tables` and `published` name
+    different papers, EvaluationError for an invalid table.
     """
     choices, given = published_choices(published), {table.stem: table for table in tables}
     if {choice.paper for choice in choices} != set(given):
@@ -167,7 +168,8 @@ def for_experiment(
     `rows` maps our models to published models, which may repeat. If several tables print the same score, the number
     with the most digits is used; if the digits are equally many, the number in the later table is used. A number that
     is only printed as a difference from another model (LTG-BERT Table 2) is converted to an absolute number. Raises
-    ConfigError, naming the nearest known name, for an unknown paper, track or published row.
+    ConfigError, naming the nearest known name, for an unknown paper, track or published row, and EvaluationError if
+    this other model's number is not in the table.
     """
     known = list(numbers)
     _check("published.paper", paper, {number.paper for number in known})

@@ -76,8 +76,8 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
 
 DECISIVE = 10.0
 LEAST_ON_A_SIDE = 4
-"""Minimum number of points on each side of a break. Three points would leave one degree of freedom for the two
-parameters of a law."""
+"""Minimum number of points on each side of a break. A law has two parameters, so with three points, the residuals would
+have only one degree of freedom."""
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Law:
-    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region. `law` is None if there are
-    too few points.
+    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region. `law` is None if no law can
+    be fitted, for example because there are too few points.
     """
 
     axis: Axis
@@ -205,7 +205,7 @@ class Law:
 @dataclass(frozen=True)
 class Laws:
     """All laws that were fitted to one list of points. `optimal` contains the indices of the compute-optimal points.
-    `found_break` is None if there are too few compute-optimal points.
+    `found_break` is None if `find_break` cannot split the compute-optimal points.
     """
 
     optimal: list[int]

@@ -80,7 +80,9 @@ class Scores:
         return self.by_key.get((model, suite, task, metric))
 
     def row_for(self, measure: Measure, model: str) -> SummaryRow | None:
-        """Return the summary row of a model for a measure; None if the model does not have this score."""
+        """Return the summary row of a model for a measure; None if the model does not have this score, or if the
+        measure is for models of another objective.
+        """
         if measure.objective not in ("", self.objective(model)):
             return None
         return self.row(model, measure.suite, measure.task, measure.metric)
@@ -94,12 +96,12 @@ class Scores:
         return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:
-        """Return the models that have a score in at least one of `measures`. For example, some models have no
+        """Return the models that have a summary row for at least one of `measures`. For example, some models have no
         translation scores."""
         return [model for model in self.models if any(self.row_for(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
-        """Return those of the `measures` in which at least one model has a score.
+        """Return those of the `measures` for which at least one model has a summary row.
 
         If models have different objectives, a measure whose meaning depends on the objective is split into one measure
         per objective.
@@ -118,9 +120,10 @@ class Scores:
         The noise of a difference is the square root of the sum of the squared noise of the two scores. If the noise of
         a model is unknown, the noise of the best model is used. If runs of a model failed, the model is worse only if
         its score is worse with and without the failed runs. Only a model with several pretraining seeds can be best.
-        The result is empty if the scores are not comparable, if the noise of the best model is unknown, if noise could
-        explain all differences, if the best model does not exceed a blind guess, or if a model with one seed may be
-        better within noise.
+        The result is empty if fewer than two models have a mean, if the direction of the metric is unknown, if the
+        scores are not comparable, if the noise of the best model is unknown, if noise could explain all differences, if
+        the best model does not exceed a blind guess by more than its noise, or if one of the models to return has only
+        one pretraining seed.
         """
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
         rows = self.with_means(measure)
@@ -172,8 +175,11 @@ class Scores:
         return found
 
     def headline(self) -> list[Measure]:
-        """Return the headline measures, which summarise an experiment: perplexities and bits per byte, and then one or
-        two averages per suite.
+        """Return the headline measures, which summarise an experiment: perplexities and bits per byte, then one or two
+        averages per suite of minimal pairs, and then the averages of each other suite.
+
+        For translation, the measures are the BLEU scores of all test sets. For another suite without averages, the
+        measure is its first score.
         """
         keys = self.keys()
         suites = [suite for suite in self.suites() if suite not in HELD_OUT]

@@ -70,8 +70,8 @@ class OrderEstimate:
 
         The bound is unreliable for few runs, because it assumes a normal distribution of the ratio. In simulations of
         equal models (normal scores, 5 to 50 runs), 15 to 25 % of the pairs are below 0.5 at a confidence of 0.95, and 2
-        to 8 % below 0.2. If the samples do not overlap, the ratio is 0 in every draw, and no confidence raises the
-        bound; for equal models with five runs each, this happens in one of 126 pairs.
+        to 8 % below 0.2. If the samples do not overlap, the ratio is 0 (or 1) in every draw, so no confidence changes
+        the bound; for equal models with five runs each, this happens in one of 126 pairs.
 
         Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence), where c = sqrt(n m / (n + m)), and
         sigma is the deviation of c (epsilon* - epsilon). The factor c cancels, which leaves the deviation over the
@@ -202,9 +202,10 @@ def order_matrix(
 
     "corrected" integrates exactly and applies Bonferroni's correction over the k (k - 1) cells: the confidence of a
     cell is 1 - (1 - confidence) / comparisons. "as_published" reproduces the package used for ELC-BERT: quantiles on a
-    grid of 0.005, and for the k (k - 1) / 2 pairs a confidence of confidence + (1 - confidence) / pairs, which grows
-    less with more comparisons (docs/papers/elc-bert.md, "Significance"). A single pair is not corrected. `comparisons`
-    replaces the number of comparisons, for example by the number in several matrices.
+    grid of 0.005, and for the k (k - 1) / 2 pairs a confidence of confidence + (1 - confidence) / pairs, which is lower
+    for more pairs (docs/papers/elc-bert.md, "Significance"). A single comparison is not corrected: "as_published" does
+    not correct the one pair of two models, but "corrected" counts two cells. `comparisons` replaces the number of
+    comparisons, for example by the number in several matrices.
 
     For few runs, the bounds are too low (see `OrderEstimate.bound`), and the correction does not change this. Among
     five equal models with nine runs each, "corrected" puts some cell below 0.5 in about 6 of 10 matrices, and below 0.2

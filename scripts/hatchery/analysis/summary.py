@@ -1,6 +1,7 @@
 """The summary of an experiment: one row for each model, suite, task and metric, with the published value.
 
-This module computes the rows. `summary_rows`, `summary_markdown` and `summary_text` write them to files.
+This module computes the rows. `analysis.summary_rows`, `views.summary_text` and `views.summary_latex` convert the rows
+to the formats of the files.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +29,8 @@ from hatchery.rendering.escaping import readable
 DIGEST_LENGTH = 12
 SHOWN_OF_PAIRS = (ACCURACY, AT_BEST_TEMPERATURE, CORRELATION)
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
-"""Levels of the measurements that a summary shows. Scores of paradigms, of complete suites of minimal pairs, and of
-bins of a split are only in the tidy table.
+"""Levels of the measurements that a summary shows. Scores of paradigms, of complete suites of minimal pairs, of bins of
+a split, and of words are only in the tidy table.
 """
 ORDER = ("seed", "finetuning_seed", "learning_rate")
 Key = tuple[str, str, str, str]
@@ -56,8 +57,9 @@ class Summary(Scores):
     are in the order of the configuration; baselines come last. `failures` are the measurements of runs that failed or
     have no score, with the run's `title`. `incomplete` are averages that have no value, with the tasks that lack
     scores. `unmatched` are published values for which there is no row of our models. `published_notes` are the notes of
-    the published table. `settings` describes how each suite was measured. `trained_otherwise` contains the models whose
-    training masks differ from the masks of the perplexity, with a description of these training masks.
+    the published table. `settings` describes how each suite, except the perplexity, was measured. `trained_otherwise`
+    contains the models whose training masks differ from the masks of the perplexity, with a description of these
+    training masks.
     """
 
     experiment: str

@@ -163,7 +163,7 @@ class TaskAverage:
     aggregated value.
 
     `manifests` are the manifests from which the average was computed. `without_number` lists tasks for which no run has
-    a score; the average then has no value.
+    a score; the average then has no value. The list is empty for the metric `run_score_percent`.
     """
 
     task: str
@@ -248,8 +248,8 @@ def _averages(
 
 
 def original_suite(suite: str) -> str:
-    """Return the name of the paper's suite with which the name `suite` ends, or `suite` itself if it does not end with
-    the name of a paper's suite.
+    """Return the name of the paper's suite that is `suite` without a prefix such as `my_`, or `suite` itself if there
+    is no such name.
     """
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

@@ -1,8 +1,9 @@
 """The tidy tables of an experiment: their columns, and functions that write and read the tables.
 
-`collect_measurements` joins the outputs of single runs into four Parquet files with fixed schemas. Summaries, tables,
-figures and pages are computed from these files. Each row names its experiment, so tables of several experiments can be
-concatenated. `docs/tables.md` lists the columns; a test compares this list with the columns in this file.
+`collect_measurements` joins the outputs of single runs into four Parquet files with fixed schemas. Summaries, and most
+tables, figures and pages, are computed from these files. Each row names its experiment, so tables of several
+experiments can be concatenated. `docs/tables.md` lists the columns; a test compares this list with the columns in this
+file.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -370,7 +371,7 @@ def read_frame(
     """Read rows of a table, in the order of the table. `columns` restricts the columns; None reads all columns.
 
     `among` maps string columns to the values that the rows to read may have; None allows all values. Raises
-    ManifestError if a file was altered, lacks a checksum, or lacks a column.
+    ManifestError if the file is missing, was altered, lacks a checksum, or has other columns than the table.
     """
     try:
         rows = pl.scan_parquet(verified_view(path))

@@ -50,7 +50,7 @@ class MultilingualSettings(AnalysisSettings):
 
 def multilingual(settings: MultilingualSettings, study: Study) -> Findings:
     """Return the overall score of each model, and for each language the means and the scores of the single parts.
-    Raises EvaluationError.
+    Raises ManifestError for an altered table.
     """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 

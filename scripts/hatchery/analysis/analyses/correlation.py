@@ -55,7 +55,8 @@ class CorrelationSettings(FrontierSettings):
     suites: tuple[str, ...] = ()
     """Suites of tasks whose averages are correlated; an empty list means all suites that have an average."""
     split: str = "test"
-    """Split of the perplexity; if it was not measured, the last development perplexity of the training is used."""
+    """Split of the perplexity. If a model has no perplexity of this split, the last development perplexities of the
+    trainings are used for all models."""
     frontier: PartsOfStudy = ()
     """Experiments of the study in which compute-optimal models are determined: bins of FLOPs contain the evaluations of
     these experiments. An empty list means `experiments`.
@@ -160,7 +161,9 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
 
 
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the pairs of all trained models that have both a perplexity and a score, as means over seeds."""
+    """Return the pairs of the included models that were trained from random weights and have both a perplexity and a
+    score, as means over seeds.
+    """
     from hatchery.analysis.compute_optimal import distinct_runs, optimal_models, points_of_runs
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary

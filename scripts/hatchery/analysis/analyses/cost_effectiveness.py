@@ -61,8 +61,8 @@ class Step:
 
 
 def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
-    """Return all pairs of models that differ in only one of the `sizes` and have neighbouring values of this size.
-    Pairs are in the order of `sizes`.
+    """Return all pairs of models that differ in exactly one size, which is in `sizes`, and have neighbouring values of
+    this size. Pairs are in the order of `sizes`.
 
     If several models are equal in all sizes, the first of these models is used. If several series of models vary the
     same size, the series are in the order of their first models.
@@ -109,8 +109,8 @@ class CostEffectivenessSettings(AnalysisSettings):
     states) only in this analysis.
     """
     split: str = "test"
-    """Split whose perplexity is the outcome. If it was not measured, the last development perplexity of the training is
-    used."""
+    """Split whose perplexity is the outcome. If a model has no perplexity of this split, the last development
+    perplexities of the trainings are used for all models."""
     paper: str = ""
     """Name of the paper whose published values (tables in config/published/) are shown next to our values. If empty, no
     published values are shown.

@@ -131,7 +131,7 @@ def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collect
 
 
 def scored_pairs(scores: Path, source: Path) -> "pl.DataFrame":
-    """Read the pairs that were scored from the raw files of their suite. `scores` and `source` are the manifests of the
+    """Read from the raw files of a suite the pairs that were scored. `scores` and `source` are the manifests of the
     scores and of the raw files. Columns: paradigm, pair_id, good, bad.
     """
     import polars as pl
@@ -186,8 +186,8 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
-    """Return the minimal pairs that trained models misjudge, sorted by the mean share of wrong judgements over these
-    models, and then by margin.
+    """Return at most PAIRS_LISTED minimal pairs that trained models misjudge, sorted by the mean share of wrong
+    judgements over these models, and then by margin.
     """
     import numpy as np
 

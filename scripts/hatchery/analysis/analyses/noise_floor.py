@@ -1,8 +1,9 @@
 """Effects of changed settings: differences from a baseline, compared with the baseline's noise over seeds.
 
 For each score, the analysis computes the mean difference between a model and the baseline over runs with equal
-pretraining seeds, and the 95 % interval of this difference (t distribution). If the baseline has at least three seeds,
-the analysis also states whether the difference exceeds twice the standard deviation of the baseline.
+pretraining seeds, and the 95 % interval of this difference (t distribution). If the baseline has at least `least_seeds`
+seeds (default 3), the analysis also states whether the difference exceeds `deviations` (default 2) standard deviations
+of the baseline.
 
 For losses, the analysis also computes a data factor. A curve is fitted to the losses of baselines with different
 amounts of text. The curve gives the amount of text with which the baseline's loss would change by the same difference.
@@ -85,7 +86,11 @@ class SeededValues:
 
 
 def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
-    """Return a row for each model and each score that the model shares with the baseline. Raises ManifestError."""
+    """Return a row for each model that is not in `curve`, and each score of this model that is comparable with a score
+    of the baseline.
+
+    Raises ManifestError for an altered table, and EvaluationError if the data curve cannot be fitted.
+    """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
 
     # Read only the rows of finished runs, because the table also contains rows of milestones.
@@ -141,7 +146,7 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
 
 
 def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
-    """Return the scores on held-out text and on minimal pairs, by (suite, task, metric)."""
+    """Return the scores of pretrained models without fine-tuning, at the levels LEVELS, by (suite, task, metric)."""
     import polars as pl
 
     chosen = frame.filter(
@@ -188,9 +193,9 @@ def _curve(
     notes: list[str],
 ) -> "DataCurve | None":
     """Fit the loss as a function of the amount of text, append a note on the fit to `notes`, and return the curve; None
-    if there is only one amount of text.
+    if there is only one amount of text, or if the settings name no models of the curve.
 
-    Models whose loss is not comparable with the baseline's loss are left out.
+    Models whose loss is not comparable with the baseline's loss are left out. Raises the errors of `fit_data_curve`.
     """
     from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 
@@ -230,8 +235,8 @@ def _row(
     worth = factor = of_baseline = extrapolated = None
     shown = [amounts[model][seed] for seed in common if seed in amounts.get(model, {})]
     if curve is not None and shown and mean is not None:
-        # Add the difference to the value of the curve, not to the measured loss, so that a difference of 0 gives a data
-        # factor of 1.
+        # Add the difference to the value of the curve, not to the measured loss, so that a difference of 0 gives the
+        # baseline's own amount of text.
         text = [amounts[settings.baseline][seed] for seed in common if seed in amounts.get(settings.baseline, {})]
         worth = curve.amount(curve.loss(sum(text) / len(text)) + mean) if text else None
         of_baseline = None if worth is None else worth * len(text) / sum(text)
@@ -264,7 +269,7 @@ def _row(
 def paired_difference(differences: list[float]) -> tuple[float | None, float | None]:
     """Return the mean difference and half the width of its 95 % interval.
 
-    The width is None for fewer than two differences. Without differences, the two returned values are None.
+    The half width is None for fewer than two differences. Without differences, the two returned values are None.
     """
     from scipy import stats
 

@@ -20,8 +20,8 @@ class Nouns:
     """Nouns of an analysis, for columns of `numbers.csv` and for sentences.
 
     `group` is the noun for a suite or task, `items` is the noun for its pairs or rows, and `runs` is the noun for the
-    repetitions of a model. `runs_of` is the same noun in a sentence about one model. `what` explains the compared
-    numbers, and `nothing` is the note for an analysis without comparisons.
+    repetitions of a model. `runs_of` is the same noun in a sentence about one model. `title` is the caption of the
+    table, `what` explains the compared numbers, and `nothing` is the note for an analysis without comparisons.
     """
 
     title: str
@@ -39,7 +39,8 @@ def has_single(row: Mapping[str, Any]) -> bool:
 
 
 def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
-    """Return True if a difference is significant over the items and exceeds its standard deviation over runs.
+    """Return True if a difference is significant over the items and exceeds its standard deviations over runs and over
+    pretraining seeds.
 
     Return False if one of the models has only one pretraining seed. If runs failed, the difference without the failed
     runs must have the same sign and must also exceed its standard deviation.
@@ -56,7 +57,7 @@ def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
 
 
 def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: Nouns) -> list[str]:
-    """Return sentences that name the significantly different models on each suite or task.
+    """Return sentences that state, for each suite or task, which models differ significantly and which do not.
 
     If there are more than MOST_NAMED comparisons, a sentence gives the number of significant comparisons instead.
     """

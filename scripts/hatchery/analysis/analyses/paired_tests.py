@@ -290,7 +290,9 @@ Read = Callable[[Path], "tuple[Any, np.ndarray, np.ndarray | None]"]
 
 
 def read_answers(models: Mapping[str, Sequence[Path]], read: Read, items: str) -> dict[str, Answers]:
-    """Return the answers of each model. Raises EvaluationError if models answered different items."""
+    """Return the answers of each model; models without answers are left out. Raises EvaluationError if models answered
+    different items.
+    """
     import numpy as np
 
     from hatchery.errors import EvaluationError

@@ -96,8 +96,11 @@ def _reference(key: Key, against: str) -> Key:
 def _rows(
     values: Mapping[Key, list[float]], against: str, models: Sequence[str], different: Mapping[Key, object]
 ) -> Iterator[Numbers]:
-    """Yield a row for each model and score, with the difference from the reference initialisation. Scores in
-    `different` are not comparable, so their rows have no difference."""
+    """Yield a row for each model and score, with the difference from the reference initialisation.
+
+    `different` contains the differing aspects of the comparison bases of each score and its reference. If there are
+    differing aspects, the row has no difference.
+    """
     for model in models:
         for key, found in sorted(values.items()):
             of, suite, task, metric = key

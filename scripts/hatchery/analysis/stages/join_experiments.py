@@ -1,7 +1,7 @@
 """The stage `join_experiments`: concatenates the tidy tables of several experiments to the tables of a study.
 
-In the tables of a study, `model` and `run` begin with the name of the experiment (`demo/elc_bert`), because several
-experiments may have models of the same name. The tables of a study have the same columns as the tables of an
+In the tables of a study, `model`, `run` and `label` begin with the name of the experiment (`demo/elc_bert`), because
+several experiments may have models of the same name. The tables of a study have the same columns as the tables of an
 experiment, so the same code can read them.
 """
 
@@ -61,9 +61,9 @@ def join_experiments(
     """Write the tables of a study into the folder of `output`. Each table joins the rows of all experiments of the
     study. `measurements`, `runs`, `curves` and `layers` contain the paths of the experiments' tables, by experiment.
 
-    Tables are read in batches of rows, so the memory does not grow with their size. Raises ConfigError if the
-    experiments of an argument differ from the experiments in `settings`. Raises ManifestError if a table was altered or
-    contains rows of another experiment.
+    Tables are read one row group at a time, so the memory depends only on the largest row group. Raises ConfigError if
+    the experiments of an argument differ from the experiments in `settings`. Raises ManifestError if a table was
+    altered or contains rows of another experiment.
     """
     from hatchery.analysis.tidy_tables import TABLES, growing
 
