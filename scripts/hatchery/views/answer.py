@@ -14,11 +14,17 @@ from hatchery.evaluation.basis import differing
 from hatchery.rendering.escaping import listed
 
 MOST_NAMED = 3
-"""Maximum number of averages or models that a sentence names; if there are more, only their number is stated."""
+"""Maximum number of averages or models that a sentence names. All leading models and at least one other model are named
+even if their number is larger.
+"""
 
 
 def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return sentences about the averages in `headline`; empty if no average was measured for two models."""
+    """Return sentences about the averages in `headline`.
+
+    Only averages with comparable scores of at least two models, and with a known direction, have sentences about
+    leading models. The last sentence, on models that are not better than a blind guess, considers all averages.
+    """
     leads: dict[tuple[str, ...], list[str]] = {}
     open_measures: list[str] = []
     single_seeds: list[str] = []
@@ -67,7 +73,9 @@ def _mean(row: SummaryRow) -> float:
 
 
 def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
-    """Return True if a model would lead if all models had several seeds, or if the noise of a run is unknown."""
+    """Return True if some model has only one pretraining seed, and either a model would lead if all models had several
+    seeds, or the noise of a mean is unknown.
+    """
     if all(row.seeds > 1 for row in rows.values()):
         return False
     if any(row.noise == math.inf for row in rows.values()):
@@ -79,7 +87,8 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     """Return a sentence that names the models that are not clearly better than a blind guess in any average.
 
-    A model is clearly better if the difference exceeds the standard deviation over runs.
+    A model is clearly better if the difference exceeds the standard deviation over runs (0 for a single run). Return no
+    sentence if there are no such models, or more than MOST_NAMED.
     """
     beats: dict[str, list[bool]] = {}
     for measure in headline:

@@ -1,9 +1,9 @@
 """The static HTML page of an experiment or a study, for readers who did not run it.
 
-The first screen states the comparison, gives the answer in sentences, and draws averages and learning curves. Each
-number of our models links to a row of the provenance page, which links to manifests and raw files. The page loads no
-other files. Its only script sorts and filters tables; without the script, all content is readable. Equal results
-produce byte-identical pages.
+The first screen states the comparison, gives the answer in sentences, and draws averages and learning curves. In the
+tables of our scores, scores link to rows of the provenance page, which link to manifests and raw files. The page
+loads no other files. Its only script sorts and filters tables; without the script, all content is readable. Equal
+results produce byte-identical pages, except for the days and times of training (`page_runs`).
 """
 
 import json
@@ -158,7 +158,7 @@ def _swatches(settings: PageSettings) -> dict[str, str]:
 def _question(
     settings: PageSettings, scores: Scores, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
 ) -> dict[str, object]:
-    """Return the values for the template's description of the comparison: models, suites and corpora by label."""
+    """Return the values for the template's description of the comparison, such as names and numbers of models."""
     trained = models_in_order(settings.runs)
     compared = trained or scores.models
     own = [row for row in pretrained if row["steps"] is not None]

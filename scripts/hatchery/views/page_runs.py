@@ -85,7 +85,7 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
     """
     minutes: dict[str, list[float]] = {}
     for row in rows:
-        # The training time is 0 for models without training steps, and for milestones of other runs.
+        # Leave out models whose training time is 0 (no training steps) or unknown (milestones, external models).
         if row["seconds"]:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
@@ -110,8 +110,8 @@ def _count(value: int | None) -> str:
 
 
 def _tokens(row: Mapping[str, Any]) -> str:
-    """Return the number of training tokens as text. If the initial weights had already seen tokens, the text is "n + m
-    before".
+    """Return the number of training tokens as text. If the initial weights are those of another model, the text is "n +
+    m before", where m is the number of tokens that this model has seen.
     """
     if row["initial"] != "weights":
         return _count(row["tokens"])
@@ -175,7 +175,7 @@ def _table(rows: Sequence[tuple[str, str]], label: str) -> Table:
 
 
 def _losses(curves: Path, runs: Sequence[str]) -> pl.DataFrame:
-    """Return the mean training losses of `runs` in at most POINTS equal intervals of steps."""
+    """Return the mean training and development losses of `runs` in at most POINTS equal intervals of steps."""
     rows = read_frame(curves, CURVES, ("run", "step", "loss", "development_loss"), run=runs)
     interval = pl.col("step") * POINTS // (pl.col("step").max().over("run") + 1)
     return rows.group_by("run", interval.alias("interval"), maintain_order=True).agg(pl.all().mean()).drop("interval")

@@ -1,6 +1,6 @@
 """The scores of an experiment as tables of a page, next to published values.
 
-Each score links to its row on the provenance page, and this row links to the manifests.
+Scores link to their rows on the provenance page, if the page contains these rows, and the rows link to the manifests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ class ScoreTables:
         """Return tables with `measures` as rows and models as columns; if there are ROWS_FROM or more models, models
         are rows.
 
-        A line separates the first `averages` measures from the other measures. The best scores of a measure are bold,
-        and the score of a blind guess is the last column (or row). If there are more than MOST_MODELS models, only the
-        first MODELS_OF_MANY models are shown.
+        If measures are rows, a line separates the first `averages` measures from the other measures. The best scores of
+        a measure are bold. The scores of a blind guess are the last column or, if models are rows, the first row. If
+        there are more than MOST_MODELS models, only the first MODELS_OF_MANY models are shown.
         """
         models = self.scores.with_numbers(measures)
         if len(self.scores.models) > MOST_MODELS:

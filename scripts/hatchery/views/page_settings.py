@@ -45,7 +45,7 @@ class PageInputs:
     markdown: Path
     # The notes on the numbers, as JSON.
     notes: Path
-    # The page to which every number links.
+    # The provenance page, to which scores link.
     provenance: Path
     # JSON file with the digests of the manifests that the provenance page lists.
     places: Path | None = None
@@ -61,6 +61,6 @@ class PageInputs:
     costs: Sequence[Path] = ()
     # The table of all surprisals, if the experiment has texts under `surprisal`.
     surprisals: Sequence[Path] = ()
-    # The pages of the experiments of a study, and the analyses of the study.
+    # The pages of the experiments of a study, and the analyses of the experiment or study.
     parts: Mapping[str, Path] = field(default_factory=dict)
     analyses: Mapping[str, Path] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The static provenance page of an experiment: each number with links to its manifests, down to the raw files.
+"""The static provenance page of an experiment: summary rows with links to their manifests, down to the raw files.
 
 The anchor of a summary row is `summary_rows.row_anchor`; the anchor of a manifest is `m-` and the first digits of its
 digest. Values that differ between repetitions of equal work (times, versions) are in one section at the end; all other

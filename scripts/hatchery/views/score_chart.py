@@ -40,8 +40,8 @@ class Dot:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """The dots of one average; `guess` is the position of the blind guess, or None if the score of a blind guess
-    differs between models.
+    """The dots of one average; `guess` is the position of the blind guess, or None if the score of a blind guess is
+    unknown, differs between models, or is outside the axis.
     """
 
     label: str
@@ -76,7 +76,7 @@ class Chart:
 
 
 def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[str, str]) -> Chart | None:
-    """Return the chart: averages in percent share one axis, and each other average has its own axis.
+    """Return the chart: consecutive averages in percent share one axis, and each other average has its own axis.
 
     `colours` are colours by label of the model. An average of only one model is drawn only if no average has several
     models. Return None if there are no averages, or more than MOST_MODELS models.
@@ -103,7 +103,9 @@ def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[st
 
 
 def _axis(index: int, measure: Measure) -> tuple[bool, int]:
-    """Return a key that is equal for measures with a common axis: all measures in percent have a common axis."""
+    """Return a key that is equal for all measures in percent, and differs between other measures. Consecutive measures
+    with equal keys share an axis.
+    """
     percent = measure.metric.endswith("_percent")
     return percent, -1 if percent else index
 

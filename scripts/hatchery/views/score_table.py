@@ -172,8 +172,8 @@ class ScoreTable:
         return replace(self, corner="measure", headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
 
     def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
-        """Return the table for display: missing scores are dashes; if lines have a source, there is a column of
-        sources.
+        """Return the table for display: missing scores are dashes; if lines have a source, there are columns of sources
+        and of numbers of runs.
 
         `cell` returns the content of a score's cell.
         """
@@ -267,8 +267,8 @@ def _strength(value: Score) -> float | None:
 
 BLIND_GUESS = "blind guess"
 """Label in tables for the score of a guess that does not see the test items."""
-# SIDE_BY_SIDE is the maximum number of columns of a table. If there are ROWS_FROM or more models, models are rows
-# instead of columns.
+# SIDE_BY_SIDE is the maximum number of measures in the columns of a table. If there are ROWS_FROM or more models,
+# models are rows instead of columns.
 SIDE_BY_SIDE, ROWS_FROM = 6, 5
 COMPARED = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
 """Columns of a table that compares our numbers with published numbers."""

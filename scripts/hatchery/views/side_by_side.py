@@ -1,10 +1,10 @@
 """Two experiments side by side: the settings in which they differ, and their scores with intervals.
 
 The interval of a difference is Welch's 95 % interval. The standard error of each mean is the deviation over runs
-divided by the square root of the number of pretraining seeds. For a single run, the standard error due to the sampling
-of the items is used; then the interval is too wide if the two models were scored on the same items
-(`minimal_pair_tests` of a study compares item by item). If neither standard error is known, there is no interval. For
-scores that are not comparable, no difference is shown.
+divided by the square root of the number of pretraining seeds or, with one pretraining seed, of the number of runs. For
+a single run, the standard error due to the sampling of the items is used; then the interval is too wide if the two
+models were scored on the same items (the analysis `minimal_pair_tests` compares item by item). If one of the standard
+errors is unknown, there is no interval. For scores that are not comparable, no difference is shown.
 """
 
 import math
@@ -84,7 +84,7 @@ def _noise(row: SummaryRow) -> tuple[float, float] | None:
 
 def side_by_side(project: Project, experiments: tuple[str, str], results: Path, everything: bool = False) -> Table:
     """Return a table of the settings that differ, and of scores. If `everything` is True, the table has all scores;
-    otherwise, it has averages and clear differences only.
+    otherwise, the table has averages, and other scores only if the interval of their difference excludes 0.
 
     Raises ConfigError for an unknown or invalid experiment, and ManifestError for an altered table.
     """

@@ -41,8 +41,7 @@ class Section:
 
 
 def sections(summary: Summary) -> list[Section]:
-    """Return the sections of an experiment: overview, held-out text, suites of minimal pairs, suites of fine-tuned
-    tasks.
+    """Return the sections of an experiment: the overview, and then the sections of each kind of evaluation.
 
     Measures without any row, and sections without measures, are omitted.
     """
@@ -60,7 +59,9 @@ def _with_what_does_not_compare(section: Section, summary: Summary) -> Section:
 
 
 def objectives_of(summary: Summary) -> list[str]:
-    """Return the different objectives of the models that were evaluated on held-out text."""
+    """Return the different objectives of the models that were evaluated on held-out text, or the default objective if
+    no model was.
+    """
     guessing = {summary.objective(row.model) for row in summary.rows if depends_on_objective(row.suite, row.metric)}
     others = sorted(task for task in guessing if task.startswith(OTHER))
     return [*(task for task in OBJECTIVES if task in guessing), *others] or [DEFAULT_TASK]
@@ -148,7 +149,9 @@ def incomplete_texts(summary: Summary) -> list[str]:
 
 
 def failure_texts(summary: Summary) -> list[str]:
-    """Return one text per model and task that lists the runs that failed or have no score, with reasons."""
+    """Return one text per model (with its pretraining seed) and task whose runs failed or have no score, with reasons,
+    fine-tuning seeds and learning rates.
+    """
     runs: dict[tuple[str, str], dict[tuple[str, float | None], list[int | None]]] = {}
     for failure in summary.failures:
         alike = runs.setdefault((failure["title"], failure["task"]), {})

@@ -1,4 +1,4 @@
-"""The summary as text: in Markdown (`summary.md`), and in plain ASCII for a terminal, at most 100 columns wide.
+"""The summary as text: in Markdown (`summary.md`), and as plain text for a terminal, at most 100 characters wide.
 
 On a terminal, measures are rows and models are columns; if there are ROWS_FROM or more models, models are rows, as on
 the page. Columns that do not fit side by side are printed below. The terminal shows only the first metric of each task;

@@ -1,8 +1,9 @@
-"""Computation of all numbers and selection of all samples of a corpus card, in one pass over the shards and with memory
-that does not depend on the size of the corpus.
+"""Computation of all numbers and selection of all samples of a corpus card, in one pass over the shards. The memory
+depends on the sizes of single documents, but not on the size of the corpus.
 
-Shards are read in batches and documents in pieces of about a million characters, because a document may be a whole
-corpus. The counts are compared with `statistics.csv`, so a card cannot contradict the counts stored with the corpus.
+Shards are read in batches, and documents are counted in blocks of about a million characters, because a document may be
+a whole corpus. The counts are compared with `statistics.csv`, so a card cannot contradict the counts stored with the
+corpus.
 
 For each source, the samples are the documents whose names have the smallest SHA-256. So the choice depends neither on
 the order of documents nor on a random seed. The same hash selects the paragraph at which a sample starts, because the
@@ -112,9 +113,11 @@ class SampleChoice:
 
 
 def excerpt(text: str, number: int, characters: int) -> str:
-    """Return an excerpt of at most `characters`, which starts at paragraph `number` modulo the number of paragraphs.
+    """Return an excerpt, which starts at paragraph `number` modulo the number of paragraphs, or earlier if the rest of
+    the text has fewer than `characters` characters.
 
-    The excerpt ends between words.
+    The excerpt has at most `characters` characters, and an ellipsis if text follows. If possible, it ends between
+    words.
     """
     starts = [0]
     while (blank := text.find("\n\n", starts[-1])) >= 0:

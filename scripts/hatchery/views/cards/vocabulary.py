@@ -42,7 +42,7 @@ def running_word(piece: str) -> str:
 def count_pre_tokens(piece: str) -> int:
     """Return the number of pre-tokens in a whitespace-separated piece of text.
 
-    Unlike in the tokenizer, the text is not normalised (Unicode) before, so the number of pre-tokens may be larger.
+    Unlike in the tokenizer, the text is not normalised (Unicode) before, so the number of pre-tokens may differ.
     """
     return 1 if piece.isalpha() else sum(1 for _ in _PRE_TOKEN.finditer(piece))
 

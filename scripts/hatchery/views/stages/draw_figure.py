@@ -1,5 +1,5 @@
-"""The stage `draw_figure`: draw a figure of an experiment into one file, with a layout for wide screens and a layout
-for phones.
+"""The stage `draw_figure`: draw a figure of an experiment into one SVG file, with a layout for wide screens and a
+layout for phones, and into a PDF file.
 """
 
 from collections.abc import Collection, Mapping, Sequence

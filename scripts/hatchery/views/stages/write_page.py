@@ -69,8 +69,8 @@ def page_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[
 def write_page(settings: PageSettings, inputs: PageInputs, output: Path) -> None:
     """Write the page of an experiment or a study to `output`.
 
-    If an input is missing or damaged, raises EvaluationError (table, text or figure) or ManifestError (manifest), which
-    names the file; then no page is written.
+    Raises ManifestError if an input is missing or was altered, and EvaluationError if an input has another format; the
+    error names the file, and no page is written.
     """
     from hatchery.views.page import compose_page
 
