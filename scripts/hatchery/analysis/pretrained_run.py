@@ -32,7 +32,8 @@ CONFIG_FILE = "config.json"
 
 
 _MEASURED = [column for column in CURVES.columns if column.kind in ("integer", "number") and column.name != "seed"]
-# A row of `metrics.jsonl` has the columns of the table of curves. Only the columns step and tokens are never empty.
+# Keys of `metrics.jsonl` that are numeric columns of the table of curves. Only the columns step and tokens are never
+# empty.
 _MetricRow: type[Record] = make_dataclass(
     "_MetricRow",
     [
@@ -63,8 +64,8 @@ class _Config(Record):
 
 
 def metric_rows(manifest: Manifest) -> list[TidyRow]:
-    """Return the rows of `metrics.jsonl`, with the columns of `CURVES`. The list is empty for an untrained model (0
-    steps).
+    """Return the rows of `metrics.jsonl`, with the numeric columns of `CURVES`; other keys are ignored, and missing
+    values are None. The list is empty if the file has no lines.
 
     Raises EvaluationError, naming file and line, if a row is not an object of finite numbers or if a step is repeated.
     """

@@ -160,14 +160,14 @@ class Scores:
         return list(dict.fromkeys(f"{guess:.{decimals_of(measure.metric)}f}" for guess in known))
 
     def verdicts(self) -> dict[str, int]:
-        """Return the number of rows for each verdict of the comparison with published values; empty if no row was
-        compared.
+        """Return the number of rows for each verdict of the comparison with published values; empty if no row has a
+        published value.
         """
         counts = Counter[str](row.verdict for row in self.rows)
         return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
     def compared(self) -> dict[str, list[SummaryRow]]:
-        """Return the rows that were compared with published values, by suite."""
+        """Return the rows that have a published value, by suite."""
         found: dict[str, list[SummaryRow]] = {}
         for row in self.rows:
             if row.verdict:
