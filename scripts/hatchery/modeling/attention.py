@@ -1,4 +1,4 @@
-"""Multi-head attention between the projections, used by every model family: its inputs and its computation (`attend`).
+"""Multi-head attention of every model family, without its projections: the inputs and the computation (`attend`).
 
 A `Packing` keeps only the tokens of a batch, concatenated without padding, because padding costs as much as text in
 every matrix product. Only the attention itself arranges the tokens as sequences.
@@ -8,8 +8,8 @@ cache is exact if the state of a token depends only on this token and earlier to
 Relative positions do not invalidate the cache, because they change the scores and not the keys. A layer that reads
 several earlier layers does not invalidate the cache either, because it reads their states of the same token.
 
-`attend` uses torch's fused kernel where the kernel was measured to be faster, and separate operations elsewhere
-(benchmarks/attention.py). The output of a query that may attend to no key stays finite.
+`attend` uses torch's fused kernel on a GPU and, where the kernel was measured to be faster, on the CPU; elsewhere,
+`attend` uses separate operations (benchmarks/attention.py). The output of a query that may attend to no key is finite.
 """
 
 from dataclasses import dataclass
@@ -121,8 +121,8 @@ def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, de
     """Return `mask` with the restriction that no token of a causal sequence attends to a later token.
 
     `causal` is a flag for all sequences, or bool [B] with a flag for each sequence. The result is bool [B, T, T]. It is
-    [1, T, T] if the mask is None and all sequences are causal, and the unchanged mask if no sequence is known to be
-    causal.
+    [1, T, T] if the mask is None and all sequences are known to be causal, and the unchanged mask if all sequences are
+    known not to be causal. On a GPU and under torch.compile, flags of single sequences are not known.
     """
     if isinstance(causal, Tensor) and causal.device.type == "cpu" and not torch.compiler.is_compiling():
         # Usually all sequences of a batch are causal, or no sequence is causal, so that one mask [1, T, T] is
@@ -175,18 +175,20 @@ def attend(
     position_scores: Tensor | None = None,
     kept: list[Tensor] | None = None,
 ) -> Tensor:
-    """Return softmax(scale * query @ key^T + position_scores) @ value, [B, H, T, d] like the inputs.
+    """Return softmax(scale * query @ key^T + position_scores) @ value, [B, H, T, d] like `query`.
 
-    `mask` is bool [B, T], True at keys that are tokens, or bool [B, T, T], True where query i may attend to key j; None
-    hides no key. `dropout` is applied to the probabilities. `position_scores` [B, H, T, T] are not multiplied by
-    `scale`. If the list `kept` is given, the probabilities [B, H, T, T] before dropout are appended to it.
+    With a cache, `key` and `value` are [B, H, S, d], and the last T of each shape below is S. `mask` is bool [B, T],
+    True at keys that are tokens, or bool [B, T, T], True where query i may attend to key j; None hides no key.
+    `dropout` is applied to the probabilities. `position_scores` [B, H, T, T] are not multiplied by `scale`. If the list
+    `kept` is given, the probabilities [B, H, T, T] before dropout are appended to it.
 
     A query that may attend to no key under a mask [B, T, T] gets a context of zeros and probabilities of 0, as in
     GPT-BERT. In a sequence without any token, the context is finite but meaningless.
     """
     blind = None if mask is None or mask.dim() == 2 else ~mask.any(dim=-1)[:, None, :, None]
-    # Hidden query-key pairs get the lowest finite score instead of -inf. The probability of a hidden pair is still
-    # exactly 0, but the scores of a sequence without any token stay finite, so no NaN spreads through the gradients.
+    # Our code gives hidden query-key pairs the lowest finite score instead of -inf. The probability of a hidden pair is
+    # still exactly 0, but the scores of a sequence without any token stay finite, so no NaN spreads through the
+    # gradients. Torch's fused kernel without position scores reads the Boolean mask itself.
     if mask is not None:
         mask = mask[:, None, None, :] if mask.dim() == 2 else mask[:, None]
     if kept is None and _fused_is_faster(query, position_scores, dropout):
@@ -199,12 +201,13 @@ def attend(
 
 
 def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dropout) -> bool:
-    """Return whether torch's fused kernel supports the inputs and was measured to be faster than separate operations.
+    """Return whether to use torch's fused kernel: always on a GPU, and on the CPU if the kernel supports the inputs and
+    was measured to be faster than separate operations.
 
     On the CPU, the fused kernel supports neither dropout nor gradients of the position scores: torch would fall back to
     operations slower than `attend_written_out`. In fp32 the kernel takes 0.4 to 1.0 times as long as separate
     operations, but in bf16 it takes up to 5 times as long. On a GPU, the kernel supports dropout and these gradients,
-    and is the only implementation that stores no T x T probabilities. No times were measured on a GPU.
+    and stores no T x T probabilities, unlike the separate operations. No times were measured on a GPU.
     """
     if query.device.type != "cpu":
         return True

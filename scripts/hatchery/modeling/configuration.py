@@ -43,11 +43,12 @@ class EncoderSizes(Settings):
     """Number of attention heads; each is `hidden_size / num_attention_heads` wide."""
 
     hidden_dropout_prob: ShareBelowOne = 0.1
-    """Dropout probability of the embedding output, of the attention and feed-forward outputs, and of the task heads."""
+    """Dropout probability of the embedding output, of the feed-forward output, of the attention output (except in
+    LTG-BERT and GPT-BERT), of the heads of pretraining that have dropout, and of the task heads of exported models."""
 
     attention_probs_dropout_prob: ShareBelowOne = 0.1
-    """Dropout probability of the attention probabilities; in LTG-BERT also of the relative embedding and the attention
-    output."""
+    """Dropout probability of the attention probabilities; in LTG-BERT and GPT-BERT also of the relative embedding and
+    the attention output."""
 
     layer_weighting: LayerWeightingName = "none"
     """Combination of the earlier layers' outputs into a layer's input. `none`: the previous layer's output (LTG-BERT
@@ -60,7 +61,9 @@ class EncoderSizes(Settings):
     """Use the word embedding as output matrix."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """Maximum number of tokens in an input, including [CLS] and [SEP]."""
+    """Maximum number of tokens in an input, including [CLS] and [SEP]. The family `encoder_decoder` has no maximum and
+    ignores this value.
+    """
 
     layer_norm_eps: Positive = 1e-7
     """Number added to the variance in every layer norm."""
@@ -79,8 +82,8 @@ class EncoderSizes(Settings):
 
     @property
     def position_limit(self) -> int | None:
-        """Return the maximum number of tokens of an input, including special tokens; None without a limit (relative
-        positions).
+        """Return the maximum number of tokens of an input, including special tokens; None without a limit (such as in
+        models with relative positions).
         """
         return self.max_position_embeddings
 

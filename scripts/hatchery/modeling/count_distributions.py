@@ -17,7 +17,8 @@ def smoothed_distribution(counts: ArrayLike, smoothing: float = ADD_ONE) -> np.n
     """Return (c + smoothing) / (N + smoothing * V) for counts c [V] with the sum N, as float64.
 
     For entries that never occur, such as ids that are never labels, c is 0. Raises ModelError for counts that are
-    negative or not finite, and if an entry would have the probability 0 (`smoothing` 0 and a count of 0).
+    negative or not finite, for a `smoothing` that is negative or not finite, and if an entry would have the probability
+    0 (`smoothing` 0 and a count of 0).
     """
     values = checked_counts(counts) + _checked("smoothing", smoothing, 0 <= smoothing < np.inf, "0 or more")
     return _shares(values)
@@ -27,7 +28,8 @@ def label_smoothed_distribution(counts: ArrayLike, label_smoothing: float) -> np
     """Return (1 - label_smoothing) * c / N + label_smoothing / V for counts c [V] with the sum N, as float64.
 
     This is the best prediction without context for a loss with this label smoothing. Raises ModelError for counts that
-    are negative, not finite or all 0.
+    are negative, not finite or all 0, for a `label_smoothing` outside 0 to 1, and if an entry would have the
+    probability 0 (`label_smoothing` 0 and a count of 0).
     """
     values = checked_counts(counts)
     share = _checked("label_smoothing", label_smoothing, 0 <= label_smoothing <= 1, "a number from 0 to 1")

@@ -118,7 +118,7 @@ class LayeredEncoder(Encoder):
     def layers_add_up(self) -> bool:
         """Return whether the state after a layer is the sum of the contributions of all layers so far.
 
-        False if sums are normalised (post-norm) or scaled.
+        False with layer weighting, and if sums are normalised (post-norm) or scaled.
         """
         is_normalised = getattr(self.config, "normalisation", "post_norm") == "post_norm"
         is_scaled = getattr(self.config, "residual_scaling", False)
@@ -173,7 +173,8 @@ class LayeredEncoder(Encoder):
 
         The result equals the states of `forward` up to rounding, but batches with much padding are computed faster. If
         `few` is true, the last layer computes only these positions, which is faster for about one position per
-        sequence. `few` has no effect in training.
+        sequence. `few` has no effect in training, for batches whose padding is removed (`_packing`), and if weights
+        between blocks may need gradients.
         """
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
@@ -211,7 +212,9 @@ class LayeredEncoder(Encoder):
         return self._run(embedded[:, before:], new_inputs, caches)
 
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""
+        """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError unless 0 <=
+        probability < 1.
+        """
         set_dropout(self, probability)
 
     def _embedded(
@@ -276,7 +279,7 @@ class LayeredEncoder(Encoder):
     @staticmethod
     def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:
         """Return a packing of the tokens of a batch and of the positions `rows`; None if computing all positions is
-        faster.
+        faster, or if the mask is [B, T, T].
 
         Counting the tokens would synchronise with a GPU and break the graph of torch.compile. So all positions are
         computed on a GPU and under torch.compile.

@@ -92,7 +92,8 @@ def teaching_flops_per_sequence(
 ) -> float:
     """Return the FLOPs of one forward pass of all teachers on one sequence.
 
-    `models` contains the model settings of each teacher. For the other arguments, see `training_flops_per_sequence`.
+    `models` contains the model settings of each teacher. For the other arguments, see `training_flops_per_sequence`,
+    which is called without a `batch_size`.
     """
     both = (training_flops_per_sequence(one, vocabulary_size, sequence_length, labelled_share) for one in models)
     return plain_sum(both) / (1 + BACKWARD_FACTOR)

@@ -39,9 +39,8 @@ class Exported:
     """Names and sizes with which models of a family are exported for `transformers`."""
 
     module: str
-    """Name, without suffix, of the modelling file in an exported folder, and of the module in `hatchery.export` from
-    which the file is made. For an encoder with a task head there is no module; `export/model_folder.py` writes its
-    file.
+    """Name, without suffix, of the modelling file in an exported folder. The file is made from the module of this name
+    in `hatchery.export` or, if there is no such module, from a text that `export/model_folder.py` writes.
     """
     classes: str
     """Prefix of the names of the family's classes."""

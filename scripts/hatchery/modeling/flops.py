@@ -137,9 +137,9 @@ def reduced_vocabulary_flops(
 
 
 def kaplan_flops(parameters: int, tokens: float) -> float:
-    """Return 6 N FLOPs per token, forward and backward, for a model with N `parameters`, not counting embeddings.
+    """Return the FLOPs of forward and backward passes on `tokens` tokens: 6 N per token, for N `parameters`.
 
-    Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models", Section 2.1. The reduced-vocabulary study
-    also logged the result of this formula.
+    The paper's N does not count embeddings. Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models",
+    Section 2.1. The reduced-vocabulary study also logged the result of this formula.
     """
     return 6.0 * parameters * tokens

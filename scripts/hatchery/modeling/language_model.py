@@ -91,8 +91,8 @@ class LanguageModel(nn.Module):
         sequence is causal. If `pair_labels` int64 [B] are given, the sentence-pair head classifies the pairs.
         `labelled` is the result of `labelled_positions(labels)`, if the caller has already computed it.
         """
-        # Logits are computed only at labelled positions, which are about 15 % of all positions, because the product
-        # with the output matrix is the most expensive product of the model.
+        # Logits are computed only at labelled positions, because the product with the large output matrix is expensive,
+        # and in masked training only about 15 % of all positions are labelled.
         labelled = labelled_positions(labels) if labelled is None else labelled
         targets = labels.flatten()[labelled]
         rows = labelled
@@ -126,7 +126,9 @@ class LanguageModel(nn.Module):
 
     @property
     def output_layer(self) -> tuple[Tensor, Tensor | None]:
-        """Return the output matrix [V, D] and the output bias [V] (None in a head without bias)."""
+        """Return the output matrix [V, D], which is the word embedding in tied models, and the output bias [V] (None in
+        a head without bias).
+        """
         own = self.head.vocabulary_weight
         return self.encoder.word_embedding.weight if own is None else own, self.head.vocabulary_bias
 

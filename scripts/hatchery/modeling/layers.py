@@ -1,4 +1,4 @@
-"""Modules that all families share: attention block, feed-forward block, layer, and heads of pretraining.
+"""Modules that several families share: attention block, feed-forward block, layer, and heads of pretraining.
 
 Families differ in the arguments of these modules. Sources: "Attention Is All You Need", Section 3.2; LTG-BERT, Section
 4 (GEGLU after Shazeer, NormFormer's inner norm), the ablations in its Table 2, its Appendix C (post-norm) and its
@@ -161,9 +161,10 @@ class EncoderLayer(nn.Module):
     """A transformer layer: an attention block and a feed-forward block, connected by residuals or by a layer weighting.
 
     If `attention_norm` and `feed_forward_norm` are None, residual sums are not normalised. If these norms are given
-    (post-norm), the layer computes `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. If the layer
-    weighting excludes the layer's input from its output, the first norm normalises the attention output alone. If
-    `residual_scaling` is true, the second sum is `scale * x + feed_forward(x)`.
+    (post-norm), the layer computes `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. If
+    `residual_scaling` is true, the second sum is `scale * x + feed_forward(x)`. If the layer weighting excludes the
+    layer's input from its output ("softmax"), `norm(attention(x))` replaces x in the second sum. If the layer weighting
+    has weights between blocks, a weighted combination of all sums so far follows each of the two sums.
     """
 
     def __init__(
@@ -236,7 +237,7 @@ class VocabularyHead(nn.Module, ABC):
     vocabulary_bias: nn.Parameter | None
     """fp32 [V]; None in a head without a bias."""
     vocabulary_weight: nn.Parameter | None
-    """fp32 [V, E]; None if the output matrix is the word embedding."""
+    """fp32 [V, D]; None if the output matrix is the word embedding."""
 
     def add_output_layer(self, config: ModelConfig) -> None:
         """Register output bias and output matrix; subclasses call this method last in their constructor."""
@@ -246,10 +247,10 @@ class VocabularyHead(nn.Module, ABC):
 
     @abstractmethod
     def features(self, hidden: Tensor) -> Tensor:
-        """Return the features that the output matrix multiplies: [..., E] from hidden states [..., D]."""
+        """Return the features that the output matrix multiplies: [..., D] from hidden states [..., D]."""
 
     def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
-        """Return logits [..., V] of `hidden` [..., D]; `word_embedding` [V, E] is the output matrix of tied models."""
+        """Return logits [..., V] of `hidden` [..., D]; `word_embedding` is the output matrix [V, D] of tied models."""
         weight = word_embedding if self.vocabulary_weight is None else self.vocabulary_weight
         return F.linear(self.features(hidden), weight, self.vocabulary_bias)
 

@@ -3,9 +3,9 @@
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
 objectives". The bias makes the initial prediction equal to the distribution of the layer's targets: the logarithm of
 class probabilities for a softmax, a logit for a sigmoid, the mean for a regression. Biases are computed in double
-precision, in nats, and are finite even for labels that never occur. The functions work on linear layers and on the
-language-model heads of all families. `check_output_bias` compares bit by bit, to detect a later change by
-initialisation, weight tying or loading.
+precision, in nats; with smoothing, they are finite even for labels that never occur. The functions work on linear
+layers and on the language-model heads of all families. `check_output_bias` compares bit by bit, to detect a later
+change by initialisation, weight tying or loading.
 """
 
 import math
@@ -145,8 +145,8 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
 
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
-    """Raise ModelError if `scale` is a number that is not above 0, and if the weights of `layer` are tied but `scale`
-    is not "own".
+    """Raise ModelError if `scale` is a number that is infinite or not above 0, and if the weights of `layer` are tied
+    but `scale` is not "own".
     """
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
@@ -165,7 +165,7 @@ def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias
     - "unit": the factor is 1. A number is itself the factor.
     - "unit_uniform": the matrix is drawn from a uniform distribution of the same variance, and the factor is 1.
     - "frobenius": the Frobenius norm of the matrix becomes the norm of `bias` [outputs]. This is the literal reading of
-      the paper's rule: the standard deviation of logits is 12, and the first loss is near 39 nats.
+      the paper's rule. The factor is about ten, so the first loss is larger than the loss of a uniform guess.
     - "centred": the Frobenius norm of the matrix becomes the norm of `bias` after its mean is subtracted.
 
     The drawn matrix depends only on `seed`. `bias` contains no spare rows. Raises ModelError as `check_weight_scale`

@@ -91,7 +91,8 @@ def check_tensors(
     path: str | Path,
     name_in_file: Callable[[str], str] = str,
 ) -> None:
-    """Raise ModelError, naming `path`, unless `tensors` has the names, shapes and types of the model's parameters.
+    """Raise ModelError, naming `path`, unless `tensors` are floating-point tensors with the names and shapes of the
+    model's parameters.
 
     `name_in_file` maps Hatchery's tensor names to the names in the file, for messages.
     """

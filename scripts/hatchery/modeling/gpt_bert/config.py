@@ -22,11 +22,11 @@ class GptBertSizes(EncoderSizes):
     """
 
     attention_gate: bool = True
-    """Multiply the attention output by a gate: the GELU of a linear projection of the block's input (GPT-BERT, Table
-    2)."""
+    """Multiply the weighted sum of values by a gate: the GELU of a linear projection of the block's normalised input
+    (GPT-BERT, Table 2)."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """Distance in tokens from which all positions share the last bucket; longer inputs are allowed."""
+    """All distances of at least this number of tokens share the last bucket; longer inputs are allowed."""
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32
     """Number of position buckets per direction. Each distance up to half of this number has its own bucket; larger

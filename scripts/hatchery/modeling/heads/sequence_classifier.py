@@ -42,8 +42,8 @@ class FirstToken(nn.Module):
     """Pooling: the last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock classifier)."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T]. Raises EvaluationError for
-        padding at position 0.
+        """Return vectors [B, D] for `input_ids` int64 [B, T]; the mask is bool [B, T]. On the CPU, raises
+        EvaluationError for padding at position 0.
         """
         if can_read_values(mask := token_mask(input_ids, attention_mask)) and not bool(mask[:, 0].all()):
             raise EvaluationError("input_ids: a sequence begins with padding, expected [CLS] at its first position")
@@ -210,7 +210,7 @@ class MultipleChoice(SequenceClassifier):
         """Return scores [B, C] of `input_ids` int64 [B, C, T]; `attention_mask` is bool [B, C, T].
 
         Questions with fewer than C choices have choices without tokens, which are not computed and get the score
-        IMPOSSIBLE_SCORE. Raises EvaluationError for a question without choices.
+        IMPOSSIBLE_SCORE. On the CPU, raises EvaluationError for a question without choices.
         """
         mask = token_mask(input_ids, attention_mask)
         exists = mask.any(dim=-1)

@@ -9,9 +9,9 @@ docs/papers/ltg-bert.md, "Records of edge probing") also has a projection per sp
 The paper combines the contributions of the layers to the residual stream, s_k = l_k - l_(k-1). The published code
 instead passes the layer outputs l_k to the missing module. The option `layer_reading` selects the vectors:
 "differences" selects s_k, and "outputs" selects l_k. The default "contributions" selects s_k if every layer only adds
-to the residual stream. For other encoders, with layer weighting (ELC-BERT) or post-norm, it selects l_k, because their
-outputs are already the contributions. In the attention pooling, a linear score per token and head replaces the product
-of a learned query and projected keys. This score is equivalent to the product.
+to the residual stream. For other encoders, such as those with layer weighting (ELC-BERT) or post-norm, it selects l_k,
+because the differences of their outputs are not the contributions. In the attention pooling, a linear score per token
+and head replaces the product of a learned query and projected keys. This score is equivalent to the product.
 """
 
 from collections.abc import Sequence
@@ -144,8 +144,8 @@ class SpanHead(nn.Module):
     """The trained part of the probe, which computes one score per label from the layers' vectors.
 
     All spans of a target share one projection, unless `separate_projections` is set. The projection is applied once, to
-    the combination of layers, instead of to each layer, so the cost is divided by the number of layers. The result is
-    the same, because the projection is linear and the layer weights sum to 1.
+    the combination of layers, instead of to each layer, so the cost is divided by the number of layers. Without
+    `scaled_mix`, the result is the same, because the projection is linear and the layer weights sum to 1.
     """
 
     def __init__(self, hidden_size: int, n_layers: int, n_labels: int, options: ProbeOptions) -> None:
@@ -173,11 +173,11 @@ class SpanHead(nn.Module):
 
 
 class SpanClassifier(TaskModel):
-    """A probe on an encoder, which is frozen by default. Each target consists of one or two spans.
+    """A probe on an encoder, which is frozen by default. Each target consists of `n_spans` spans.
 
     If `multi_label` is true, each label has a sigmoid; labels are 0 or 1, predictions are bool, and both have the shape
     [N, n_labels]. If `multi_label` is false, labels and predictions are class ids, int64 [N]. Raises ModelError for
-    invalid sizes, and for a `layer_reading` that does not fit the encoder.
+    invalid sizes. `forward` raises ModelError for a `layer_reading` that does not fit the encoder.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ProbeOptions) -> None:
@@ -205,9 +205,9 @@ class SpanClassifier(TaskModel):
         `spans` int64 [N, n_spans, 2] are token positions [start, end), where [CLS] is position 0. `sentences` int64 [N]
         are the indices of the targets' sequences. Instead of `input_ids`, a frozen encoder may get its precomputed
         `layers` [L, B, T, D], the result of `layer_vectors`. `widest`, the length of the longest span, saves
-        computation on a GPU (`tokens_of_spans`). Raises EvaluationError for a wrong number of spans, and for a span
-        that is empty or not within the tokens. Raises ModelError unless exactly one of `input_ids` and `layers` is
-        given.
+        computation on a GPU (`tokens_of_spans`). Raises EvaluationError for a wrong number of spans and, on the CPU,
+        for a span that is empty or not within the tokens. Raises ModelError unless exactly one of `input_ids` and
+        `layers` is given, for `layers` of another shape, and for `layers` of an encoder that is not frozen.
         """
         if (input_ids is None) == (layers is None):
             raise ModelError("inputs: expected exactly one of input_ids and layers")

@@ -191,7 +191,9 @@ def token_mask(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
 
 
 def check_class_labels(scores: Tensor, labels: Tensor) -> None:
-    """Raise EvaluationError unless every label int64 [...] is UNLABELLED or a possible class of `scores` [..., K]."""
+    """Raise EvaluationError unless every label int64 [...] is UNLABELLED or a possible class of `scores` [..., K]; on a
+    GPU, only the shape is checked.
+    """
     if labels.shape != scores.shape[:-1]:
         shape, expected = tuple(labels.shape), tuple(scores.shape[:-1])
         raise EvaluationError(f"labels: got shape {shape}, expected {expected}")
@@ -211,7 +213,8 @@ def check_class_labels(scores: Tensor, labels: Tensor) -> None:
 
 
 def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
-    """Raise EvaluationError if a span is empty or contains a position that is not a token.
+    """Raise EvaluationError if a span is empty or contains a position that is not a token; on a GPU, only shapes are
+    checked.
 
     `spans` int64 [N, S, 2] are positions [start, end) in the sequences `sentences` int64 [N] of a batch, whose `mask`
     bool [B, T] is True at tokens.

@@ -1,7 +1,8 @@
 """The base of all models for labelled tasks: an encoder, a freshly initialised head, and a target.
 
 The training loop is the same for all tasks: it calls the model with a batch, passes scores and labels to `loss`, and
-evaluates `predictions`. The initial weights of the head depend only on a seed and on the names of the weights.
+evaluates `predictions`. The initial weights of the head depend only on a seed and on the names of the weights, except
+with PyTorch's initialisation (`initialise_as_pytorch_`).
 
 `ScoreHead` applies a sequence of steps to a vector, and then the output layer. The published heads differ only in the
 order of a few steps, so `TRANSFORMS` defines each head as a tuple of steps. Layer norms have no parameters
@@ -37,8 +38,8 @@ TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
     "ltg_code": ("dropout", "linear", "relu", "layer_norm", "dropout"),
     # RoBERTa's stock sequence classifier, which the tied models of the reduced-vocabulary study use.
     "roberta": ("dropout", "linear", "tanh", "dropout"),
-    # Only the output layer, without dropout. The untied models of the reduced-vocabulary study have this head, after
-    # the pooling `position_linear`.
+    # Only the output layer, without dropout. The models of the reduced-vocabulary study whose embeddings and hidden
+    # states have different widths have this head, after the pooling `position_linear`.
     "none": (),
     # Dropout and the output layer, for tagging parts of speech in BabyLM's multilingual track.
     "dropout": ("dropout",),
@@ -178,8 +179,8 @@ class TaskModel(nn.Module):
         return self.target.predictions(scores)
 
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout of the head and, if the encoder is trained, of the encoder. Raises
-        ModelError.
+        """Use `probability` at every dropout of the head and, if the encoder is trained and does not keep the dropout
+        of its pretraining, of the encoder. Raises ModelError unless 0 <= probability < 1.
         """
         for name, child in self.named_children():
             if name != "encoder":
@@ -188,7 +189,7 @@ class TaskModel(nn.Module):
             self.encoder.set_dropout(probability)
 
     def train(self, mode: bool = True) -> "TaskModel":
-        """Set the training mode; a frozen encoder stays in evaluation mode."""
+        """Set the training mode; an encoder in the mode "frozen" stays in evaluation mode."""
         super().train(mode)
         if self.encoder_mode == "frozen":
             self.encoder.eval()

@@ -115,8 +115,8 @@ class WordClassifier(TaskModel):
         """Return scores [N, n_labels] of N words in the sequences `input_ids` int64 [B, T]; the mask is bool [B, T].
 
         `spans` int64 [N, 1, 2] are the words' token positions [start, end), in the sequences `sentences` int64 [N].
-        `widest` is the length of the longest span. Raises EvaluationError for a span that is empty or not within the
-        tokens.
+        `widest` is the length of the longest span. On the CPU, raises EvaluationError for a span that is empty or not
+        within the tokens.
         """
         check_spans(spans, sentences, token_mask(input_ids, attention_mask))
         states = self.encoder(input_ids, attention_mask)[-1]
@@ -144,7 +144,7 @@ class MarkedWordsClassifier(TaskModel):
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *, spans: Tensor) -> Tensor:
         """Return scores [B, n_labels] of `input_ids` int64 [B, T]; the mask is bool [B, T].
 
-        `spans` int64 [B, n_marked, 2] are token positions [start, end), where [CLS] is position 0. Raises
+        `spans` int64 [B, n_marked, 2] are token positions [start, end), where [CLS] is position 0. On the CPU, raises
         EvaluationError for a span that is empty or not within the tokens.
         """
         sentences = torch.arange(len(input_ids), device=input_ids.device)
@@ -172,7 +172,8 @@ class OneSpan:
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
         """Return the mean of the cross-entropies of first and last token, summed over the labelled sequences.
 
-        Raises EvaluationError for a span that is empty, or that begins or ends at a token that is not a candidate.
+        On the CPU, raises EvaluationError for a span that is empty, or that begins or ends at a token that is not a
+        candidate.
         """
         if labels.shape != (len(scores), 2):
             raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {(len(scores), 2)}")
@@ -217,8 +218,8 @@ class ExtractiveSpan(TaskModel):
         """Return scores [B, T, 2] of `input_ids` int64 [B, T]; the mask is bool [B, T].
 
         `candidates` bool [B, T] is True at tokens that may be part of an answer, such as the passage without the
-        question (None: all tokens). All other positions have the score IMPOSSIBLE_SCORE. Raises EvaluationError for a
-        sequence without candidates.
+        question (None: all tokens). All other positions have the score IMPOSSIBLE_SCORE. On the CPU, raises
+        EvaluationError for a sequence without candidates.
         """
         mask = token_mask(input_ids, attention_mask)
         allowed = mask if candidates is None else mask & token_mask(input_ids, candidates)

@@ -1,7 +1,8 @@
 """Attention with LTG-BERT's position scores as one GPU operation, computed by Triton kernels.
 
-Results and gradients equal those of `attend` with position scores (tests/modeling/test_kernels.py). Dropout depends on
-a seed that torch's generator draws on the device.
+Without dropout, results and gradients equal those of `attend` with position scores up to rounding
+(tests/modeling/test_kernels.py), except at queries that may attend to no key, whose results are finite but meaningless.
+Dropout depends on a seed that torch's generator draws on the device.
 """
 
 import importlib.util
@@ -35,8 +36,8 @@ FULL_PRECISION = Blocks(32, 32, 4, 1)
 
 
 def use_kernels_(model: nn.Module, device: torch.device) -> list[DisentangledSelfAttention]:
-    """Replace the attention of all modules of `model` that the kernels support, if `device` is a Hopper GPU or newer.
-    Return these modules.
+    """Replace the attention of all modules of `model` that the kernels support, if `device` is a Hopper GPU or newer
+    and Triton is installed. Return the modules whose attention was replaced.
 
     The kernels were measured to be faster in half precision on Hopper GPUs.
     """

@@ -23,7 +23,7 @@ class LtgBertSizes(EncoderSizes):
     """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """With relative positions: distance in tokens from which all positions share the last bucket; longer inputs are
+    """With relative positions: all distances of at least this number of tokens share the last bucket; longer inputs are
     allowed. With absolute positions: the maximum number of tokens in an input.
     """
 

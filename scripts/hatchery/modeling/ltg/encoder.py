@@ -143,7 +143,9 @@ class LtgHead(VocabularyHead):
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """Return the features [..., D] that the output matrix multiplies, of mean square 1 before dropout."""
+        """Return the features [..., D] that the output matrix multiplies, of mean square 1 unless dropout follows the
+        norm.
+        """
         hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
         if self.dropout_first:
             return self.post_layer_norm(self.dropout(hidden))
@@ -154,9 +156,9 @@ class LtgHead(VocabularyHead):
 def initialise_ltg_(model: nn.Module, seed: int) -> None:
     """Set every parameter of a language model in place, except for the parameters of `LayerMixture`.
 
-    Weights are drawn from a truncated normal (Nguyen and Salazar), and scaled down in deeper feed-forward blocks (Bajaj
-    et al.). Source: LTG-BERT, Section 4, after the published code (docs/papers/ltg-bert.md, "Initial weights" and
-    "Differences").
+    Weights are drawn from a truncated normal (Nguyen and Salazar). If `feed_forward_initial_scaling` is true, weights
+    of feed-forward blocks are scaled down, in deeper blocks more strongly (Bajaj et al.). Source: LTG-BERT, Section 4,
+    after the published code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").
     """
     encoder, head = model.encoder, model.head
     assert isinstance(encoder, LtgEncoder) and isinstance(head, LtgHead)

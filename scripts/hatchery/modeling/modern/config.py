@@ -43,11 +43,12 @@ class ModernSizes(EncoderSizes):
     arXiv:2410.17897)."""
 
     head_gate: bool = False
-    """Scale the output of every head by a sigmoid of the block's input (Qiu et al. 2025, arXiv:2505.06708)."""
+    """Scale the output of every head by the sigmoid of a linear projection of the block's normalised input (Qiu et al.
+    2025, arXiv:2505.06708)."""
 
     unet_skips: bool = False
-    """Add the output of layer i of n to the input of layer n + 1 - i, multiplied by a learned scale per dimension. For
-    odd n, the middle layer has no skip connection."""
+    """Add the output of layer i of n, for i up to n / 2, to the input of layer n + 1 - i, multiplied by a learned scale
+    per dimension. For odd n, the middle layer has no skip connection."""
 
     stochastic_depth: ShareBelowOne = omitted_at_default(0.0)
     """Probability that a training sequence skips the last layer. The probability decreases linearly towards the first

@@ -72,7 +72,8 @@ class RobertaConfig(RobertaSizes, ModelConfig):
     """Configuration of a model of the reduced-vocabulary study. Raises ConfigError for an invalid value."""
 
     pad_token_id: Natural = 1
-    """Id of the padding token of the tokenizer. Padding has no position, and the embedding of padding gets no gradient.
+    """Id of the padding token of the tokenizer. Positions do not count padding, and the embedding of padding gets no
+    gradient from the lookup.
     """
 
     def __post_init__(self) -> None:
