@@ -120,6 +120,11 @@ def test_a_missing_translation_is_told_with_both_files_and_the_line(source_of: S
             "row 1: 'id' holds a number, expected a text",
         ),
         (
+            {"t__jsonl": '{"de": "x", "en": null}\n'},
+            {"files": {"any": ["t.jsonl"]}, "columns": ["de", "en"]},
+            "line 1: 'en' holds null, expected a text",
+        ),
+        (
             {"a__de": "x\n", "a__en": "x\n", "b__de": "x\n"},
             {"files": {"any": ["*.de", "*.en"]}},
             r"files\.any: b\.de has no partner among the files that \*\.en matches",

@@ -257,6 +257,8 @@ def test_json_lines_give_back_any_text(texts: list[str], ascii_only: bool) -> No
 def test_half_surrogates_become_the_replacement_character(source_of: Sources) -> None:
     line = '{"text": "half \\ud83d, whole \\ud83d\\ude00, \\uDE00 end"}'
     assert texts_of(source_of(a=line), "json_lines")[0].text == "half �, whole 😀, � end"
+    (row,) = rows.json_rows(rows.json_lines(source_of(a='{"text": ["\\ud83d", {"b": "\\uDE00 end"}]}'), "a"))
+    assert row[1] == {"text": ["�", {"b": "� end"}]}
 
 
 def test_a_line_without_end_is_refused_before_it_fills_memory(

@@ -63,10 +63,18 @@ def test_an_exact_number_of_development_documents_is_met_whatever_the_order() ->
     assert splits == splits_of(settings, names, points[::-1])
 
 
-def test_more_development_documents_than_documents_are_refused() -> None:
-    settings = SplitSettings(development_documents=3)
-    with pytest.raises(CorpusError, match=r"development_documents: got 3, expected at most 2, the number of documents"):
-        Splitter(settings, np.array([5, 6], dtype=np.uint64))
+@pytest.mark.parametrize(
+    ("wanted", "points", "most"), [(3, [5, 6], 1), (3, [5, 6, 7], 2), (2, [5, 9, 9], 1), (1, [9, 9], 0), (1, [], 0)]
+)
+def test_development_documents_that_leave_no_training_text_are_refused(
+    wanted: int, points: list[int], most: int
+) -> None:
+    expected = rf"development_documents: got {wanted}, expected at most {most}, so that one of the {len(points)} doc"
+    with pytest.raises(CorpusError, match=expected):
+        Splitter(SplitSettings(development_documents=wanted), np.array(points, dtype=np.uint64))
+    if most:
+        splitter = Splitter(SplitSettings(development_documents=most), np.array(points, dtype=np.uint64))
+        assert [splitter(place) for place in points].count("dev") == most
 
 
 def test_a_fraction_above_zero_gives_the_document_with_the_smallest_draw_at_least() -> None:

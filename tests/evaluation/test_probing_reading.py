@@ -7,7 +7,7 @@ import pytest
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conllu import read_sentences
-from hatchery.evaluation.probing.formats import read_conllu, read_jiant
+from hatchery.evaluation.probing.formats import read_conllu, read_jiant, read_treebanks
 from hatchery.evaluation.tasks.example import SpanTarget
 from hatchery.evaluation.tasks.settings import HeadSettings, TaskSettings
 from hatchery.raw.registration import RawSource, open_source, register_source
@@ -132,14 +132,14 @@ def test_words_have_one_span_and_arcs_two_of_which_roots_point_at_themselves(
     assert len(data.train) == len(data.scored["validation"]) == 2
 
 
+@pytest.mark.parametrize("read", [read_conllu, read_treebanks])
 @pytest.mark.parametrize(("column", "n_spans", "complaint"), [("LEMMA", 1, "label_field"), ("DEPREL", 1, "n_spans")])
 def test_columns_that_label_nothing_and_heads_that_do_not_fit_are_refused(
-    make_source, column: str, n_spans: int, complaint: str
+    make_source, read: Any, column: str, n_spans: int, complaint: str
 ) -> None:
+    form = "conllu" if read is read_conllu else "treebanks"
     with pytest.raises(ConfigError, match=complaint):
-        read_conllu(
-            make_source({"a.conllu": CONLLU}), task({"train": "a.conllu"}, n_spans, format="conllu", label_field=column)
-        )
+        read(make_source({"a.conllu": CONLLU}), task({"train": "a.conllu"}, n_spans, format=form, label_field=column))
 
 
 def test_a_treebank_without_the_column_names_file_and_line(make_source) -> None:

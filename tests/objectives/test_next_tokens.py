@@ -86,6 +86,7 @@ def test_other_ways_of_cutting_predict_an_end_only_where_the_document_has_one(ma
     last = {int(document.ids[-1]) for document in collection.documents}
     for index in range(len(examples)):
         example = examples.example(0, 0, index)
+        assert len(example.input_ids) <= 16
         ends = [int(i) for i, label in zip(example.input_ids, example.labels, strict=True) if label == SEP]
         assert ends == [token for token in example.input_ids.tolist() if token in last]
 

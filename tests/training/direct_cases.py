@@ -60,7 +60,7 @@ class Stops(Watcher):
     def __init__(self, step: int) -> None:
         self.left = step
 
-    def after_step(self, model: nn.Module) -> None:
+    def after_step(self, step: int, model: nn.Module) -> None:
         self.left -= 1
         if self.left == 0:
             signal.raise_signal(signal.SIGINT)

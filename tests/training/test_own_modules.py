@@ -116,7 +116,7 @@ def test_a_module_of_ones_own_has_the_gradients_and_steps_of_a_loop_of_ten_lines
     seen: list[dict[str, Tensor]] = []
 
     class Keeps(Watcher):
-        def after_step(self, model: nn.Module) -> None:
+        def after_step(self, step: int, model: nn.Module) -> None:
             seen.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
 
     changes: dict[str, Any] = {"objective": {"task": "causal", "segments": "documents"}, "watchers": [Keeps()]}

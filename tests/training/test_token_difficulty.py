@@ -26,7 +26,7 @@ def test_values_are_means_of_the_earlier_and_the_recent_value(by: Any, recent: l
     # Subword 1 occurs twice, once predicted rightly, with losses 0.5 and 1.5. Subword 2 occurs once, predicted wrongly,
     # with 3 nats. The other subwords do not occur.
     difficulty.see(torch.tensor([2]), torch.tensor([3.0]), torch.tensor([False]))
-    difficulty.after_step(MODEL)
+    difficulty.after_step(1, MODEL)
     assert difficulty.values.tolist() == [1, 1, 1, 1]
     # A checkpoint between two updates holds the sums.
     resumed = TokenDifficulty(difficulty.settings, 4)
@@ -34,7 +34,7 @@ def test_values_are_means_of_the_earlier_and_the_recent_value(by: Any, recent: l
     resumed.begin(MODEL)
     for each in (difficulty, resumed):
         each.see(torch.tensor([1, 1]), torch.tensor([0.5, 1.5]), torch.tensor([True, False]))
-        each.after_step(MODEL)
+        each.after_step(1, MODEL)
         expected = [1, 0.25 + 0.75 * recent[0], 0.25 + 0.75 * recent[1], 1]
         assert each.preferences == pytest.approx(expected, abs=1e-6)
     assert not difficulty.state()["token_difficulty::sums"].any()
@@ -44,7 +44,7 @@ def test_values_are_means_of_the_earlier_and_the_recent_value(by: Any, recent: l
 def test_a_subword_that_is_always_right_can_still_be_hidden() -> None:
     difficulty = TokenDifficulty(TokenPreference(by="loss", interval_steps=1, memory=0.0), 2)
     difficulty.see(torch.tensor([1]), torch.tensor([0.0]), torch.tensor([True]))
-    difficulty.after_step(MODEL)
+    difficulty.after_step(1, MODEL)
     assert difficulty.values.tolist() == [1, LEAST]
 
 

@@ -46,7 +46,7 @@ class Counter(Watcher):
     def __init__(self, last: int = 10**6, value: float = 0.0) -> None:
         self.last, self.value, self.updates, self.loaded = last, value, 0, [0.0]
 
-    def after_step(self, model: Any) -> None:
+    def after_step(self, step: int, model: Any) -> None:
         self.updates += 1
 
     def due(self, step: int) -> bool:
@@ -88,8 +88,8 @@ def test_a_number_that_is_not_finite_ends_the_run_and_is_named(train_with: Any) 
 
 def test_after_a_failure_a_watcher_goes_on_from_the_last_checkpoint(train_with: Any) -> None:
     class Fails(Counter):
-        def after_step(self, model: Any) -> None:
-            super().after_step(model)
+        def after_step(self, step: int, model: Any) -> None:
+            super().after_step(step, model)
             if self.updates == 8:
                 raise KeyboardInterrupt
 

@@ -28,7 +28,7 @@ def test_the_average_is_that_of_the_code_of_gpt_bert(golden_directory: Path) -> 
     for step in range(6):
         for parameter, name in zip(model, names, strict=True):
             parameter.data = torch.from_numpy(golden[f"plain.parameters.{name}"][step])
-        average.after_step(model)
+        average.after_step(step + 1, model)
     average.finish(model)
     for parameter, name in zip(model, names, strict=True):
         expected = torch.from_numpy(golden[f"plain.ema.{name}"])
@@ -42,7 +42,7 @@ def test_it_stands_in_for_the_weights_while_they_are_evaluated_and_is_what_a_che
     average.begin(model)
     start = model.weight.detach().clone()
     model.weight.data += 1
-    average.after_step(model)
+    average.after_step(1, model)
     with average.in_place(model):
         assert torch.equal(model.weight.data, start + 0.5)
     assert torch.equal(model.weight.data, start + 1)
@@ -54,6 +54,22 @@ def test_it_stands_in_for_the_weights_while_they_are_evaluated_and_is_what_a_che
     assert torch.equal(again.state()[f"{AVERAGE}weight"], start + 0.5)
     average.finish(model)
     assert torch.equal(model.weight.data, start + 0.5) and torch.equal(average.raw["weight"], start + 1)
+
+
+def test_an_equal_average_of_a_continued_run_begins_at_its_own_step_without_the_earlier_average() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    average = WeightAverage(WeightAverageSettings(weights="equal", from_fraction=0.5), 10)
+    # Eight of ten steps were made by a run with an exponential average over all its steps.
+    average.load({f"{AVERAGE}weight": torch.tensor([[99.0]])}, [])
+    model.weight.data.fill_(1.0)
+    average.begin(model)
+    with average.in_place(model):
+        assert model.weight.item() == 1.0
+    for step, weight in ((9, 2.0), (10, 5.0)):
+        model.weight.data.fill_(weight)
+        average.after_step(step, model)
+    average.finish(model)
+    assert model.weight.item() == 3.5
 
 
 def test_development_scores_milestones_and_the_exported_model_are_those_of_weights_averaged_by_hand(
@@ -129,7 +145,7 @@ def test_a_late_average_is_that_of_its_steps_also_after_a_kill(
         if step == 0:
             average.begin(model)
             continue
-        average.after_step(model)
+        average.after_step(step, model)
         if step < members[0]:
             with average.in_place(model):
                 assert torch.equal(model.weight.data, steps[step])

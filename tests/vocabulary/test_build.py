@@ -11,6 +11,8 @@ from projects import rows_of
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, SourceError
+from hatchery.settings.base import RefusedError
+from hatchery.vocabulary.settings import VocabularySettings
 from hatchery.vocabulary.word_lists import SUFFIXES, cleaned_words, rejection
 
 HEADER = "id,gloss,num_tokens,speaker_role,target_child_age,collection_name\n"
@@ -237,3 +239,8 @@ def test_published_reading_lets_two_letters_with_an_s_first_enter() -> None:
     assert [rejection(word, DICTIONARY, "as_published") for word in ("su", "sk")] == [None, None]
     assert rejection("su", DICTIONARY, "corrected") == "neither_in_dictionary_nor_suffix"
     assert rejection("suq", DICTIONARY, "as_published") == "neither_in_dictionary_nor_suffix"
+
+
+def test_words_cannot_be_appended_to_a_word_list() -> None:
+    with pytest.raises(RefusedError, match=r"got \['okay'\], which cannot be combined with `kind: word_list`"):
+        VocabularySettings(kind="word_list", appended_words=("okay",))

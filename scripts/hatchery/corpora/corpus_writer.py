@@ -81,10 +81,12 @@ class Splitter:
                         f"{remedy}, or set split.development_fraction to 0"
                     )
         else:
-            if len(ordered) < wanted:
+            # The text with the largest random number, and all its copies, stay for training.
+            most = int(np.searchsorted(ordered, ordered[-1])) if len(ordered) else 0
+            if wanted > most:
                 raise CorpusError(
-                    f"split.development_documents: got {wanted}, expected at most {len(ordered)}, the number of "
-                    "documents"
+                    f"split.development_documents: got {wanted}, expected at most {most}, so that one of the "
+                    f"{len(ordered):,} documents is left for training"
                 )
             # Development documents have random numbers below `_development`. This bound is the random number of the
             # last development document plus 1, so copies of this document are development documents, too.

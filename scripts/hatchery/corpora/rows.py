@@ -21,7 +21,14 @@ RECORD_BYTES = 2**28
 
 PlacedRow = tuple[str, Mapping[str, Any]]
 _NOT_BLANK = re.compile(r"\S")
-_KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a number", float: "a number"}
+_KINDS = {
+    type(None): "null",
+    list: "a list",
+    dict: "an object",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+}
 
 
 def json_lines(source: RawSource, name: str, encoding: str = "utf-8", piece: Piece | None = None) -> Lines:
@@ -51,7 +58,7 @@ def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None)
     item that is only a text becomes an object with this field. Compressed files are also read.
 
     Raises SourceError for a damaged compressed file, and for a line that is not a JSON object; blank lines are skipped.
-    Lone surrogates, which JSON can contain but Unicode text cannot, become U+FFFD, except inside lists. If `strict` is
+    Lone surrogates, which JSON can contain but Unicode text cannot, become U+FFFD. If `strict` is
     True, lone surrogates are unchanged, so that the caller can refuse them, and a repeated key in an object is an
     error.
     """
@@ -194,6 +201,8 @@ def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _without_half_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_half_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_half_surrogates(item) for item in value]
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

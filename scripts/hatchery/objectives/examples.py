@@ -22,6 +22,7 @@ from hatchery.objectives.mask_rates import CHOICE, MASKABLE, RATES, SHOWN, WEIGH
 from hatchery.objectives.masking import MaskingRule
 from hatchery.objectives.padded_examples import LabelledExample, PaddedExamples, Padding
 from hatchery.objectives.segments import (
+    N_ADDED_TOKENS,
     BabylmSegments,
     BncSegments,
     DocumentCollection,
@@ -182,9 +183,11 @@ class NextTokenExamples(PaddedExamples):
         return True
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index`."""
+        """Return the text of sequence `index`. A segment that is too long for a sequence (`bnc`) is truncated."""
         found = self._pieces[index]
-        return tuple(found) if isinstance(found, list) else (found,)
+        if isinstance(found, list):
+            return tuple(found)
+        return (found.first(self.padding.sequence_length - N_ADDED_TOKENS),)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
         """Return the example of sequence `index`, which is equal in every epoch."""

@@ -61,7 +61,7 @@ def train(
             sums = accumulate_gradients(engine, batch, average, objective)
             update = engine.step()
             for watcher in watchers:
-                watcher.after_step(engine.model)
+                watcher.after_step(step + 1, engine.model)
             stops = request.is_made
             measures.add(step, batch, sums, update, stops)
             record.count(batch, engine, objective)

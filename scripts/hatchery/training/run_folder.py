@@ -231,9 +231,7 @@ def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path
         if folder.name.endswith(".removed"):
             shutil.rmtree(folder, ignore_errors=True)
             yield folder
-        elif folder.is_dir() and (
-            folder.name in finished or {path.name for path in folder.iterdir()} <= {"lock", WANTED}
-        ):
+        elif folder.is_dir() and (folder.name in finished or _is_unused(folder)):
             with suppress(CheckpointError), locked_run_folder(folder, patience_seconds=0):
                 remove_run_folder(folder)
                 yield folder

@@ -74,7 +74,7 @@ class TokenDifficulty(Watcher):
         """Return the batch with new masks, drawn by the current preferences."""
         return hidden_anew(batch, self.preferences)
 
-    def after_step(self, model: nn.Module) -> None:
+    def after_step(self, step: int, model: nn.Module) -> None:
         """Sum the step's counts over all processes; after every interval, update the difficulties."""
         self._sums += sum_tensor_over_processes(self._step_sums)
         self._step_sums.zero_()

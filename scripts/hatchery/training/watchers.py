@@ -32,8 +32,11 @@ class Watcher:
         """Return the batch of the next step, adapted to this watcher's state."""
         return batch
 
-    def after_step(self, model: nn.Module) -> None:
-        """Update this watcher after a step; called after each step, even if fp16 skipped the update of the weights."""
+    def after_step(self, step: int, model: nn.Module) -> None:
+        """Update this watcher after `step` steps, which include the steps of a run that this run continues.
+
+        This method is called after each step, even if fp16 skipped the update of the weights.
+        """
 
     @contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:

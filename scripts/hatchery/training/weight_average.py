@@ -22,9 +22,9 @@ from hatchery.training.watchers import Watcher
 
 # Prefix of the averaged weights' names among the checkpoint's `extra` tensors.
 AVERAGE = "weight_average::"
-COUNTS = "counts_of_weight_average"
-"""Name of a checkpoint's tensor [number of finished steps, number of averaged weights]. The checkpoint lacks this
-tensor for an exponential average over all steps.
+COUNT = "count_of_weight_average"
+"""Name of a checkpoint's tensor with the number of averaged weights, shape (). The checkpoint lacks this tensor for an
+exponential average over all steps.
 """
 
 
@@ -32,11 +32,11 @@ class WeightAverage(Watcher):
     """The average of the weights of one model, on its device."""
 
     def __init__(self, settings: WeightAverageSettings, steps: int = 0) -> None:
-        """`steps` is the number of steps of the run."""
+        """`steps` is the number of steps of the run, including the steps of a run that it continues."""
         self.settings, self._steps = settings, steps
         self._first = math.floor(settings.from_fraction * steps) + 1
-        # Number of finished steps, and number of weights averaged so far.
-        self._done = self._averaged = 0
+        # Number of weights averaged so far.
+        self._averaged = 0
         self.raw: dict[str, Tensor] = {}
         """Weights of the last step, on the CPU; set at the end of the run if `keep_raw_weights` is set."""
         self._average: dict[str, Tensor] = {}
@@ -54,15 +54,14 @@ class WeightAverage(Watcher):
         }
 
     @torch.no_grad()
-    def after_step(self, model: nn.Module) -> None:
+    def after_step(self, step: int, model: nn.Module) -> None:
         """If this step is averaged, set the average to kept * average + (1 - kept) * weights.
 
         kept is `decay` for an exponential average. For equal weights, kept is (n - 1) / n at the n-th update.
         """
-        self._done += 1
         kept = self.settings.decay
         if not self.settings.averages_every_step:
-            if self._done < self._first or (self._steps - self._done) % self.settings.every_steps:
+            if step < self._first or (self._steps - step) % self.settings.every_steps:
                 return
             self._averaged += 1
             if self._averaged == 1:
@@ -86,18 +85,23 @@ class WeightAverage(Watcher):
 
     def state(self) -> dict[str, Tensor]:
         """Return the averaged weights by name and, except for an exponential average over all steps, the tensor
-        `COUNTS`."""
+        `COUNT`."""
         averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
         if self.settings.averages_every_step:
             return averages
-        return averages | {COUNTS: torch.tensor([self._done, self._averaged])}
+        return averages | {COUNT: torch.tensor(self._averaged)}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
         """Load the average from a checkpoint's `tensors`. Without an average in `tensors`, an exponential average over
-        all steps starts with the checkpoint's weights (see `begin`)."""
-        self._average = averaged(tensors)
-        if COUNTS in tensors:
-            self._done, self._averaged = tensors[COUNTS].tolist()
+        all steps starts with the checkpoint's weights (see `begin`).
+
+        If a run with an exponential average over all steps is continued with another kind of average, the earlier
+        average is not loaded, because current weights are evaluated until the new average begins.
+        """
+        if self.settings.averages_every_step or COUNT in tensors:
+            self._average = averaged(tensors)
+        if COUNT in tensors:
+            self._averaged = int(tensors[COUNT])
 
     def finish(self, model: nn.Module) -> None:
         """Load the averaged weights into the model."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from annotated_types import MinLen
 
 from hatchery.corpora.raw_texts import RawTextOptions
-from hatchery.settings.base import Count, Natural, ReadingName, Settings
+from hatchery.settings.base import Count, Natural, ReadingName, Settings, conflict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,7 @@ class VocabularySettings(Settings):
     encoding: str = "utf-8"
     """Character encoding of the source, the dictionary and the published list."""
     appended_words: tuple[str, ...] = ()
-    """Words that are added at the end of the vocabulary without a check against the dictionary, if the source is
-    transcripts; without effect for a word list.
+    """Words that are added at the end of the vocabulary without a check against the dictionary; only for transcripts.
     """
     word_column: str = "word"
     """Name of the column that contains the words, if the source is a word list."""
@@ -34,6 +33,11 @@ class VocabularySettings(Settings):
     """Name of the column that contains the frequencies, if the source is a word list; `null` if the list has no
     frequencies.
     """
+
+    def __post_init__(self) -> None:
+        if self.kind == "word_list" and self.appended_words:
+            reason = "words are only added to the words of transcripts"
+            raise conflict("appended_words", list(self.appended_words), "`kind: word_list`", reason)
 
 
 @dataclass(frozen=True, kw_only=True)

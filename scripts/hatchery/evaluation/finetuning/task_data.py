@@ -104,7 +104,7 @@ def measures(task: EncodedTask) -> dict[str, float]:
             measures[f"truncated_{name}_rows"] = cast("Any", data).truncated
     for scored in task.sets:
         if isinstance(scored.data, EncodedSpans):
-            baseline = majority_baseline(task.train.labels, scored.labels, scored.data.unknown)
+            baseline = majority_baseline(task.train.labels, scored.labels)
             measures[f"majority_accuracy_{scored.name}"] = baseline.accuracy
             measures[f"majority_micro_f1_{scored.name}"] = baseline.micro_f1
         elif (majority := scored.majority_accuracy) is not None:

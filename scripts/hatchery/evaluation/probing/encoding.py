@@ -101,9 +101,8 @@ class EncodedSpans:
 
     The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1]`. `spans` int64 [units, S, 2] are token
     positions [start, end); position 0 is the input's first token, such as [CLS]. `labels` are bool [units, K], or int64
-    [units] if each unit has one label. `unknown` int64 [units] is 1 for a unit with labels that are not in the label
-    set, which no prediction can match, and 0 for other units. `dropped` is the number of sentences in the full data set
-    that were too long, or had no subword.
+    [units] if each unit has one label. `dropped` is the number of sentences in the full data set that were too long, or
+    had no subword.
     """
 
     sequences: TokenSequences
@@ -111,7 +110,6 @@ class EncodedSpans:
     unit_starts: np.ndarray
     spans: np.ndarray
     labels: np.ndarray
-    unknown: np.ndarray
     examples: tuple[SpanExample, ...]
     dropped: int
 
@@ -159,7 +157,6 @@ class EncodedSpans:
             unit_starts=starts_of(counts),
             spans=self.spans[units],
             labels=self.labels[units],
-            unknown=self.unknown[units],
             examples=tuple(self.examples[item] for item in chosen.tolist()),
             dropped=self.dropped,
         )
@@ -204,7 +201,6 @@ def encode_spans(
             f"targets: got targets with {' and '.join(map(str, sorted(widths)))} spans, expected the same number of "
             "spans in all targets of a task"
         )
-    labels, unknown = _labels(kept, n_labels, multi_label)
     # Dropped sentences keep their index, but have an empty sequence of ids.
     ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
     return EncodedSpans(
@@ -214,8 +210,7 @@ def encode_spans(
         sequence_of=np.array([distinct[example.words] for example in kept], dtype=np.int64),
         unit_starts=starts_of([len(example.targets) for example in kept]),
         spans=np.array(spans, dtype=np.int64).reshape(len(spans), next(iter(widths), 1), 2),
-        labels=labels,
-        unknown=unknown,
+        labels=_labels(kept, n_labels, multi_label),
         examples=tuple(kept),
         dropped=len(examples) - len(kept),
     )
@@ -239,20 +234,19 @@ def span_of_subwords(
     return first + n_before, last + n_before
 
 
-def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -> tuple[np.ndarray, np.ndarray]:
+def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -> np.ndarray:
     targets = [(example, target) for example in examples for target in example.targets]
-    unknown = np.array([target.labels.count(UNKNOWN_LABEL) for _, target in targets], dtype=np.int64)
     if multi_label:
         hot = np.zeros((len(targets), n_labels), dtype=bool)
         for row, (_, target) in enumerate(targets):
             hot[row, [label for label in target.labels if label != UNKNOWN_LABEL]] = True
-        return hot, unknown
+        return hot
     for example, target in targets:
         if len(target.labels) != 1:
             raise EvaluationError(
                 f"{example.where}: a target has {len(target.labels)} labels, expected one label for this head"
             )
-    return np.array([target.labels[0] for _, target in targets], dtype=np.int64), unknown
+    return np.array([target.labels[0] for _, target in targets], dtype=np.int64)
 
 
 def starts_of(counts: Sequence[int] | np.ndarray) -> np.ndarray:

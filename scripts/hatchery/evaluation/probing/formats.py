@@ -67,6 +67,14 @@ def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
     Raises ConfigError for another column, and for a head with another number of spans. Raises EvaluationError naming
     file and line for malformed rows.
     """
+    column = _column(task)
+    return _task_data(
+        source, task, lambda name: (_conllu_example(sentence, column) for sentence in read_sentences(source, name))
+    )
+
+
+def _column(task: TaskSettings) -> str:
+    """Return the CoNLL-U column with the task's labels. Raises ConfigError as `read_conllu` does."""
     column, allowed = task.label_field, ", ".join(SPANS_OF_COLUMN)
     if column not in SPANS_OF_COLUMN:
         raise ConfigError(f"task {task.name!r}: label_field is {column!r}, expected a column of CoNLL-U: {allowed}")
@@ -75,9 +83,7 @@ def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
         raise ConfigError(
             f"task {task.name!r}: head.options.n_spans is {spans_per_target(task)}, expected {wanted} for {column}"
         )
-    return _task_data(
-        source, task, lambda name: (_conllu_example(sentence, column) for sentence in read_sentences(source, name))
-    )
+    return column
 
 
 def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
@@ -109,15 +115,14 @@ def read_treebanks(source: RawSource, task: TaskSettings) -> TaskData:
     fewer, are divided: 80 % are for training, 10 % for validation and 10 % for testing. The training set contains the
     same number of sentences of each language, shuffled together. The scored sets are `validation` (of all languages),
     `<language>` (the validation sentences of one language) and `test_<language>`. Source: docs/papers/babylm-2026.md,
-    "The multilingual track". Raises EvaluationError naming file and line for malformed rows, and for a language with
-    fewer than 10 sentences.
+    "The multilingual track". Raises ConfigError as `read_conllu` does. Raises EvaluationError naming file and line for
+    malformed rows, and for a language with fewer than 10 sentences.
     """
+    column = _column(task)
     parts: dict[str, tuple[list[NamedExample], ...]] = {}
     for language in task.files:
         names = task_files(source, task, language)
-        pooled = [
-            _conllu_example(sentence, task.label_field) for name in names for sentence in read_sentences(source, name)
-        ]
+        pooled = [_conllu_example(sentence, column) for name in names for sentence in read_sentences(source, name)]
         random.Random(task.split_seed).shuffle(pooled)
         chosen = pooled[:SENTENCES_OF_A_TREEBANK]
         tenth = len(chosen) // 10
@@ -287,14 +292,12 @@ class MajorityBaseline(NamedTuple):
     micro_f1: float
 
 
-def majority_baseline(train: np.ndarray, scored: np.ndarray, unknown: np.ndarray | None = None) -> MajorityBaseline:
+def majority_baseline(train: np.ndarray, scored: np.ndarray) -> MajorityBaseline:
     """Return the scores of the baseline that always predicts the most frequent training label, or the first of several
     equally frequent labels.
 
-    Labels are bool [units, K], or int64 [units] with -1 for an unknown label. If a unit can have several labels,
-    `unknown` int64 [units] is 1 for a unit with labels outside the label set, else 0. A unit counts as correct if the
-    predicted label is one of its labels, as in the metric `accuracy`; micro F1 is computed over all decisions (unit,
-    label). Raises EvaluationError if there are no training or scored units.
+    Labels are bool [units, K], or int64 [units] with -1 for an unknown label. Accuracy and micro F1 are computed as by
+    the metrics `accuracy` and `micro_f1`. Raises EvaluationError if there are no training or scored units.
     """
     if len(train) == 0 or len(scored) == 0:
         raise EvaluationError(
@@ -306,7 +309,8 @@ def majority_baseline(train: np.ndarray, scored: np.ndarray, unknown: np.ndarray
         # With one label and one prediction per unit, micro F1 equals accuracy.
         accuracy = float((scored == label).mean())
         return MajorityBaseline(label, accuracy, accuracy)
-    missing = np.zeros(len(scored), dtype=np.int64) if unknown is None else unknown
     hits = scored[:, label]
-    f1 = 2 * float(hits.sum()) / float(len(scored) + scored.sum() + missing.sum())
+    # As in `micro_f1`, one label of a unit without known labels counts as missed.
+    missed = (~scored.any(axis=1)).sum()
+    f1 = 2 * float(hits.sum()) / float(len(scored) + scored.sum() + missed)
     return MajorityBaseline(label, float(hits.mean()), f1)

@@ -124,11 +124,6 @@ class LayeredSpans:
         return self.data.labels
 
     @property
-    def unknown(self) -> np.ndarray:
-        """1 for each target with labels that are not in the label set, and 0 for other targets."""
-        return self.data.unknown
-
-    @property
     def dropped(self) -> int:
         """Number of sentences that were dropped because they were too long or had no subword."""
         return self.data.dropped

@@ -91,7 +91,7 @@ def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Itera
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=finetuning_settings,
     inputs=task_inputs,
     input_names={"source": SOURCE},

@@ -52,7 +52,7 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=several_tasks_settings,
     inputs=several_tasks_inputs,
     input_names={"source": SOURCE, "vocabulary": "vocabulary {}"},

@@ -54,7 +54,6 @@ _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
     for suite, fields in (
         ("minimal pairs (BLiMP or the supplement)", "sentence_good sentence_bad"),
         ("MSGS", "linguistic_feature_label surface_feature_label condition"),
-        ("edge probing (jiant)", "targets"),
         ("WiC", "start1 start2 end1 end2"),
         ("WSC", "span1_text span2_text"),
         ("COPA", "choice1 choice2"),

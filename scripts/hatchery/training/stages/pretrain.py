@@ -100,7 +100,7 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=pretraining_settings,
     inputs=pretraining_inputs,
     input_names={"teachers": "teacher", "members": "member"},
