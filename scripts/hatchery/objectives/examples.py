@@ -2,10 +2,10 @@
 
 Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary study (docs/papers/ltg-bert.md, "Examples").
 For causal language models see docs/papers/natural-bias.md, "The bias": the end of a document is a target; the start of
-a document and padding are not. Masked and causal models have the same sequences, so that they can be compared on the
-same text: each sequence contains documents between [CLS] and [SEP], one document or several packed documents. For
-hybrid models see "GPT or BERT: why not both?" (Charpentier & Samuel, 2024): a masked token is predicted at the previous
-position, as in causal sequences.
+a document and padding are not. With the same setting `segments`, masked and causal models read the same text: each
+sequence contains pieces of documents between [CLS] and [SEP], one piece or several packed pieces. For hybrid models see
+"GPT or BERT: why not both?" (Charpentier & Samuel, 2024): a masked token is predicted at the previous position, as in
+causal sequences.
 
 Every example is a function of (seed, epoch, index), so it does not depend on batch, process or order, and is the same
 after a restart.

@@ -33,8 +33,8 @@ def label_counts(
     [vocab_size].
 
     At most `limit` examples are counted (None: all examples). The counted examples are evenly spaced, because the parts
-    of a corpus differ. `show` reports progress. Raises TrainingError for a label outside of the vocabulary, and if
-    there is no label.
+    of a corpus differ. If `show` is true, progress is printed. Raises TrainingError for a label outside of the
+    vocabulary, and if there is no label.
     """
     chosen = counted_examples(len(examples), limit)
     pieces = [chosen[first : first + _EXAMPLES_PER_BATCH] for first in range(0, len(chosen), _EXAMPLES_PER_BATCH)]
@@ -79,7 +79,8 @@ def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: in
     yn` and predicts `y1 .. yn end`.
 
     The end token counts once per sentence. `sentences` contain only the ids y1 .. yn. Raises TrainingError for a
-    sentence that contains the start or end token, for an id outside of the vocabulary, and if there is no target.
+    sentence that begins with the start token or ends with the end token, for an id outside of the vocabulary, and if
+    there is no target.
     """
     n_sentences = 0
 

@@ -4,8 +4,8 @@ If the share of masked tokens is constant, the objective is masked language mode
 from 0 to 1 and `weights` is `diffusion`, the objective is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et
 al. 2024, arXiv:2406.04329): if the share is rate(t) for a uniform t, the loss of a masked token has the weight rate'(t)
 / rate(t). The weighted sum of losses, averaged over t, is an upper bound of the negative log-likelihood of a text, for
-any function `rate`. With the shape `cosine`, small shares are more probable (arXiv:2509.05056 trains BabyLM models with
-this shape).
+any function `rate` that increases from 0 to 1. With the shape `cosine`, small shares are more probable
+(arXiv:2509.05056 trains BabyLM models with this shape).
 
 The share of masked tokens may exceed the share of predicted tokens: then some masked tokens have no label (Wettig et
 al. 2023, "Should you mask 15% in masked language modeling?").

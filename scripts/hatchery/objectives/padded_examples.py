@@ -28,7 +28,9 @@ class LabelledExample(NamedTuple):
     labels: np.ndarray
     """Labels, int64 [n]; -100 at positions without a prediction."""
     piece_lengths: list[int] | None = None
-    """Lengths of the pieces of the sequence, which do not attend to each other; their sum is n. None for one piece."""
+    """Lengths of the pieces of the sequence, which do not attend to each other; their sum is n. None if the sequence is
+    not divided into pieces.
+    """
     pair_label: int | None = None
     """1 if the two texts of the sequence belong together, 0 otherwise; None without sentence pairs."""
     causal: bool | None = None
@@ -56,10 +58,11 @@ class Padding:
         """Return a batch whose rows are `examples`.
 
         The batch contains `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], which is
-        True at tokens. If examples have several pieces, the mask is [B, T, T] and is True for two tokens of the same
-        piece. If the objective has causal sequences, `causal` bool [B] is True for rows whose tokens attend only to
-        earlier tokens. If examples have pair labels, the batch contains `pair_labels` int64 [B]. T is the length of the
-        longest example, to save time, or `sequence_length` if padding is predicted or attended to.
+        True at tokens and, if padding is attended to, at padding. If examples have `piece_lengths`, the mask is [B, T,
+        T] and is True for two tokens of the same piece. If the objective has causal sequences, `causal` bool [B] is
+        True for rows whose tokens attend only to earlier tokens. If examples have pair labels, the batch contains
+        `pair_labels` int64 [B]. If examples have tensors `own`, the batch contains these tensors, padded with zeros. T
+        is the length of the longest example, to save time, or `sequence_length` if padding is predicted or attended to.
         """
         lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
         nominal = self.in_loss or self.attended
@@ -163,14 +166,16 @@ class PaddedExamples(ABC):
 
     @property
     def fillers(self) -> dict[str, int | bool]:
-        """Padding value of each tensor of a batch, by name of the tensor."""
+        """Padding values of the tensors of a batch, by name of the tensor; tensors that are not listed are padded with
+        0.
+        """
         return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
         """Return the number by which each loss of the batch is divided: the number of labels and, for sentence pairs,
         the number of pairs.
 
-        If labels have weights, the first divisor is the number of maskable tokens.
+        If labels have the weights of masked diffusion, the only divisor is the number of maskable tokens.
         """
         if MASKABLE in batch:
             return (int(batch[MASKABLE].sum()),)

@@ -89,7 +89,7 @@ class PairTexts(PaddedExamples):
         return LabelledExample(ids, labels, causal=True, texts=texts)
 
     def targets(self, index: int) -> np.ndarray:
-        """Return the ids that sequence `index` predicts, without the end token."""
+        """Return the ids that sequence `index` predicts, without the separator at the end."""
         labels = self.example(0, 0, index).labels
         found = labels[labels != UNLABELLED]
         return found[:-1] if len(self._ends) and self._ends[-1] == self.special.sep else found

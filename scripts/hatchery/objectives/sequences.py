@@ -27,7 +27,7 @@ class FramedSequence(NamedTuple):
     word starts.
     """
     piece_lengths: list[int] | None = None
-    """Lengths of the pieces of the sequence, which do not attend to each other; their sum is n. None for one piece."""
+    """Lengths of the pieces of a packed sequence, with special tokens; their sum is n. None for other sequences."""
     pair_label: int | None = None
     """1 if the two texts of the sequence belong together, 0 otherwise; None without sentence pairs."""
     texts: tuple[Segment, ...] = ()

@@ -21,8 +21,8 @@ class SpecialIds:
     pad: int
     mask: int
     n_protected: int
-    """Tokens with ids below this number are never masked: [UNK] to [PAR], but not [TAB] (docs/papers/elc-bert.md,
-    "Masking").
+    """Tokens with ids below this number are masked only if special tokens are maskable: [UNK] to [PAR], but not [TAB]
+    (docs/papers/elc-bert.md, "Masking").
     """
     first_random: int
     """Lowest id that may be drawn as a random token."""
@@ -49,8 +49,8 @@ class SpecialIds:
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
         """Return a mask, bool with the shape of `ids`, that is True for tokens that can be masked.
 
-        Ordinary tokens can be masked. If `special_tokens_too` is true, all tokens except padding can be masked, as in
-        the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Masking").
+        Tokens with ids from `n_protected` on can be masked. If `special_tokens_too` is true, all tokens except padding
+        can be masked, as in the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Masking").
         """
         return ids != self.pad if special_tokens_too else ids >= self.n_protected
 

@@ -1,4 +1,5 @@
-"""Masking probabilities that depend on the subword. Their mean over a sequence is the share of tokens to predict.
+"""Masking probabilities that depend on the subword. Their mean over the maskable tokens of a sequence is the share of
+tokens to predict.
 
 `frequency` masks rare subwords more often (frequency-informed masking: arXiv:2509.05056 uses the rank of subwords;
 Hatchery uses a power of their count). `loss` and `accuracy` mask subwords more often that the current model predicts

@@ -41,9 +41,10 @@ class TranslationPairs:
     ) -> None:
         """`longest` is the maximum number of tokens of a sentence, end token included.
 
-        If `filtered` is true, sentence pairs are omitted if one of the sentences is too long, or if the lengths of the
-        two sentences differ too much. If `filtered` is false, sentences that are too long are truncated. Raises
-        TrainingError for a document that is not a pair, and if the filter omits all pairs.
+        Pairs with a sentence without tokens are omitted. If `filtered` is true, sentence pairs are also omitted if one
+        of the sentences is too long, or if the lengths of the two sentences differ too much. If `filtered` is false,
+        sentences that are too long are truncated. Raises TrainingError for a document that is not a pair and, if
+        `filtered` is true, if all pairs are omitted.
         """
         self._documents, self._special, self._longest = documents, special, longest
         self._backward = rules.direction == "backward"
@@ -223,8 +224,8 @@ def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
 
 
 def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
-    """Return the end of the largest batch that begins with pair `start` and has at most `budget` tokens. `until` [pairs
-    + 1] is the cumulative number of tokens.
+    """Return the end of the largest batch that begins with pair `start` and has at most `budget` tokens, but at least
+    one pair. `until` [pairs + 1] is the cumulative number of tokens.
     """
     return max(start + 1, int(np.searchsorted(until, until[start] + budget, side="right")) - 1)
 

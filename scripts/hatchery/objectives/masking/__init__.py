@@ -36,8 +36,10 @@ class MaskingSettings(Settings):
     kind: MaskingKind = "span"
     """Masking rule, named after its unit: all tokens of a unit are masked together."""
     reading: ReadingName = "corrected"
-    """Version of the masking. `as_published` reproduces the error of LTG-BERT's BNC code, in which overlapping spans
-    make about 6 % of the labels wrong; `corrected` fixes this error.
+    """Version of the masking. `as_published` reproduces published code. For the kind `span`, this is the error of
+    LTG-BERT's BNC code, in which overlapping spans make about 6 % of the labels wrong; `corrected` fixes this error.
+    For `short_span`, `as_published` masks all tokens, special tokens included, if fewer tokens are maskable than must
+    be masked. For all other kinds, the two versions have the same distribution, except for differences below 1e-6.
     """
     mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
     """Share of the tokens that the model must predict."""
@@ -52,7 +54,7 @@ class MaskingSettings(Settings):
     code. Applies to the kind `short_span`, and to the kind `span` with the reading `corrected`.
     """
     special_tokens_maskable: bool = False
-    """Allow masking of the special tokens at the ends of a sequence (reduced-vocabulary study)."""
+    """Allow masking of special tokens, such as those at the ends of a sequence (reduced-vocabulary study)."""
     final_mask_probability: Annotated[float, Range(gt=0, lt=1)] | None = None
     """Value of `mask_probability` at the end of training. During training, the share of masked tokens changes linearly
     from `mask_probability` to this share; `null` keeps the share constant.

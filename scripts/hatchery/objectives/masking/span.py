@@ -187,8 +187,8 @@ class PublishedSpanMasking:
         return np.array(inputs, dtype=np.int64), np.array(labels, dtype=np.int64)
 
     def cover(self, maskable: np.ndarray, generator: np.random.Generator) -> Cover:
-        """Return the positions that random spans cover and at which `maskable`, bool [n], is True. A position that
-        several spans cover is repeated.
+        """Return the positions that random spans cover and at which `maskable`, bool [n], is True, in the order of the
+        spans. A position that several spans cover is repeated, with the uniform number of each of these spans.
 
         No span covers the last position of `sequence_length`. If this position is the only maskable position, return no
         position; the published code would never terminate in this case.
