@@ -1,8 +1,8 @@
 """Ask a pretrained model: fill a gap, continue a text, and score sentences and words.
 
 The package `hatchery` and `make try` answer with this module, and the results page prints its predictions. The scores
-equal those of the evaluations, because the same code computes them: `minimal_pairs.scoring` for sentences, and
-`surprisal.words` for words.
+equal those of the evaluations (scores from left to right up to rounding), because the same code computes them:
+`minimal_pairs.scoring` for sentences, and `surprisal.words` for words.
 """
 
 import re
@@ -31,9 +31,9 @@ from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
 GAPS = re.compile(r"_{2,}")
-# A gap directly next to a letter of these scripts is inside a word, because these scripts write spaces between words.
-# Excluded are scripts without spaces: Thai, Lao and Myanmar (U+0E00 to U+109F), Khmer (U+1780 to U+17FF), and Chinese
-# and all others from U+2E80 on.
+# A gap directly next to a letter or a digit is inside a word. Excluded are the ranges of scripts that write no spaces
+# between words: U+0E00 to U+109F (Thai, Lao, Tibetan, Myanmar), U+1780 to U+17FF (Khmer), and all characters from
+# U+2E80 on (such as Chinese and Japanese).
 _IN_A_WORD = re.compile(
     r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]_{2,}|_{2,}[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]"
 )
@@ -48,7 +48,8 @@ class HiddenStates:
     `states` is float32 [L, T, D]: the embedding's output, then each layer's output. If the layer weighting is
     `weighted_output`, the last entry of `states` is the weighted sum of all layers, which task heads read. `tokens` are
     the texts of the T tokens, special tokens included. `attentions` float32 [layers, H, T, T] are the attention weights
-    of each head, summing to 1 over the last axis; None for models of `transformers`.
+    of the H heads, summing to 1 over the last axis; None for models of `transformers` and for a user's module. A user's
+    module determines its `states` itself.
     """
 
     tokens: tuple[str, ...]
@@ -69,8 +70,8 @@ class AskedModel:
         self._opened, self._model = opened, opened.asked(prepare_device(device))
         self._is_ours = isinstance(self._model, HatcheryModel)
         self.kinds: tuple[str, ...] = opened.use.learned
-        """Kinds of prediction that the model was trained for: `masked`, `causal`, or `masked` and `causal`; for
-        external models also `encoder_decoder`.
+        """Kinds of prediction that the model was trained for: `masked`, `causal`, or `masked` and `causal`. An external
+        model has one kind: `masked`, `causal` or `encoder_decoder`.
         """
         self._also: tuple[str, ...] = opened.use.kinds
 
@@ -92,7 +93,8 @@ class AskedModel:
 
     @property
     def continues(self) -> bool:
-        """Return whether `continuation` can continue a text: the model is a causal model trained by Hatchery."""
+        """Return whether `continuation` can continue a text: the model is a single model that Hatchery trained to
+        predict the next token."""
         return self._is_ours and "causal" in self.kinds
 
     def scores(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
@@ -101,8 +103,8 @@ class AskedModel:
 
         A single text is read as one sentence.
 
-        If `scoring` is "auto", the score is the left-to-right log-likelihood for causal models, and the
-        pseudo-log-likelihood for other models; docs/evaluation.md lists the other scoring methods. Raises
+        If `scoring` is "auto", the score is the pseudo-log-likelihood for masked and hybrid models, and the
+        left-to-right log-likelihood for all other models; docs/evaluation.md lists the other scoring methods. Raises
         EvaluationError for a sentence without tokens, and for a value that is not a text; for such a value, the message
         gives its number, counted from 1. Raises ConfigError for a scoring method that does not fit the model.
         """
@@ -126,9 +128,9 @@ class AskedModel:
     def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
         """Return the `number` most probable subwords for each gap (`____`) of a sentence.
 
-        Each row has `gap` and `rank` (both counted from 1), `text` (the subword) and `probability` (0 to 1). An
-        ellipsis precedes a subword that does not begin a word. Raises ConfigError for a causal model and for a `number`
-        below 1. Raises EvaluationError for a sentence without a gap, and for a gap inside a word.
+        Each row has `gap` and `rank` (both counted from 1), `text` (the subword, see `subword_texts`) and `probability`
+        (0 to 1). Raises ConfigError for a model without a mask token and for a `number` below 1. Raises EvaluationError
+        for a sentence without a gap, for a gap inside a word, and for a value that is not a text.
         """
         model = self._model
         if number < 1:
@@ -147,8 +149,8 @@ class AskedModel:
     def continuation(self, beginning: str, seed: int | None = None, most_tokens: int = MOST_TOKENS) -> str:
         """Return a causal model's continuation: the most probable token at each step, or tokens sampled with `seed`.
 
-        Generation stops at the end of the text or of the paragraph. Raises ConfigError for a model that was not trained
-        as a causal model.
+        Generation stops at the end of the text or of the paragraph, after `most_tokens` tokens, or at the model's
+        longest input. Raises ConfigError unless `continues` is true.
         """
         model = self._model
         if isinstance(model, ModuleModel):
@@ -166,7 +168,8 @@ class AskedModel:
     def hidden_states(self, sentence: str) -> HiddenStates:
         """Return the hidden states of all layers for one sentence, and the attention weights of all heads.
 
-        Raises EvaluationError for a user's module without a method `hidden_states`.
+        Raises EvaluationError for a user's module without a method `hidden_states`, for an ensemble, and for a value
+        that is not a text.
         """
         model = self._model
         (encoded,) = model.encode(_one_text(sentence))

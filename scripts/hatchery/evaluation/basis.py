@@ -70,15 +70,16 @@ def digest_of(value: object) -> str:
 
 
 def shortened(digest: str | None) -> str:
-    """Return the first digits of a manifest's digest, which identifies a text or a tokenizer."""
+    """Return the first 12 digits of a manifest's digest, which identifies a text or a tokenizer; empty for None."""
     return (digest or "")[:_DIGITS]
 
 
 def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
-    """Return a description of the tokens that a model predicts on held-out text: `15 % of subwords (1a2b3c)`, or `next
-    tokens`.
+    """Return a description of the tokens that a model predicts on held-out text, such as `15 % of subwords (1a2b3c)` or
+    `next tokens`.
 
-    The digest in parentheses covers all masking settings, and the `seed` from which masks are drawn.
+    The digest in parentheses covers the objective's settings that determine the masks, and the `seed` from which masks
+    are drawn.
     """
     if objective.asked_as == "causal":
         return "next tokens"

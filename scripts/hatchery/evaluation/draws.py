@@ -6,7 +6,8 @@ choices, and the seeds are equal on every machine.
 
 The rows held out from the training rows are the development rows of a run and, for a task without a validation file,
 the validation rows. Rows with equal inputs are held out together, and all rows of one question are held out together.
-Therefore no text is both in the training rows and in the held-out rows, and no question is divided between them.
+Therefore no input (a text, or texts read together) is both in the training rows and in the held-out rows, and no
+question is divided between them.
 """
 
 import hashlib

@@ -46,8 +46,8 @@ class Ensemble(OwnModel):
 def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
     """Return the ensemble of Hatchery models.
 
-    Raises ConfigError for fewer than two members, for a member that is not a Hatchery language model, and for members
-    with different tokenizers or different uses (masked, causal).
+    Raises ConfigError for fewer than two members, for a member that is not a single Hatchery model or that translates,
+    and for members with different vocabularies or different uses (masked, causal).
     """
     if len(members) < 2:
         raise ConfigError(f"model: got an ensemble of {len(members)}, expected at least two models")
@@ -71,8 +71,8 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
                 "for all members"
             )
     asked = {asked_of(member.objective) for member in ours if member.objective is not None}
-    # If the members were trained with different masking settings, the ensemble has no objective of its own, and its
-    # perplexity can be measured only with common masks (`masking: common`).
+    # If the members were trained with different masking settings, or if the objective of a member is unknown, the
+    # ensemble has no objective of its own, and its perplexity can be measured only with `masking: common`.
     objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None
     where = " + ".join(member.where for member in ours)
     return ModelOfUser(Ensemble([member.network for member in ours]), first.tokenizer, first.use, where, objective)

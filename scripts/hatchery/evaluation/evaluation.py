@@ -47,9 +47,9 @@ class Evaluated:
     """A finished evaluation: its manifest, its model's manifest, and the name of its suite or task.
 
     Four fields are functions that return a fact about a split, if known. `unigram_loss`: the loss of a unigram baseline
-    in nats per token. `tokens_per_byte`: the number of predicted tokens per byte of their text. `n_bytes`: the number
-    of bytes of the split's sentences as an external tokenizer encodes them. `text`: an identifier of the split's
-    documents that were read.
+    in nats per token. `tokens_per_byte`: the number of predicted tokens per byte of their text. `n_bytes`: for an
+    external model, the number of UTF-8 bytes of the split's text. `text`: an identifier of the split's documents that
+    were read.
     """
 
     manifest: Manifest

@@ -4,9 +4,10 @@ A causal model instead continues the beginning of a sentence, and a translation 
 the results page shows these predictions; no table contains them. The predictions are computed on the CPU, so that the
 page is the same on every machine.
 
-The sentences come from the development split, on which no model was trained. The short sentences with the smallest
-SHA-256 digests are used, so the choice is neither random nor dependent on the order of the sentences. The longest word
-that is one token is left out, because long words carry most meaning.
+The sentences come from the development split, on which no model was trained, or from the first shard of the training
+split if there is no development split. The short sentences with the smallest SHA-256 digests are used, so the choice is
+neither random nor dependent on the order of the sentences. The longest word that is one token is left out, because long
+words carry most meaning.
 """
 
 import hashlib
@@ -69,17 +70,19 @@ def candidates(
 
 
 def suitable(text: str) -> Iterator[str]:
-    """Return the sentences of a document that are short, complete, and free of markers such as [UNK]."""
+    """Return the sentences of a document for which `is_readable` is true."""
     return filter(is_readable, split_sentences(text)[0])
 
 
 def beginnings(text: str) -> Iterator[str]:
-    """Return the first words of the lines of a document, for a text that was not split into sentences."""
+    """Return the first MOST_WORDS words of the lines of a document for which `is_readable` is true, for a text that was
+    not split into sentences."""
     return filter(is_readable, (" ".join(line.split()[:MOST_WORDS]) for line in split_sentences(text)[0]))
 
 
 def is_readable(sentence: str) -> bool:
-    """Return whether a sentence is short, and free of markers and unprintable characters."""
+    """Return whether a sentence has FEWEST_WORDS to MOST_WORDS words, at most MOST_CHARACTERS characters, and neither
+    markers such as [UNK] nor unprintable characters."""
     return (
         FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
         and len(sentence) <= MOST_CHARACTERS
@@ -91,8 +94,8 @@ def is_readable(sentence: str) -> bool:
 def words_by_length(sentence: str) -> list[tuple[int, int]]:
     """Return [start, end) of the words that may be left out, the longest first; among equally long words the later
     first."""
-    # The first word of a sentence is not masked, because it is usually short, and because its capital letter would be a
-    # hint.
+    # The first word of a sentence is not left out, because it is usually short, and because its capital letter would be
+    # a hint.
     found = [match.span() for match in _WORD.finditer(sentence) if match.start() > 0]
     long = [(start, end) for start, end in found if end - start >= LEAST_LETTERS]
     return sorted(long, key=lambda span: (span[0] - span[1], -span[0]))
@@ -117,7 +120,7 @@ def continued_sentence(model: AskedModel, sentence: str) -> FilledSentence:
 def translated_sentences(
     model: TranslationModel, tokenizer: Tokenizer, pretraining: Manifest, corpus: Manifest, number: int
 ) -> tuple[str, list[FilledSentence]]:
-    """Return the name of a held-out split of `corpus`, and at most `number` of its sentence pairs with the model's
+    """Return the name of the split that `candidates` reads, and at most `number` of its sentence pairs with the model's
     translations.
 
     `model` is in evaluation mode, with the search settings of its training, whose manifest is `pretraining`. Raises
@@ -196,7 +199,8 @@ def _filled_in(model: AskedModel, sentences: Iterable[str]) -> Iterator[FilledSe
 def left_out(model: AskedModel, sentence: str) -> tuple[int, int] | None:
     """Return [start, end) of the longest word that is one token of the model.
 
-    Return None if the sentence has no such word, or is longer than the model's inputs.
+    The first word of the sentence and words of fewer than LEAST_LETTERS characters are not considered. Return None if
+    the sentence has no such word, or is longer than the model's inputs.
     """
     tokenizer = model.tokenizer
     assert isinstance(tokenizer, Tokenizer)

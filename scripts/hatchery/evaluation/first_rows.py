@@ -1,7 +1,7 @@
 """Check suites, tasks, texts and human data before the first training by reading them as evaluations do.
 
 `check_first_rows` runs during planning and reads files and folders on this machine: small files completely, and the
-beginning of large files. `check_registered` runs when a raw input is registered, and reads all parts of the input that
+first rows of large files. `check_registered` runs when a raw input is registered, and reads all parts of the input that
 evaluations will read, so it also finds a mistake near the end of a file. Each kind of evaluation defines the check of
 its data (`DataCheck`).
 """
@@ -19,13 +19,15 @@ from hatchery.settings.base import Settings
 from hatchery.typed import build
 
 SMALL_BYTES = 1 << 20
-"""Maximum total size of files that are read completely, in bytes."""
+"""Maximum size, in bytes, of a text file that is opened completely, and maximum total size of the files whose rows are
+all checked.
+"""
 
 HEAD_BYTES = 64 << 10
-"""Number of bytes that are read from a text file of more than SMALL_BYTES."""
+"""Number of bytes that are read from a text file of more than SMALL_BYTES; see `FirstLines.open` for exceptions."""
 
 MOST_ROWS = 500
-"""Largest number of rows that are read from a large file that is not text, such as a Parquet file."""
+"""Largest number of rows that are read from each file beyond the total size SMALL_BYTES."""
 
 MOST_FILES = 20_000
 """Largest number of files in a folder that is checked. A folder with more files is skipped, because listing these files
@@ -37,8 +39,8 @@ class FirstLines(RawSource):
     """A raw input that is not registered yet. Of its large text files, only the first lines are read."""
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file. A text file of more than SMALL_BYTES is reduced to its first complete lines, unless the file is
-        one long line or one JSON list. Raises SourceError if the file cannot be read.
+        """Open a file. A text file of more than SMALL_BYTES is reduced to the complete lines in its first HEAD_BYTES,
+        unless there is no complete line or the file is one JSON list. Raises SourceError if the file cannot be read.
         """
         handle = super().open(name)
         if self.size(name) <= SMALL_BYTES or name.endswith(".parquet"):
@@ -46,8 +48,8 @@ class FirstLines(RawSource):
         with handle:
             data = handle.read(HEAD_BYTES)
         if b"\n" not in data or data.lstrip().startswith(b"["):
-            # Read a file completely if it is one long line or one JSON list, because its beginning alone cannot be
-            # parsed.
+            # Open a file completely if its first line is longer than HEAD_BYTES or if the file is one JSON list,
+            # because the beginning alone cannot be parsed.
             return super().open(name)
         lines = data[: data.rfind(b"\n") + 1]
         return io.BytesIO(_with_whole_cells(lines) if name.lower().endswith(".csv") else lines)

@@ -16,7 +16,7 @@ from hatchery.raw.registration import RawSource
 @dataclass(slots=True)
 class Record:
     """A record of a raw file, such as a JSON object; `where` is its file and line for messages; `line` is the number of
-    the line, counted from 1."""
+    the line, or of the item or row in a file without a line for each record, counted from 1."""
 
     values: Mapping[str, Any]
     where: str
@@ -45,8 +45,8 @@ class Record:
         return value
 
     def text(self, name: str) -> str:
-        """Return the non-empty string in the field `name`. Raises EvaluationError if the field is missing, empty or not
-        a string."""
+        """Return the non-empty string in the field `name`. Raises EvaluationError if the field is missing, blank or not
+        a string, or contains half a surrogate pair."""
         value = self.value(name)
         if not isinstance(value, str) or not value.strip():
             raise EvaluationError(f"{self.where}: the field {name!r} must be a non-empty text, got {shorten(value)}")
@@ -54,7 +54,7 @@ class Record:
 
     def string(self, name: str) -> str:
         """Return the string in the field `name`, which may be empty. Raises EvaluationError if the field is missing or
-        not a string."""
+        not a string, or contains half a surrogate pair."""
         value = self.value(name)
         if not isinstance(value, str):
             raise EvaluationError(f"{self.where}: the field {name!r} must be a text, got {shorten(value)}")
@@ -75,13 +75,13 @@ _MISSING = object()
 
 
 def shorten(value: object) -> str:
-    """Return `repr` of a value from a file, shortened to one readable line."""
+    """Return `repr` of a value from a file, shortened to at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def checked_text(text: str, where: str) -> str:
-    """Return `text`. Raises EvaluationError if it contains half a surrogate pair, which no tokenizer can encode."""
+    """Return `text`. Raises EvaluationError if `text` contains half a surrogate pair, which no tokenizer can encode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -88,8 +88,9 @@ def open_model(
     `architecture` is needed only if the model's configuration does not determine it. `leading_blank` and
     `predicts_next` have the same meaning as in `BaselineSettings` and apply to external models.
 
-    Raises ManifestError for a folder without a model, naming the nearest folder with a model; ModelError and
-    TokenizationError for damaged files, and ConfigError for an unknown architecture.
+    Raises ManifestError for a folder without a model, naming similar folders next to it; ModelError and
+    TokenizationError for damaged files; EvaluationError for a tokenizer with ids that have no embedding; and
+    ConfigError for an unknown architecture and for arguments that do not fit each other.
     """
     said: dict[str, Any] = {"leading_blank": leading_blank, "predicts_next": predicts_next}
     if isinstance(model, nn.Module):
@@ -212,8 +213,8 @@ def _exported(folder: Path, values: Mapping[str, Any]) -> OurModel:
         ("ForSeq2SeqLM",): "translation",
     }
     use = use_of_objective(objective_settings({"task": tasks.get(found.heads, "hybrid")}, str(folder)))
-    # If the exported tokenizer appends no end token, the model was trained on texts without end tokens, so texts are
-    # scored without end tokens.
+    # If the exported tokenizer of a masked or hybrid model appends no end token, the model was trained on texts without
+    # end tokens, so texts are scored without end tokens.
     appends_end_token = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
     use = use._replace(appends_end_token=appends_end_token)
     return OurModel(
@@ -301,8 +302,8 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
 
 
 def _example(folder: Path) -> str:
-    """Return the end of a message: an example of a folder, and the names of folders next to `folder` that contain a
-    model (if there are too many, the most similar names).
+    """Return the end of a message: an example of a folder, and the names of the folders next to `folder` that contain a
+    manifest (if there are more than MOST_LISTED, only the most similar name).
     """
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{MANIFEST}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest

@@ -33,8 +33,8 @@ class OurModel:
     """A language model that Hatchery trained.
 
     If a text contains the spelling of a special token such as "[MASK]", the tokenizer encodes it as plain text.
-    `objective` is None if the training settings of the model are unknown. `where` is the model's location, for
-    messages.
+    `objective` is None if the training settings of the model are unknown. `where` is the path of the model's manifest
+    or, for a model without a manifest of its training, of its folder, or the class name of a module.
     """
 
     network: LanguageModel
@@ -98,9 +98,11 @@ def _asked_as(use: Use, scoring: str) -> Architecture:
 
 @dataclass(frozen=True)
 class ModelOfUser:
-    """A module that a user wrote with the interface of `training.own_model`, and a tokenizer of Hatchery.
+    """A module that a user wrote with the interface of `training.own_model`, or an ensemble (`evaluation.ensembles`),
+    and a tokenizer of Hatchery.
 
-    The fields have the same meaning as in `OurModel`. `objective` is None if only the architecture is known.
+    The fields have the same meaning as in `OurModel`. `objective` is None if only the architecture is known, or if the
+    members of the ensemble have no common objective.
     """
 
     network: OwnModel
@@ -124,7 +126,7 @@ class ModelOfUser:
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
         """Return the module as an encoder, and the tokenizer.
 
-        Raises EvaluationError for a module without `hidden_states`.
+        Raises EvaluationError for a module without `hidden_states`, such as an ensemble.
         """
         return UserEncoder(self.network, self.use.kinds == ("causal",), self.tokenizer.cls_id), self.tokenizer
 

@@ -1,7 +1,7 @@
 """Prepare an evaluation: load the pretrained model and its tokenizer, and choose the device.
 
-Callers (the runner, or `AskedModel`) have already verified model and tokenizer by the manifest of the pretraining.
-Device, threads and numeric precision are not part of a result's identity.
+Callers (the runner, or `opening.open_model`) have already verified model and tokenizer by the manifest of the
+pretraining. Device, threads and compilation are not part of a result's identity.
 """
 
 import os
@@ -33,7 +33,7 @@ COMPILED_FROM_TOKENS = 1 << 26
 """Number of tokens above which compiling an evaluation saves time (inferred). Compiling takes 20 to 40 s. In training,
 compiling the base model saves about 2 microseconds per token (docs/gpu.md). An evaluation has no backward pass and
 saves about a third of this time per token, so the compile time is regained after about this number of tokens. The
-67,000 pairs of BLiMP contain a quarter of this number.
+inputs that a masked model reads for the 67,000 pairs of BLiMP contain a quarter of this number.
 """
 
 
@@ -62,8 +62,9 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
     """Return a Hatchery model in float32 on the CPU, and its tokenizer. The tokenizer encodes the spelling of a special
     token in a text as plain text.
 
-    Raises the errors of `open_trained`, and ManifestError for an unusable manifest. Unless `translates` is true, raises
-    EvaluationError for a translation model, because a translation model assigns no probability to a single sentence.
+    Raises the errors of `open_trained`, ManifestError for an unusable manifest, and EvaluationError for an external
+    model or an ensemble. Unless `translates` is true, also raises EvaluationError for a translation model, because a
+    translation model assigns no probability to a single sentence.
     """
     opened = open_trained(read_manifest(manifest_path))
     if not isinstance(opened, OurModel):
@@ -80,7 +81,7 @@ def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, 
     """Return a pretrained model without its head, in float32 on the CPU, and its tokenizer.
 
     If `template` is true, only the template of an external tokenizer adds special tokens to texts, without token types.
-    Raises the errors of `open_trained`.
+    Raises the errors of `open_trained`, and EvaluationError for a translation model or an ensemble.
     """
     return open_trained(read_manifest(manifest_path)).encoder(template)
 
@@ -91,7 +92,8 @@ def load_sentence_model(
     """Return a pretrained language model on `device`, in float32, prepared for the scoring method `scoring`.
 
     If `template` is true, the input of an external causal model begins with the special tokens of its tokenizer's
-    template. Raises the errors of `open_trained`, and ConfigError if the model does not support the scoring method.
+    template. Raises the errors of `open_trained`, EvaluationError for a translation model, and ConfigError if the model
+    does not support the scoring method.
     """
     return open_trained(read_manifest(manifest_path)).asked(device, scoring, template)
 

@@ -26,10 +26,12 @@ class Answer(Record):
 
 @dataclass(frozen=True)
 class FilledSentence(Record):
-    """The input of a model (`given`), the corpus's own text, and the model's answers, the most probable answer first.
+    """The input of a model (`given`), the corpus's own text, and the model's answers.
 
     The input is a sentence with GAP in place of a word, the beginning of a sentence, or a sentence to translate.
-    `original` is the missing word, the continuation or the translation in the corpus.
+    `original` is the missing word, the continuation or the translation in the corpus. The answers for a gap are sorted,
+    the most probable answer first. Of two continuations, the first has the most probable token at each step, and the
+    second is drawn.
     """
 
     given: str

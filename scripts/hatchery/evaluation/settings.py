@@ -1,8 +1,8 @@
 """Settings for the evaluation of a pretrained model: minimal pairs, perplexity, and external models.
 
 All settings except `EvaluationRuntime` are part of a result's identity. Impossible values raise an error before any
-data is read. The settings of fine-tuning tasks and protocols are in `tasks.settings`, the settings of
-translation in `translation_settings`.
+data is read. The settings of fine-tuning tasks and protocols are in `tasks.settings`; the settings of translation are
+in `translation_settings`.
 """
 
 from dataclasses import dataclass
@@ -161,12 +161,12 @@ class SuiteSettings(Settings):
     have the best score.
     """
     scoring: ScoringName = "auto"
-    """Scoring method. `auto` is `pll` for masked models, and `left_to_right` for all other models. `pll` reads the
-    prediction of a masked token at the position at which the model was trained to predict this token. `masked` always
-    reads the prediction at the token's own position; `mntp` always reads the prediction at the previous position, as in
-    hybrid models. `pll_within_word_l2r` also masks the later subwords of a word. `fused` adds `pll` and
+    """Scoring method. `auto` is `pll` for masked and hybrid models, and `left_to_right` for all other models. `pll`
+    reads the prediction of a masked token at the position at which the model was trained to predict this token.
+    `masked` always reads the prediction at the token's own position; `mntp` always reads the prediction at the previous
+    position, as in hybrid models. `pll_within_word_l2r` also masks the later subwords of a word. `fused` adds `pll` and
     `left_to_right`, for hybrid models. `diffusion` is the bound of masked diffusion, for models trained with
-    `objective.rates`.
+    `objective.rates` from 0 to 1.
     """
     precision: MatrixPrecision = "fp32"
     """Precision of matrix products. `tf32` is TensorFloat-32 on GPUs that support it; other devices use fp32. `tf32`
@@ -219,7 +219,7 @@ class SuiteSettings(Settings):
     @property
     def has_template(self) -> bool:
         """True if external models read the special tokens of their tokenizer's template before a text (editions since
-        2025).
+        2025). With `track`, one BOS then replaces these tokens.
         """
         return self.edition != 2023
 
@@ -236,20 +236,22 @@ class SuiteSettings(Settings):
         )
         require(since_2025 or not self.official, "official", self.official, "false with the edition 2023")
         places = self.edition == 2026 and self.format != "wug" and self.pairs_per_paradigm is None
-        wanted = "null unless all pairs are scored in the edition 2026"
+        wanted = "null unless all pairs are scored in the edition 2026, in another format than wug"
         require(self.counted_by is None or places, "counted_by", self.counted_by, wanted)
         is_2026 = self.edition == 2026 and not self.official and self.counted_by is None
         choosable = is_2026 and self.format in FORMATS_OF_MULTILINGUAL and self.unit == "paradigm"
-        wanted = f"null unless the edition is 2026 and the format {' or '.join(FORMATS_OF_MULTILINGUAL)}"
+        formats = " or ".join(FORMATS_OF_MULTILINGUAL)
+        wanted = f"null unless the edition is 2026, the format {formats} and the unit paradigm"
+        wanted += ", without `official` and `counted_by`"
         require(self.track is None or choosable, "track", self.track, wanted)
         require(
             self.ties is None or is_2026,
             "ties",
             self.ties,
-            "null; another value requires the edition 2026 and no key `official`",
+            "null; another value requires the edition 2026 and neither `official` nor `counted_by`",
         )
         judged = self.unknown_tokens == "scored" or (is_2026 and not self.temperatures)
-        wanted = "scored; another value requires the edition 2026 and neither `official` nor `temperatures`"
+        wanted = "scored; another value requires the edition 2026 without `official`, `counted_by` and `temperatures`"
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
         decides = self.format != "wug" and not self.temperatures and self.track is None
         wanted = "fp32 or tf32, because the format wug, `temperatures` and `track` report scores and not only decisions"
@@ -284,9 +286,10 @@ class PerplexityChoice(Settings):
     splits: Annotated[tuple[HeldOut, ...], Unique()] = ()
     """Splits of the corpus on which the perplexity is measured; an empty list skips the measurement."""
     masking: Literal["common", "own"] = "common"
-    """Prediction targets. `common`: the same tokens for every model with this tokenizer, each of them chosen
-    independently of the others. `own`: the targets that the model's own training objective selects; perplexities are
-    then comparable between seeds and model sizes but not between objectives.
+    """Prediction targets of masked and hybrid models; causal models predict every token. `common`: the same tokens for
+    every masked or hybrid model with this tokenizer, each token chosen independently of the others. `own`: the targets
+    that the model's own training objective selects; perplexities are then comparable between seeds and model sizes but
+    not between objectives.
     """
     # A sequence has at least four tokens: two special tokens frame it, and every method of splitting needs space for
     # two more tokens.
@@ -303,7 +306,9 @@ class PerplexityChoice(Settings):
     token is replaced by [MASK].
     """
     segments: SegmentsName = "babylm"
-    """Method that splits documents into sequences."""
+    """Method that splits documents into sequences, if `masking` is `common`. Causal models read packed sequences;
+    hybrid and causal models that were trained with `segments: blocks` read blocks.
+    """
     seed: Natural = 20_231_106
     """Random seed for drawing the sequences, the masks, and the sentences of the pseudo-perplexity."""
     pseudo_perplexity_sentences: Natural = 0

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """The uses that a model supports (masked, causal, translation); the first use is the default."""
+    """The uses that a model supports (masked, causal, translation; for an external model also encoder_decoder). The
+    first use is the default."""
 
     kinds: tuple[ModelKind, ...]
     predicted_before: int = 0
@@ -44,8 +45,8 @@ def objective_of_model(model: Manifest) -> ObjectiveKeys:
 
 
 def use_of(trained: Manifest, model: "LanguageModel") -> Use:
-    """Return the uses of a model. The manifest of an imported model contains no objective, so the uses of this model
-    are derived from its configuration.
+    """Return the uses of a Hatchery model. If the manifest contains no objective, the uses are derived from the model's
+    configuration.
     """
     if "objective" in trained.settings:
         return use_of_objective(objective_of_model(trained))
@@ -63,7 +64,8 @@ def use_of_objective(objective: ObjectiveKeys) -> Use:
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
     """Return the objective that defines a model's prediction targets on held-out text.
 
-    A model whose manifest contains no objective was imported, and predicts masked tokens.
+    For a model whose manifest contains no objective, these are the common masks. Raises the ManifestError of
+    `asked_objective`.
     """
     trained = objective_of_model(model) if "objective" in model.settings else None
     return asked_objective(settings, trained, str(model.path))

@@ -76,7 +76,7 @@ class UserEncoder(Encoder):
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
         """Return the last hidden states [M, D] at the flat positions `rows` int64 [M]; position t of sequence b is b *
-        T + t.
+        T + t. `few` has no effect, because the module computes all positions.
         """
         return self(input_ids, attention_mask)[-1].flatten(0, 1).index_select(0, rows)
 

@@ -1,8 +1,8 @@
 """Texts that models write: the continuation by a causal model, and subwords in readable form.
 
-Each token of a continuation is the most probable token, or is drawn. It is predicted from all earlier tokens, whose
-keys and values are cached. A token is drawn by a uniform random number from a seeded generator, which is looked up in
-the cumulative probabilities, so that equal model weights give equal texts.
+Each token of a continuation is the most probable token, or is drawn. The token is predicted from all earlier tokens,
+whose keys and values are cached. A token is drawn by a uniform random number from a seeded generator, which is looked
+up in the cumulative probabilities, so that equal model weights give equal texts.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ def continuation(
     """Return at most `most_tokens` ids that continue `ids`, the beginning of a text.
 
     Without `generator`, each id is the most probable id (the first if several are equally probable); otherwise, each id
-    is drawn with `generator`. The continuation ends when the model predicts the end of the text or of the paragraph: a
-    model that was trained with one sentence per paragraph always predicts the end of the paragraph after a sentence.
-    Other special tokens are never predicted.
+    is drawn with `generator`. The continuation ends when the model predicts the end of the text or of the paragraph, or
+    when the text has the model's maximum length. A model that was trained with one sentence per paragraph always
+    predicts the end of the paragraph after a sentence. Other special tokens are never predicted.
     """
     limit = model.config.position_limit or len(ids) + most_tokens
     ends = {tokenizer.sep_id, tokenizer.par_id}
@@ -59,8 +59,8 @@ def best_subwords(
 ) -> list[tuple[str, float]]:
     """Return the `number` most probable subwords under `logits` [V], in readable form, with their probabilities.
 
-    Equally probable subwords are ordered by id. Special tokens are omitted only for Hatchery models, because the
-    special tokens of an external model are unknown.
+    Equally probable subwords are ordered by id. Only for Hatchery models, the special tokens have the probability 0,
+    because the special tokens of an external model are unknown.
     """
     probabilities = logits.double().softmax(-1)
     if isinstance(tokenizer, Tokenizer):
@@ -72,7 +72,8 @@ def best_subwords(
 
 
 def subword_texts(tokenizer: Tokenizer | BaselineTokenizer, ids: Sequence[int]) -> list[str]:
-    """Return subwords in readable form: an ellipsis precedes a subword that does not begin a word."""
+    """Return subwords in readable form. With a tokenizer of Hatchery, an ellipsis precedes a subword that continues a
+    word with a letter or digit."""
     if not isinstance(tokenizer, Tokenizer):
         return [tokenizer.backend.decode([index]).strip() for index in ids]
     spelled = tokenizer.tokens

@@ -71,9 +71,7 @@ def evaluate(request: Request) -> Answer:
 
 def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split: str, folder: Path) -> TokenShards:
     """Write documents to `folder` as token shards of a Hatchery model, encoded as in the stage `encode_corpus`, and
-    return the shards.
-
-    Raises EvaluationError if there is no text.
+    return the shards. Each list of documents becomes one file; blank documents are omitted.
     """
     tokenizer = _reading_markers(model)
     units: EncodedUnit = "documents" if getattr(model.objective, "segments", "") == "blocks" else "sentences"
@@ -96,7 +94,7 @@ def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split
 
 def _reading_markers(model: OurModel | ModelOfUser) -> Tokenizer:
     """Return the model's tokenizer as used for corpora: the markers of document structure in a text are special
-    tokens."""
+    tokens. If the model's folder has no tokenizer file, return the tokenizer unchanged."""
     path = Path(model.where).with_name("tokenizer.json")
     if Path(model.where).is_dir():
         path = Path(model.where) / "tokenizer.json"
@@ -117,7 +115,7 @@ def _manifest(data: object) -> Manifest | None:
 
 def _documents(request: Request, manifest: Manifest | None, split: str) -> tuple[Iterator[list[str]], str]:
     """Return the documents of a split as lists, and their location for messages. Raises EvaluationError for a missing
-    split."""
+    split, and for a folder without text files."""
     if manifest is not None:
         if split not in (shards := shards_by_split(manifest)):
             raise EvaluationError(f"{manifest.path}: there is no split {split!r}; there are: {', '.join(shards)}")

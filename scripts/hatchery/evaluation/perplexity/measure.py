@@ -136,8 +136,8 @@ def score(
 
     The tables are perplexity.csv, words.csv if the model is causal, and frequency.csv if `frequency_bin_nats` is set.
     For frequency.csv, `target_counts` int64 [V] counts how often each token is a target in the training text; if
-    `target_counts` is None, the table is omitted. Raises EvaluationError for a split without text, and for a loss that
-    is not finite.
+    `target_counts` is None, the table has no rows. Raises EvaluationError for a split without text or without a target,
+    for ids without an embedding, and for a loss that is not finite.
     """
     width, model = settings.frequency_bin_nats, asked.model
     is_counted = target_counts is not None and width is not None
@@ -200,8 +200,7 @@ def _score_split(
         )
     if not math.isfinite(score.loss_nats):
         raise EvaluationError(f"{where}: the loss of {asked.where} is not finite: its weights are damaged")
-    # Return no pseudo-perplexity for a model without masks: the model predicts every token from its context, so its
-    # pseudo-perplexity would equal its perplexity.
+    # Return no pseudo-perplexity for a model without masks, because the pseudo-perplexity masks tokens.
     if settings.pseudo_perplexity_sentences == 0 or objective.settings.kinds[0] != "masked":
         return score
     longest = settings.sequence_length - 2

@@ -123,8 +123,8 @@ def _trained_otherwise(evaluated: Evaluated) -> str:
 
 
 def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None) -> float | None:
-    """Return the value that a unigram baseline has in a metric. `loss` is the baseline's loss in nats per token, and
-    `per_byte` is the number of tokens per byte of the text.
+    """Return the value that a unigram baseline has in a metric; None if this value is unknown. `loss` is the baseline's
+    loss in nats per token, and `per_byte` is the number of tokens per byte of the text.
     """
     known = {} if loss is None else {"loss_nats": loss, "perplexity": math.exp(loss)}
     if loss is not None and per_byte is not None:

@@ -80,7 +80,9 @@ class SplitScore(Measured):
     """One row of perplexity.csv; `loss_nats` is the mean negative log-likelihood per labelled token.
 
     `perplexity` is the exponential of the loss (infinite if the exponential exceeds float64). `accuracy` is the share
-    of labelled tokens to which the model assigns the highest probability. `pseudo_perplexity` is None unless requested.
+    of labelled tokens to which the model assigns the highest probability. `pseudo_perplexity` is None unless it is
+    requested and the model predicts masked tokens. If the objective has label weights of masked diffusion, the loss is
+    the weighted sum per maskable token, and `labelled_tokens` is the number of maskable tokens.
     """
 
     split: str
@@ -112,7 +114,8 @@ class FrequencyRow(Record):
     of a split.
 
     `tokens` is the number of these target tokens. `lowest` is the lower end of the bin in nats (log-frequency), None
-    for a slope. `standard_error` is the standard error over tokens, None for a mean over a single token.
+    for a slope. `standard_error` is the standard error over tokens, None for a mean over a single token and for a slope
+    over fewer than three tokens.
     """
 
     split: str

@@ -1,10 +1,11 @@
 """Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on these sequences.
 
-Sequences are a pure function of the token shards, the settings and, with masking "own", the objective with which the
-model was trained. Common masks leave padding out of the loss for every model (docs/papers/reduced-vocabulary.md,
-"Padding"). Models that are trained without masks predict every token: a causal model predicts the tokens of the split,
-and a translation model predicts the tokens of the target texts. Cross-entropies are computed in float32 and summed in
-float64 over all labelled tokens of the split, so the result is the mean per token and not a mean of batch means.
+Sequences are a pure function of the token shards, the settings and the objective that defines the prediction targets
+(`trained_objective.asked_objective`). Common masks leave padding out of the loss for every model
+(docs/papers/reduced-vocabulary.md, "Padding"). Models that are trained without masks predict every token: a causal
+model predicts the tokens of the split, and a translation model predicts the tokens of the target texts. Cross-entropies
+are computed in float32 and summed in float64 over all labelled tokens of the split, so the result is the mean per token
+and not a mean of batch means.
 
 Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
 et al. 2020). The pseudo-log-likelihoods are computed as for minimal pairs. Pseudo-perplexity is independent of the
@@ -115,7 +116,7 @@ def batches(
     and the tensors `input_ids` and `labels` [B, T] and `attention_mask`.
 
     A batch holds at most `tokens_per_batch` tokens, padding included, but always at least one sequence. Sequences of
-    similar length share a batch; columns without an attended or labelled position are removed.
+    similar length share a batch; the columns after the last attended or labelled position are removed.
     """
     if isinstance(examples, TranslationPairs):
         yield from _batches_of_pairs(examples, chosen, tokens_per_batch)
@@ -151,7 +152,8 @@ def _batches_of_pairs(
 
 
 def _used_lengths(batch: dict[str, Tensor]) -> np.ndarray:
-    """Return, for each row, the number of positions up to the last attended or labelled position, int64 [B]."""
+    """Return, for each row, the number of positions up to the last attended or labelled position, at least 1: int64
+    [B]."""
     mask = batch["attention_mask"]
     used = (mask if mask.dim() == 2 else mask.any(dim=1)) | (batch["labels"] != UNLABELLED)
     positions = np.arange(1, used.shape[1] + 1)
@@ -233,7 +235,7 @@ class FrequencyTally:
 
 
 def _standard_error(squares: float, tokens: int) -> float | None:
-    """Return the standard error of a mean, from the sum of squared deviations."""
+    """Return the standard error of a mean, from the sum of squared deviations; None for fewer than two tokens."""
     return None if tokens < 2 else math.sqrt(max(squares, 0.0) / (tokens - 1) / tokens)
 
 
@@ -258,8 +260,8 @@ def score_batches(
     """Return the scores of a model on `batches`, pairs (number of sequences, tensors). The loss is NaN if the model's
     logits are not finite.
 
-    If no token has a label, `labelled_tokens` is 0, and loss, perplexity and accuracy are NaN. All labelled tokens are
-    added to `tally`.
+    If no token has a label, `labelled_tokens` is 0, and loss, perplexity and accuracy are NaN. If labels have weights,
+    the sums are weighted and divided by the number of maskable tokens. All labelled tokens are added to `tally`.
     """
     bias = model.output_bias
     sequences = labelled = 0
@@ -296,7 +298,7 @@ def label_weights(batch: Mapping[str, Tensor], device: torch.device) -> Tensor:
 
 
 def exponential(loss: float) -> float:
-    """Return exp(loss), or infinity if exp(loss) exceeds float64."""
+    """Return exp(loss), or infinity for a loss above 709, because larger exponentials exceed float64."""
     return math.inf if loss > 709.0 else math.exp(loss)
 
 

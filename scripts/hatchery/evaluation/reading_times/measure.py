@@ -35,7 +35,7 @@ from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.raw.registration import open_source
 
 MOST_NATS = 700
-"""Largest mean surprisal (nats) for which the perplexity, its exponential, is finite in float64."""
+"""Mean surprisal (nats) from which on the perplexity is None, because its exponential is near the limit of float64."""
 WORDS_FILE, SCORES_FILE, COEFFICIENTS_FILE = "words.parquet", "scores.csv", "coefficients.csv"
 WORDS = {
     "item": pl.String,
@@ -108,7 +108,8 @@ def fit_responses(
     table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """Return the rows of `scores.csv`, the rows of `coefficients.csv`, and facts for the manifest: the number of
-    omitted rows by reason, and the names of constant predictors.
+    omitted rows by reason, and the names of constant predictors. The reason `without_previous_words` includes rows that
+    `drop_sentence_ends` omits.
 
     `words` contains a row for each word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
     """
@@ -158,8 +159,8 @@ def deviation_of_sum(parts: np.ndarray) -> float | None:
 
 
 def _perplexity(nats: np.ndarray) -> dict[str, Any]:
-    """Return the number of words that have a surprisal, and the perplexity of these words. The perplexity is None if it
-    exceeds float64 or if no word has a surprisal.
+    """Return the number of words that have a surprisal, and the perplexity of these words. The perplexity is None if
+    the mean surprisal is MOST_NATS or more, or if no word has a surprisal.
     """
     mean = float(nats.mean()) if len(nats) else math.inf
     return {"scored_words": len(nats), "perplexity_of_words": math.exp(mean) if mean < MOST_NATS else None}

@@ -1,9 +1,10 @@
 """The words of running texts under one model: surprisal in nats, contextual entropy, and corrected word boundaries.
 
-A text begins with the model's start token, and each token is predicted from all earlier tokens of the text. If the text
-is longer than the model's maximum input, each token is predicted from a window: the latest tokens before it. The window
-is moved for each word, so that the word's tokens are predicted from the longest context that the model can read. If a
-model has no start token, the first token of a text has no probability and contributes 0 to the surprisal.
+For a causal model, a text begins with the model's start token, and each token is predicted from all earlier tokens of
+the text. If the text is longer than the model's maximum input, each token is predicted from a window: the latest tokens
+before it. The window is moved for each word, so that the word's tokens are predicted from the longest context that the
+model can read. If a causal model has no start token, the first token of a text has no probability and contributes 0 to
+the surprisal.
 """
 
 import copy
@@ -58,8 +59,9 @@ class _Window:
 class _Scored:
     """Four arrays for the N tokens of a passage, each float64 [N].
 
-    `nats` are log-probabilities, `entropy` are the entropies of the predicted distributions, and `begins_before` and
-    `begins_after` are log-probabilities that a word begins before or after each token.
+    `nats` are log-probabilities, `entropy` are the entropies of the predicted distributions (NaN if not computed), and
+    `begins_before` and `begins_after` are log-probabilities that a word begins before or after each token (0 if not
+    computed).
     """
 
     nats: np.ndarray
@@ -74,8 +76,9 @@ def passage_words(
     """Return a table with the columns SCHEMA and a row for each word of the passages; surprisal and entropy are in
     nats.
 
-    Surprisal and entropy are null for a word in which no token begins. `entropy` is null unless `settings.of_model`
-    contains it. Raises ConfigError for a model that assigns no surprisals or does not fit the settings, and
+    Surprisal and entropy are null for a word in which no token begins. `entropy` is also null if its token has no
+    prediction, and null for all words if neither `settings.of_model` contains `entropy` nor word boundaries are
+    corrected. Raises ConfigError for a model that assigns no surprisals or does not fit the settings, and
     EvaluationError naming an item that is too long for a masked model.
     """
     if model.architecture == "encoder_decoder":

@@ -54,7 +54,8 @@ class ReadingTableSettings(Settings):
     reading time.
     """
     missing: tuple[str, ...] = MISSING
-    """Cell values that mean a missing value, in addition to empty cells."""
+    """Cell values that mean a missing value, in addition to empty cells. In the column `word`, only an empty cell is
+    missing."""
     lowest: float | None = None
     """Minimum response; smaller responses are excluded. `null` sets no minimum."""
     highest: float | None = None

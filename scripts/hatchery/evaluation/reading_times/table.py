@@ -68,8 +68,9 @@ def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
 def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows = lambda name: None) -> ReadTable:
     """Return a table of reading times. `most` returns the number of rows to read from a file, None for all rows.
 
-    Raises EvaluationError naming file and line for a missing column, a missing item or position, and a text in a column
-    of numbers. Raises EvaluationError naming the file for a table without rows.
+    Rows without a word or a position, and rows whose word differs from the word of the text, are omitted and counted.
+    Raises EvaluationError naming file and line for a missing column, a missing item or participant, and a text in a
+    column of numbers. Raises EvaluationError naming the file for a table in which no row has a word and a position.
     """
     name = source.one_name(settings.files)
     numbers: dict[str, list[float]] | None = None

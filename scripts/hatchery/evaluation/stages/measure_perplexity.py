@@ -1,4 +1,4 @@
-"""The stage `measure_perplexity`: measure one pretrained model on the held-out splits of token shards."""
+"""The stage `measure_perplexity`: measure the perplexity of one pretrained model on held-out splits of a corpus."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """The stage `register_source`: list the names, sizes and checksums of a raw input's files. If the input has a URL, it
 is downloaded first.
 
-The stage then reads these files completely, as suites and tasks will read them, so that errors in the files are found
+The stage then reads the files as evaluations will read them, but completely, so that errors in the files are found
 before the first training.
 """
 
@@ -64,8 +64,8 @@ def register_source(
 ) -> None:
     """Register one source and check the data that evaluations read from it.
 
-    `about` describes the source's origin, licence and terms. `readings` are the settings of the suites and tasks that
-    read the source. `fetched` is the folder for downloaded or unpacked files.
+    `about` describes the source's origin, licence and terms. `readings` are the settings with which evaluations read
+    the source (`check_registered`). `fetched` is the folder for downloaded or unpacked files.
     """
     from hatchery.raw.obtain import register_settings
 

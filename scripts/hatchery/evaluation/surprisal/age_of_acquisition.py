@@ -62,8 +62,8 @@ class Bounds(NamedTuple):
 
 
 def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmoid | None:
-    """Return the sigmoid with the least squared error at the points `x`, `y` [N]; None if the fit does not converge
-    within `evaluations` evaluations of the curve.
+    """Return the sigmoid with the least squared error at the points `x`, `y` [N]; None if the fit fails, for example if
+    the fit does not converge within `evaluations` evaluations of the curve.
     """
     from scipy.optimize import OptimizeWarning, curve_fit
 
@@ -83,8 +83,8 @@ def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmo
 
 
 def child_age(shares: Mapping[float, float]) -> float | None:
-    """Return the age in months at which half of the children say a word; None if this age is unknown. `shares` is the
-    share of children who say the word at every age.
+    """Return the age in months at which half of the children say a word; None if this age is unknown or outside the
+    range of the ages in `shares`. `shares` is the share of children who say the word at every age.
     """
     known = {age: share for age, share in shares.items() if not math.isnan(share)}
     if len(known) < FEWEST_POINTS:
@@ -121,8 +121,8 @@ class Learning:
 def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -> float | None:
     """Return log10 of the number of training words after which a model has acquired a word.
 
-    Return None if this number is unknown, or outside the range of the checkpoints. A checkpoint with a NaN surprisal is
-    ignored.
+    Return None if this number is unknown, or outside the range of the checkpoints. With the rules of 2026, a checkpoint
+    with a NaN surprisal is ignored; with the rules of 2025, only the NaN surprisals are ignored.
     """
     if len(learning.surprisals) < FEWEST_POINTS:
         return None

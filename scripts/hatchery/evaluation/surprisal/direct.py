@@ -29,7 +29,8 @@ TEXTS = "text"
 class GivenTexts:
     """Texts to score, as files of a source, with the settings for reading and scoring the texts.
 
-    `frame` is the user's table in memory, whose columns are repeated in the result; None if the texts are files.
+    `frame` is the user's table in memory, whose columns are repeated in the result; None if the texts are files, and
+    without columns if the texts are a list.
     """
 
     source: RawSource
@@ -38,10 +39,10 @@ class GivenTexts:
 
 
 def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scratch: Path) -> GivenTexts:
-    """Return the texts to score. `texts` is the `Path` of a file or folder, a table with texts in `column`, or a list
-    of texts.
+    """Return the texts to score. `texts` is the `Path` of a file or folder, a table with texts in `column`, a list of
+    texts, or one text.
 
-    Raises ConfigError if `column` is missing, and EvaluationError naming a row whose cell is not a text.
+    Raises ConfigError if `column` is missing for a table, and EvaluationError naming a row whose cell is not a text.
     """
     if isinstance(texts, Path):
         named = build(SurprisalSettings, {**settings, "column": column}, "surprisals")
@@ -53,7 +54,7 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
         frame = kept = as_frame(texts)
         if column is None:
             raise ConfigError(f"column: got none, expected the column with the texts: {', '.join(frame.columns)}")
-    # In a table in memory, empty cells and "NA" are not missing values but texts, so that every row has a result.
+    # In a table in memory, "NA" is not a missing value but a text. Only blank cells are missing.
     named = build(SurprisalSettings, {"missing": (), **settings, "column": column}, "surprisals")
     require_texts(frame, [column])
     read = dict.fromkeys([column, *named.text_columns, *([named.order] if named.order else [])])
@@ -67,7 +68,8 @@ def scored_words(
 
     For files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the columns of the file as text. For a
     table in memory, the columns are the columns of `words.SCHEMA`, followed by the table's columns with their types. If
-    the name of a table column is reserved, the column gets the prefix `own_`. Raises the errors of `word_surprisals`.
+    the name of a table column is reserved, the column gets the prefix `own_`. For a list of texts, the columns are
+    those of `words.SCHEMA`. Raises the errors of `word_surprisals` and `read_texts`.
     """
     survey = read_texts(given.source, given.settings)
     for note in survey.notes(given.settings):

@@ -34,10 +34,10 @@ unknown.
 
 @dataclass(frozen=True)
 class ReadWord:
-    """A word with its reading times and properties: `context` is the text before the word, `before` is the previous
-    word with the text before that word, and `numbers` contains the columns NUMBERS.
+    """A word with its reading times and properties: `context` is the text before the word, `before` is the pair (text
+    before the previous word, previous word), and `numbers` contains the columns NUMBERS.
 
-    A missing number is NaN.
+    A missing number is NaN; `before` is None if the table has no previous word.
     """
 
     context: str
@@ -107,7 +107,7 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
             and not any(math.isnan(one.numbers[column]) for column in (*columns, outcome))
         ]
         # A regression needs one row more than it has parameters: an intercept, all columns, the product of every two
-        # columns, and the surprisal. For self-paced reading, the surprisal of the previous word is also a column.
+        # columns, and the surprisal. For self-paced reading, the previous word's length and surprisal are also columns.
         n_columns = len(OF_THE_WORD) + (len(OF_THE_ONE_BEFORE) if self_paced else 0)
         fewest = 1 + n_columns + math.comb(n_columns, 2) + 1 + 1
         if len(times) < fewest or len(set(times)) < 2:
@@ -139,8 +139,8 @@ def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Context
     """Return the contexts of each word, in the order of the file; words of fewer than `shortest` characters are
     omitted.
 
-    Raises EvaluationError naming the file if it is not JSON of words and contexts, and naming the word if one of its
-    contexts occurs twice.
+    Raises EvaluationError naming the file if it is not JSON of words and contexts or contains no context, and naming
+    the word if one of its contexts is not a text or occurs twice.
     """
     name = source.one_name(pattern)
     try:

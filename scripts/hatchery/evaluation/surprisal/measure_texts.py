@@ -78,8 +78,8 @@ class ScoredTexts:
     ) -> None:
         self._model, self._texts, self._settings, self._runtime = model, texts, settings, runtime
         self._survey = survey
-        # If each row of the user's table is one word, the user's column `word` is omitted, because the result has its
-        # own column `word`.
+        # If each row of the user's table is one word and the column of these words is called `word`, this column is
+        # omitted, because the result has its own column `word`.
         is_ours = {settings.column} & {"word"} if settings.text_columns else set()
         self._own = own_columns(column for column in survey.columns if column not in is_ours)
         self.schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(self._own.values(), pl.String)})
@@ -112,8 +112,8 @@ class ScoredTexts:
     @property
     def facts(self) -> dict[str, Any]:
         """The scoring method, the model's architecture, and counts: the number of texts, missing cells, words, tokens,
-        words with unknown tokens, and words with rare characters. `rare_characters` is the number of words with each
-        rare character.
+        words with unknown tokens, and words with rare characters but no unknown token. `rare_characters` is the number
+        of words with each rare character.
         """
         return {
             "scoring": scoring_name(self._settings.scoring, self._model.architecture),
@@ -147,7 +147,8 @@ def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]
 
 
 def as_text(value: Any) -> str | None:
-    """Return a cell of a user's table as text: null for a missing value, JSON for lists and objects."""
+    """Return a cell of a user's table as text: None for a missing value and an empty text, JSON for booleans, lists and
+    objects."""
     if value is None or value != value:
         return None
     if isinstance(value, str):

@@ -35,8 +35,8 @@ def own_columns(columns: Iterable[str]) -> dict[str, str]:
 
 
 def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return a row for the mean bits per word, and a row for the surprisal of each word of one text, which a figure
-    shows (setting `drawn`).
+    """Return a row for the mean bits per word, and rows for the surprisals of the first words (at most MOST_DRAWN) of
+    one text, which a figure shows (setting `drawn`). Words without a surprisal are omitted.
     """
     manifest, name = evaluated.manifest, evaluated.name
     of_ours = ["sentence", "position", "word", "surprisal"]

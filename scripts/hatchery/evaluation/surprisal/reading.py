@@ -5,8 +5,10 @@ leading space. Every token of the word after the first token is decoded, tokenis
 the text so far. A token inside a word may therefore be replaced by a token that begins a word. The scores are
 comparable with published scores, but the surprisals differ from the surprisals of `surprisal.words`.
 
-A score is a share of variance in percent. It is the variance that surprisal explains, divided by the variance that word
-length, frequency and context length leave unexplained: (R2 with surprisal - R2 without) / (1 - R2 without), times 100.
+A score is a share of variance: the variance that surprisal explains, divided by the variance that word length,
+frequency, context length and their products leave unexplained: (R2 with surprisal - R2 without) / (1 - R2 without). For
+self-paced reading, the length and the surprisal of the previous word are also among the other predictors. Tables show
+scores in percent.
 """
 
 import math
@@ -142,8 +144,8 @@ def _text(context: Context) -> str:
 def reading_surprisals(
     words: Sequence[ReadWord], surprisals: Callable[[Iterable[tuple[str, str]]], list[float]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays, float64 [rows]: the surprisal of every word, and the surprisal of the previous word (NaN if
-    there is none).
+    """Return two arrays, float64 [rows]: the surprisal of every word, and the surprisal of the previous word (NaN
+    without a previous word).
     """
     pairs = [(one.context, one.word) for one in words]
     before = [one.before for one in words if one.before is not None]
@@ -159,7 +161,7 @@ def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
     regression of `outcome` with an intercept.
 
     `outcome` and `added` are [rows], `base` is [rows, columns]; rows with a NaN are omitted. Return NaN if no row
-    remains, or if `base` explains all variance.
+    remains, if all outcomes are equal, or if `base` explains all variance.
     """
     whole = np.column_stack([outcome, base, added])
     whole = whole[~np.isnan(whole).any(axis=1)]
@@ -169,7 +171,7 @@ def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
 
 def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
     """Return 1 - R2 of a least-squares regression: the share of the variance of `outcome` that `columns` do not
-    explain.
+    explain. Return NaN without rows or if all outcomes are equal.
     """
     if not len(outcome) or np.ptp(outcome) == 0:
         return math.nan

@@ -53,7 +53,7 @@ class SurprisalSettings(Settings):
     """
     scoring: ScoringName = "auto"
     """Scoring method. `auto` is `left_to_right` for causal models, in which a word is predicted from earlier words, and
-    `pll` for masked models, in which each token is predicted from all other tokens. Hybrid models support
+    `pll` for masked and hybrid models, in which each token is predicted from all other tokens. Hybrid models support
     `left_to_right`, `pll`, and the sum of both scores (`fused`).
     """
     leading_blank: bool = False
@@ -107,8 +107,8 @@ class ReadingSettings(Settings):
     """Shell pattern that matches exactly one file of the source: a table with BabyLM's columns."""
     scoring: Literal["auto", "pll", "left_to_right"] = "auto"
     """Scoring method. `left_to_right` reads the prediction after the last token of the context; `pll` reads the
-    prediction at a mask after the context. `auto` is `left_to_right` for causal models, and `pll` for all other models.
-    Hybrid models support both methods.
+    prediction at a mask after the context. `auto` is `left_to_right` for causal models, and `pll` for masked and hybrid
+    models. Hybrid models support both methods.
     """
     official: bool = False
     """Reproduce two errors of the official code. First, external models receive token types if their tokenizer returns
@@ -143,7 +143,7 @@ class AcquisitionSettings(Settings):
     month of age with the share of children who say the word.
     """
     scoring: ScoringName = "auto"
-    """Scoring method; `auto` is `left_to_right` for causal models, and `pll` for all other models."""
+    """Scoring method; `auto` is `pll` for masked and hybrid models, and `left_to_right` for all other models."""
     edition: Literal[2025, 2026] = 2026
     """Year of BabyLM whose rules apply to the fitting of curves and to the surprisal of a random guess."""
     spaces: bool = omitted_at_default(True)

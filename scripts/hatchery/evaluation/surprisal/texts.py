@@ -1,7 +1,7 @@
 """Read a user's texts: lines of text files, a column of tables, or tables with one word per row.
 
 Planning also imports this module, so it has no slow imports. Texts are yielded one by one; for tables with one word per
-row, only incomplete texts are kept in memory.
+row, a text is kept in memory only until this text and all texts that begin before it are complete.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ CLEANING: Mapping[str, Callable[[str], str]] = {
 }
 LOOKS_LIKE_WORDS_FROM, LOOKS_LIKE_WORDS = 5, 0.9
 """Thresholds for a note: minimum number of texts in a column, and minimum share of texts that are single words. A
-column above both thresholds seems to have one word per row.
+column that reaches both thresholds seems to have one word per row.
 """
 
 
@@ -97,8 +97,8 @@ class Survey:
 
 
 def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
-    """Return the sorted names of the files with texts. Raises EvaluationError if no file matches, and for a file whose
-    suffix is not supported.
+    """Return the sorted names of the files with texts. Raises EvaluationError if no file matches, for a file whose
+    suffix is not supported, for a text file if `column` is set, and for a table if `column` is not set.
     """
     names = source.names(settings.files)
     if settings.files == SurprisalSettings.files:
@@ -288,7 +288,8 @@ def all_texts(source: RawSource, settings: SurprisalSettings) -> Iterator[Text]:
 def plain_texts(sentences: Iterable[Any], name: str = "sentence") -> list[str]:
     """Return the sentences as a list. A single text counts as one sentence, not as a sequence of characters.
 
-    Raises EvaluationError for an element that is not a text. The error names the element's number, counted from 1.
+    Raises EvaluationError for an element that is not a text or contains half a surrogate pair. The error names the
+    element's number, counted from 1.
     """
     listed = [sentences] if isinstance(sentences, str) else list(sentences)
     for number, sentence in enumerate(listed, 1):

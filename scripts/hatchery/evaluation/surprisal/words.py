@@ -35,8 +35,8 @@ SCHEMA = {
 }
 """Columns of the table of words. `sentence` is the number of the text, and `position` is the word's position in the
 text, both counted from 1. `surprisal` is in bits, null if no token begins in the word. `tokens` is the word's number of
-tokens. `unknown` is true if the word contains an unknown token. `in_bytes` is true if the word contains a character
-that no token of the vocabulary contains, so that bytes encode this character (`Alphabet`).
+tokens. `unknown` is true if the word contains an unknown token. `in_bytes` is true if the word contains no unknown
+token, but a character that no token of the vocabulary contains, so that bytes encode this character (`Alphabet`).
 """
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 1 << 20
@@ -139,9 +139,9 @@ def word_surprisals(
     with the number of texts that were scored since its last call.
 
     For a causal model, a text that is longer than the maximum input is scored in `windows`. Raises EvaluationError for
-    a text without words and, for a masked model, for a text that is longer than the maximum input. In these messages,
-    `place(index)` is the name of the text. Raises ConfigError for an encoder-decoder, and if the model does not support
-    the scoring method.
+    a text without words or tokens and, for a masked model, for a text that is longer than the maximum input. In these
+    messages, `place(index)` is the name of the text. Raises ConfigError for an encoder-decoder, and if the model does
+    not support the scoring method.
     """
     if model.architecture == "encoder_decoder":
         raise ConfigError("surprisals: got an encoder-decoder, expected a causal, masked or hybrid model")
