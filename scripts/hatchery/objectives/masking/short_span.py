@@ -2,7 +2,7 @@
 
 Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), which prefers tokens that were seldom
 hidden before; in this module, the distribution of masked tokens is the same in all epochs. Because spans are masked
-completely, the number of masked subwords exceeds the target number by about 0.6 per text.
+completely, the number of masked subwords exceeds the target number by about 0.65 per text.
 """
 
 from dataclasses import dataclass, replace
