@@ -45,8 +45,8 @@ class BiasTask:
 
 
 BiasRuns = Mapping[BiasTask, Mapping[str, pl.DataFrame]]
-"""Measurements of the runs by task and model. Tasks are in the order of ELC-BERT's Figure 3, and models in the
-configuration's order.
+"""Measurements of the runs by task and model. Tasks are sorted by suite and then as in ELC-BERT's Figure 3, and models
+are in the configuration's order.
 """
 
 

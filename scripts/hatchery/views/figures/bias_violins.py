@@ -69,9 +69,9 @@ right, and each run is a dot below its violin. The scores are bimodal, so look a
 
 The violin is a Gaussian kernel density of bandwidth 0.1 (the paper states no bandwidth), reflected at -1 and 1. All
 violins of a panel have the same area. The bar is the middle half of the runs, the white dot is their median, and the
-stroke is the mean of the task means. Failed runs (Matthews correlation 0, because one class is predicted for all rows)
-are hollow dots, counted on the right, and included in all statistics, as in the paper. Runs without a value are in a
-separate lane.
+stroke is the mean of the task means. Failed runs (Matthews correlation 0, mostly because one class is predicted for all
+rows) are hollow dots, counted on the right, and included in all statistics, as in the paper. Runs without a value are
+in a separate lane; they also count as failed on the right.
 
 Source: `measurements.parquet`.
 """,
@@ -93,7 +93,7 @@ class Violin:
     """One row of the figure: the runs of a model on the ambiguous tasks of a suite, with scores in percent.
 
     `mean` is the mean of the task means, None if a task has no value; `published` is the paper's mean, None if the
-    paper averages over different tasks.
+    paper prints no mean or averages over different tasks.
     """
 
     model: str

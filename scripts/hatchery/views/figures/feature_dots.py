@@ -54,8 +54,8 @@ x axis is the Matthews correlation with the linguistic label on the disambiguati
 linguistic feature, and at -1 it follows the surface feature. All runs are drawn. Dots that would hide each other are
 moved up or down.
 
-Failed runs (Matthews correlation 0, because one class is predicted for all rows) are hollow dots. Runs without a value
-are in a separate lane. The stroke is the mean of all runs with a value, as in the paper.
+Failed runs (Matthews correlation 0, mostly because one class is predicted for all rows) are hollow dots. Runs without a
+value are in a separate lane. The stroke is the mean of all runs with a value, as in the paper.
 
 Source: `measurements.parquet`.
 """,
@@ -65,7 +65,8 @@ Source: `measurements.parquet`.
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """Return the figure: for each suite, a grid of panels with linguistic features as rows and surface features as
-    columns. The panel of a pair of features without a task is empty.
+    columns. The panel of a pair of features without a task contains only the text "not run"; on phones, this panel is
+    omitted.
 
     Raises ManifestError for an altered table.
     """

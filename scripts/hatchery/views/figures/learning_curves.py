@@ -70,8 +70,8 @@ UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0,
 
 @dataclass(frozen=True)
 class Curve:
-    """Training and development curve of one model: points (tokens, loss in nats per predicted token), sorted by
-    step.
+    """Training and development curve of one model: points (tokens, mean loss in nats per predicted token, spread over
+    seeds), sorted by step.
     """
 
     model: str

@@ -101,7 +101,9 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
 
 
 def published_mark(style: Style, face: str = "none") -> Keywords:
-    """Return keywords of `Axes.plot` for a published value: an open diamond, so that our value behind it is visible."""
+    """Return keywords of `Axes.plot` for a published value: a diamond with the fill colour `face`; by default, an open
+    diamond, so that our value behind the diamond is visible.
+    """
     return {
         "marker": "D",
         "markersize": style.font_size * 0.52,

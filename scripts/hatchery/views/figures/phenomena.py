@@ -61,12 +61,13 @@ FIGURE = Declaration(
     caption="Accuracy on minimal pairs by phenomenon, with the average of the phenomena below; the dashed line is "
     "chance.",
     explanation="""
-A bar is the percentage of minimal pairs whose acceptable sentence has the strictly higher (pseudo-)log-likelihood; ties
-count as wrong. With several pretraining seeds, the bar is the mean over seeds and the whisker is their sample standard
-deviation (the legend gives the number of seeds). With one seed, the whisker is the 95 % confidence interval of the
-accuracy, due to the sampling of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend.
-The average below the phenomena weights all phenomena of a suite equally. The paradigm average, which weights all
-paradigms equally, is drawn if the paper prints this average.
+A bar is the percentage of minimal pairs whose acceptable sentence has the strictly higher (pseudo-)log-likelihood. With
+`edition: 2023`, ties count as wrong; with later editions, a tie of k sentences counts 1/k. With several pretraining
+seeds, the bar is the mean over seeds and the whisker is their sample standard deviation (the legend gives the number of
+seeds). With one seed, the whisker is the 95 % confidence interval of the accuracy, due to the sampling of the items, as
+in `summary.md`. The bars of a phenomenon are in the order of the legend. The average below the phenomena weights all
+phenomena of a suite equally or, for the suites of BabyLM's multilingual track, all pairs. The paradigm average, which
+weights all paradigms equally, is drawn if the paper prints this average.
 
 Chance is the accuracy of a guess that does not see the items: the mean over items of 1 / (number of candidates), which
 is 50 % for pairs. If chance differs between phenomena, each phenomenon has its own line. For a suite without correct
@@ -101,7 +102,7 @@ class SuiteBars:
 
     def chances(self) -> dict[str, list[float]]:
         """Return the scores of a blind guess by phenomenon: several scores if the items differ between models, else one
-        score.
+        score; no score if the score of a blind guess is unknown.
         """
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():
@@ -133,8 +134,8 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | None = None) -> SuiteBars:
-    """Return a panel with means and deviations over seeds: phenomena by name, then their average if there are several
-    phenomena.
+    """Return a panel with means and deviations over seeds: phenomena by name, then the average over pairs if the suite
+    has this average, else the average over phenomena if there are several phenomena.
 
     The average over paradigms follows if a paper prints this average for one of the models.
     """

@@ -69,7 +69,9 @@ class Gains:
     )
 
     def points_of(self, model: str, axis: int) -> list[Point]:
-        """Return the points of a model, sorted by perplexity (`axis` 0) or number of words seen (`axis` 1)."""
+        """Return the points of a model, sorted by perplexity (`axis` 0) or number of words seen (`axis` 1); a milestone
+        has no point if this value is unknown for one of its seeds.
+        """
         found = []
         for seeds in self.points.get(model, {}).values():
             places = [seed[axis] for seed in seeds]

@@ -18,7 +18,8 @@ from hatchery.typed import build
 from hatchery.views.figures.needs import NEEDS
 
 Tables = Mapping[str, Path]
-"""Input files of a figure by name: the tidy tables that it needs, and `published` (values of papers).
+"""Input files of a figure by name: the tidy tables that it needs, and the tables of published values (`published` and,
+for further papers, `published/<paper>`).
 
 If the figure needs an analysis, the manifests of its entries in a study have the keys `<analysis>/<entry>`.
 """
@@ -40,10 +41,11 @@ class Declaration:
     - `also`: sentences that are appended to the caption if they apply
     - `explanation`: paragraphs of a folded text below the caption, with code in backquotes
     - `published`: True if the figure shows published values
-    - `needs`: kinds of results that the figure draws (`NEEDS`)
-    - `all_models`: True if the figure draws all models, even if there are many; by default, only the first models are
-      drawn
-    - `by_set`: True if the figure draws all models of a grid with grid sets, coloured by grid set
+    - `needs`: kinds of results (`NEEDS`) or analyses that the figure draws
+    - `all_models`: True if the figure draws all models, even if there are many; by default, only the first 40 models
+      are drawn (`draw_figure.MOST_DRAWN`)
+    - `by_set`: True if the figure also draws all models, coloured by grid set, if all models are in grid sets and there
+      are more than 12 (`MOST_BY_NAME`)
     - `version`: increase this number when the code of the figure changes the drawing
     """
 

@@ -42,18 +42,18 @@ FIGURE = Declaration(
     "confidence interval due to the sampling of the items, if it is known), and chance as a dashed line.",
     explanation="""
 A panel shows a suite or a task that `evaluate_milestones` names. A point is an intermediate checkpoint; the last point
-is the finished model. The score of a suite of minimal pairs is the mean over paradigms, as in BabyLM since 2025; the
-score of a task is its first metric. With several pretraining seeds, the band is their sample standard deviation. With
-one seed, the band is the 95 % confidence interval of the score, due to the sampling of the items. The x axis is
-logarithmic if the numbers of words differ by a large factor. The dashed line is the score of a blind guess. Scores that
-are not comparable have separate panels.
+is the finished model. The score of a suite of minimal pairs is the mean over paradigms, as in BabyLM since 2025, or
+over pairs for the suites of BabyLM's multilingual track; the score of a task is its first metric. With several
+pretraining seeds, the band is their sample standard deviation. With one seed, the band is the 95 % confidence interval
+of the score, due to the sampling of the items. The x axis is logarithmic if the numbers of words differ by a large
+factor. The dashed line is the score of a blind guess. Scores that are not comparable have separate panels.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,
 )
 
 FAR_APART = 20
-"""Ratio of the largest to the smallest number of words above which the x axis is logarithmic."""
+"""Ratio of the largest to the smallest number of words from which the x axis is logarithmic."""
 COLUMNS = 3
 
 

@@ -142,8 +142,8 @@ def published_values(known: PublishedMarks) -> Values:
 
 
 def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values:
-    """Return the main scores: perplexities, averages of suites of minimal pairs, averages of tasks, and BLEU of test
-    sets.
+    """Return the main scores: perplexities, averages of suites of minimal pairs (also at the best temperature),
+    averages of tasks, and BLEU of test sets.
 
     Models with different `objectives` predict different tokens, so their perplexities are separate scores. Scores with
     different comparison bases (column `basis` of the measurements) are also separate.

@@ -66,7 +66,8 @@ def sizes_table(
 ) -> PaperTable:
     """Return the table of printed sizes and our sizes.
 
-    Raises ConfigError for a printed size without a cell in the layout, or with more digits than the layout shows.
+    Raises ConfigError for a printed size without a cell in the layout or with more digits than the layout shows, and
+    for a row of the layout without a printed size.
     """
     where = f"{settings.published.paper}, table {number}"
     places = {_place(row, column) for row in layout.rows for column in layout.columns}

@@ -1,8 +1,8 @@
 """The printed part of a paper's table: rows, our models that replicate the rows, printed numbers, and notes.
 
-Each printed number must have a cell in the layout, and each row of the layout must have a printed number. The notes
-explain the origin of numbers, the kind of deviation, the number of runs, bold face, and numbers that are not
-comparable.
+Each printed number must have a cell in the layout, and each row of the layout must have a printed number, except rows
+with `printed: false`. The notes explain the origin of numbers, the kind of deviation, the number of runs, bold face,
+and numbers that are not comparable.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,8 +60,9 @@ def entry_blocks(
 ) -> list[EntryBlock]:
     """Return the rows of a table with the models that replicate these rows; `present` are the models with a score.
 
-    Our models are only in blocks of the experiment's track. Models that replicate no published row are listed under
-    their labels at the end of the last block of this track. Models that replicate a row of another table are omitted.
+    Our models are only in blocks of the experiment's track and in blocks without a track. Models that replicate no
+    published row are listed under their labels at the end of the last of these blocks. Models that replicate a row of
+    another table are omitted.
     """
     choice = settings.published
     present = set(present)

@@ -1,11 +1,13 @@
-"""Tables of scores: ELC-BERT Tables 1 to 3 and 7 to 10, LTG-BERT Tables 2, 3 and 6 to 8.
+"""Tables of scores: ELC-BERT Tables 1 to 3 and 7 to 10, GPT-BERT Tables 1 and 3 to 8 (Tables 3 and 4 contain
+hyperparameters), LTG-BERT Tables 2, 3 and 6 to 8.
 
 Below the printed line of a model are the lines of our models that replicate this model, in the same units and with the
 same digits. If a paper has models as columns, each task has a printed line and a line with our score.
 
 Our scores are read from `summary.parquet` under the paper's names. A summary has no rows for two scores that the
 organisers of BabyLM 2023 computed (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP
-and supplement, and the weighted total. These two are added here under the suite `leaderboard`.
+and supplement, and the weighted total. The suite `leaderboard` is added here: these two scores, and the summary's
+averages of GLUE and MSGS.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +45,8 @@ Scores = Mapping[str, Mapping[Measure, Aggregate]]
 
 
 def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
-    """Return the scores of all models of `settings`; a model without scores has an empty mapping.
+    """Return the scores and hyperparameters of all models of `settings`; a model that has neither scores nor
+    hyperparameters has an empty mapping.
 
     Raises ManifestError for an altered file or a file that is not a summary. Raises EvaluationError, which names the
     file, for a summary of another experiment, a model that the settings do not list, and two rows that have the same

@@ -1,8 +1,8 @@
 """All paper tables for which the experiment has numbers, as Markdown to read and as LaTeX to include in a paper.
 
-There is one `.md` and one `.tex` file per table. `tables.md` contains all tables, `tables.tex` is a LaTeX document that
-includes all tables (with the packages `booktabs`, `graphicx` and `geometry`), and `tables.json` is for the page. A
-table for which we have no numbers is not written; `tables.md` lists these tables.
+There is one `.md` and one `.tex` file per table. `tables.md` and `tables.html` contain all tables, `tables.tex` is a
+LaTeX document that includes all tables (with the packages `booktabs`, `graphicx` and `geometry`), and `tables.json` is
+for the page of the experiment. A table for which we have no numbers is not written; `tables.md` lists these tables.
 """
 
 import json
@@ -176,7 +176,7 @@ def _table(
 
 
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
-    """Return the texts of the files that contain all tables, by file name."""
+    """Return the texts of `tables.md`, `tables.json` and `tables.html`, by file name."""
     paper = PAPERS[settings.published.paper]
     heading = f"The tables of the {paper} paper, with the numbers of {settings.experiment} next to the printed numbers"
 
