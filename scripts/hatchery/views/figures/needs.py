@@ -63,8 +63,8 @@ class RegularisedStart(Settings):
 
 @dataclass(frozen=True)
 class SweptValues(Settings):
-    """Values of the configuration keys that a sweep varies, for one run. Runs whose other keys are equal have the same
-    `line`.
+    """Values of the configuration keys that a sweep varies, for one run. `line` is the name that runs with different
+    values share.
 
     `sized` is True for runs of a grid, which differ in their number of parameters.
     """

@@ -94,7 +94,7 @@ def _colours(perplexities: Sequence[float], style: Style) -> ScalarMappable:
 
 
 def _few(perplexities: Sequence[float]) -> list[float]:
-    """Return up to four rounded perplexities between the lowest and the highest, evenly spaced on a logarithmic scale."""
+    """Return up to four rounded perplexities between lowest and highest, evenly spaced on a logarithmic scale."""
     low, high = min(perplexities), max(perplexities)
     values = (low * (high / low) ** ((2 * place + 1) / 8) for place in range(4))
     return list(dict.fromkeys(float(f"{value:.3g}") for value in values))
