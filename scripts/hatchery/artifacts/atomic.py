@@ -96,7 +96,10 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def json_value(text: str | bytes) -> Any:
-    """Return the value of a JSON text. Raises JSONDecodeError, even if the nesting is too deep for Python."""
+    """Return the value of a JSON text. Raises JSONDecodeError, also if the nesting is too deep for Python.
+
+    Raises UnicodeDecodeError for bytes that are not text.
+    """
     try:
         return json.loads(text)
     except RecursionError:
@@ -104,5 +107,5 @@ def json_value(text: str | bytes) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as indented JSON with sorted keys, the format of all JSON files that Hatchery writes."""
+    """Return `value` as indented JSON with sorted keys, the format of most JSON files that Hatchery writes."""
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

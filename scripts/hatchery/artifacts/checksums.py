@@ -1,9 +1,9 @@
 """Digests of settings (canonical JSON, SHA-256) and of files, and checks of files against recorded checksums.
 
-Checksums are recorded in manifests, source manifests, and `.sha256` files next to summaries and figures. A check reads
-a file only if its size or modification time differs from the recorded values. So a job usually reads only the metadata
-of its inputs; files that were copied, restored or touched are read again. Each error message is one line with the file,
-the expected value and the actual value.
+Checksums are recorded in manifests, source manifests, and `.sha256` files next to summaries and figures. For outputs in
+a manifest, the modification time is recorded too: a check reads such a file only if its time differs from the recorded
+time. So a job usually reads only the metadata of its inputs; files that were copied, restored or touched are read
+again. A file with another size is an error, and is not read. Each error message is one line that names the file.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from hatchery.errors import HatcheryError, ManifestError
 
 
 def canonical_json(value: Any) -> str:
-    """Return the canonical JSON of `value`: keys are sorted; spaces and NaN do not occur.
+    """Return the canonical JSON of `value`: sorted keys, no spaces between elements. Raises ValueError for NaN.
 
     Settings are passed to Snakemake as one parameter in this form. Snakemake compares several parameters as an
     unordered set, so an exchange of the values of two parameters would go unnoticed.

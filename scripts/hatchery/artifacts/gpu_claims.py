@@ -4,7 +4,7 @@ A claim is a lock on a small file that represents the GPU; jobs that share a GPU
 process and its child processes hold the lock; when these processes have ended for any reason, the operating system
 releases the lock. Claims are respected by all jobs of one user on one machine, including jobs of several workflows, but
 not by jobs of other users. The lock files are in the temporary folder, in which other users may write. Therefore the
-folder of the lock files must belong to this user, and neither this folder nor a lock file may be a link.
+folder of the lock files must belong to this user, and other users must not be able to write in it.
 """
 
 import fcntl
@@ -62,11 +62,11 @@ def claim(
 ) -> dict[str, list[int]]:
     """Claim the first `wanted` free GPUs among `names`; return the descriptors of the lock files by name of the GPU.
 
-    If `jobs_per_gpu` is above 1, one slot is claimed on each of the `wanted` GPUs with the fewest claimed slots. If
-    there are too few free GPUs, the function calls `waiting` once, and then waits. While waiting, the function claims
-    no GPUs, so that smaller jobs can use free GPUs. The descriptors stay open after `exec`, so the GPUs stay claimed.
-    Raises ConfigError if there are fewer `names` than `wanted`, or if another user may have created the folder or a
-    lock file.
+    If `jobs_per_gpu` is above 1, one slot of a GPU is claimed: first slot 0 of each GPU is tried, then slot 1 of each
+    GPU, and so on. If there are too few free GPUs, the function calls `waiting` once, and then waits. While waiting,
+    the function claims no GPUs, so that smaller jobs can use free GPUs. The descriptors stay open after `exec`, so the
+    GPUs stay claimed. Raises ConfigError if `wanted` is below 1 or above the number of `names`, and for the reasons of
+    `_own_folder`.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(
@@ -104,7 +104,8 @@ def release(held: Mapping[str, Sequence[int]]) -> None:
 def _own_folder(folder: Path) -> int:
     """Return a descriptor of the folder of lock files; a missing folder is created.
 
-    Raises ConfigError if the folder does not belong to this user, or if other users may write in the folder.
+    Raises ConfigError if the path is a file, if the folder does not belong to this user, or if other users may write
+    in the folder.
     """
     remedy = f"remove {folder}, or set TMPDIR to a folder of your own"
     with suppress(FileExistsError):

@@ -48,7 +48,9 @@ def _package_versions() -> dict[str, str]:
 
 @cache
 def _code_revision() -> str:
-    """Return the git commit of this code, with `-dirty` if tracked files were edited; `unknown` outside of a
+    """Return the output of `git describe` for this code: the commit, or a name that begins with the last annotated tag.
+
+    The name ends in `-dirty` if tracked files were edited. The result is `unknown` if git is missing or finds no
     checkout.
     """
     try:

@@ -77,9 +77,10 @@ class _Changes:
 
 
 def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Return one line for each link that a run would change so that existing files become visible or invisible.
+    """Return one line for each link that a run would remove, and one for each link that a run would create to a folder
+    with files.
 
-    Nothing is changed. Raises ConfigError for the same reasons as `link_roots`.
+    Nothing is changed. Raises ConfigError for the reasons that `link_roots` lists, except for the last reason.
     """
     changes = _changes(storage_root, Path(here))
     lines = [
@@ -98,13 +99,15 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
     """Make `resources`, `results` and `logs` links into `storage_root`; if `storage_root` is None, remove links that
     runs have created.
 
-    Return notes for the user on files that are no longer visible. If files are moved, their paths in the workflow do
-    not change, so nothing is computed again.
+    Links that runs created to another folder are replaced. Return notes for the user on files that are no longer
+    visible. If files are moved, their paths in the workflow do not change, so nothing is computed again.
 
     Raises ConfigError
-    - if one of the three paths is a file, or a link to a missing folder;
-    - if `storage_root` is set and one of the three paths is a folder, or a link to another folder;
-    - if `storage_root` is in a missing folder, is not a folder, is not writable, or is inside one of the three folders;
+    - if one of the three paths is a file, or a link to a missing folder that no run created;
+    - if `storage_root` is set and one of the three paths is a folder, or a link to another folder that no run created;
+    - if one of the three paths is a link to the current `storage_root`, in which the folder is missing;
+    - if `storage_root` is in a missing folder, is not a folder, is not writable, is the project's folder, or is inside
+      one of the three folders;
     - if one of the three folders is not writable.
     """
     here = Path(here)

@@ -117,7 +117,8 @@ class Manifest:
 def read_manifest(path: str | Path) -> Manifest:
     """Return the manifest at `path`.
 
-    Raises ManifestError if the file is missing, is not JSON, lacks a key, or was written for another folder.
+    Raises ManifestError if the file is missing, is not JSON, lacks a key, was altered, or was written for another
+    folder.
     """
     path = Path(path)
     try:
@@ -308,7 +309,9 @@ FORCED = "HATCHERY_FORCED"
 
 
 def is_made_from(path: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
-    """Return True if the manifest at `path` is valid and contains these settings and these digests of inputs."""
+    """Return True if the manifest at `path` contains these settings and these digests of inputs, and if manifest and
+    outputs match their checksums.
+    """
     try:
         found = read_manifest(path)
         found.verify()
@@ -327,7 +330,7 @@ def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Map
     True.
 
     The stage counts as finished if the copy (see `keep` of `stage_run`) contains the given settings and digests of
-    inputs, and all outputs match their checksums. Otherwise, return False.
+    inputs, and all outputs match their checksums. Otherwise, or if the user forces jobs to run, return False.
     """
     output = Path(output)
     finished = output.with_name(FINISHED)

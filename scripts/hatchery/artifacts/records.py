@@ -73,9 +73,9 @@ def read_records(
     """Return the rows of a CSV file whose columns are the fields of `schema`.
 
     An empty cell or `nan` is None if the field allows None. If a field has a default, its column may be missing, so
-    that files written before the column was added remain readable. Two rows must differ in at least one of the columns
-    `key`. `alike` maps columns to the value that all rows must have. Raises EvaluationError as `read_rows` does, and
-    for an invalid cell.
+    that files written before the column was added remain readable. If `key` is given, two rows must differ in at least
+    one of these columns. `alike` maps columns to the value that all rows must have. Raises EvaluationError as
+    `read_rows` does, and for an invalid cell.
     """
     fields: Any = schema
     hints = hints_of(fields)

@@ -1,5 +1,6 @@
 """A YAML reader that follows YAML 1.2 and refuses duplicate keys: `1e-3` is a number, and `no` is text.
 
+Unlike in YAML 1.2, `True`, `.inf`, `0o7` and `0x7` are text, and an integer that begins with 0 is an error.
 PyYAML follows YAML 1.1, in which `1e-3` is text, `no` is a boolean and `12:30` is the number 750. If a mapping contains
 a key twice, PyYAML silently uses the second value. Each of these differences can change a training run unnoticed.
 """
@@ -23,7 +24,7 @@ from yaml.scanner import Scanner
 from hatchery.errors import ConfigError, first_line
 
 DEEPEST = 50
-"""Maximum depth of nesting. Configuration files have at most six levels; without a limit, a deeply nested file would
+"""Maximum depth of nesting. Configuration files have about ten levels; without a limit, a deeply nested file would
 raise RecursionError.
 """
 MOST_REPEATED = 100_000
@@ -35,7 +36,7 @@ LONGEST_NUMBER = 18
 
 
 class _Rules(Composer, SafeConstructor, Resolver):
-    """Rules for safe loading with the scalar types of YAML 1.2.
+    """Rules for safe loading with the scalar types that the module's docstring describes.
 
     Duplicate keys, too deep nesting, and aliases that repeat too many values are errors.
     """

@@ -31,7 +31,9 @@ class ArchiveLimits(Settings):
     """Limits for the unpacking of an archive."""
 
     unpacked_bytes: Count = 200_000_000_000
-    """Maximum number of bytes of all unpacked files together; the papers' largest archives have 20 GB when unpacked."""
+    """Maximum number of bytes of all unpacked files of an archive; the papers' largest archives have 20 GB when
+    unpacked.
+    """
 
 
 def is_hidden(path: str) -> bool:
@@ -93,10 +95,11 @@ class _Member(NamedTuple):
 
 
 def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
-    """Unpack the files of `archive` into the folder `target`.
+    """Unpack the files of `archive`, except for hidden files, into the folder `target`.
 
-    Raises SourceError, which names archive and member, for a member that is unsafe, is damaged, exceeds the limits, or
-    has the name of an existing file, and if the disk is full.
+    Raises SourceError, which names the archive and, if known, the member, if the suffix is unknown, if the archive is
+    damaged, for a member that is unsafe, exceeds the limits, or has the name of an existing file, and if a file cannot
+    be written.
     """
     suffix = ".zip" if is_zip(archive) else archive_suffix(archive.name)
     if suffix is None:
@@ -123,8 +126,8 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
 
 
 def _check(archive: Path, member: _Member, total: int, limits: ArchiveLimits) -> None:
-    """Raise SourceError if a member is not a file, if its path leads outside of the target folder, or if the limit is
-    exceeded.
+    """Raise SourceError if a member is not a file, if its path leads outside of the target folder, if the limit is
+    exceeded, or if its name is not UTF-8.
 
     `total` is the number of unpacked bytes of all members up to this member, which is included.
     """

@@ -23,7 +23,8 @@ from hatchery.errors import SourceError
 from hatchery.progress import Progress
 from hatchery.raw.settings import Download
 
-# Maximum number of consecutive attempts in which no bytes are received.
+# Number of failed attempts after which a download fails. An attempt that makes the partial file larger than before sets
+# this number back to 1.
 ATTEMPTS = 6
 LONGEST_PAUSE_SECONDS = 60.0
 _TIMEOUT_SECONDS = (30.0, 60.0)
@@ -47,11 +48,12 @@ class _TransientError(Exception):
 
 
 def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
-    """Download the file into `folder`, unless the file is already in this folder, and return the path of the file.
+    """Download the file into `folder`, unless this folder already contains the file with the expected checksum, and
+    return the path of the file.
 
-    An interrupted download is resumed. The download fails after ATTEMPTS consecutive attempts in which no bytes are
-    received. Raises SourceError if the server lacks the file or cannot be reached, if the file has another size or
-    checksum, or if the disk is full. A file with another checksum is removed; a partial file is kept for the next run.
+    An interrupted download is resumed. The download fails after ATTEMPTS attempts without progress. Raises
+    SourceError if the server lacks the file or cannot be reached, if the file has another size or checksum, or if the
+    disk is full. A file with another checksum is removed; a partial file is kept for the next run.
     """
     target = folder / download.file_name
     if target.exists() and target.stat().st_size == download.bytes and sha256_file(target) == download.sha256:
@@ -166,7 +168,7 @@ def _start(response: requests.Response, download: Download, partial: "_Partial")
 
 def _version(response: requests.Response) -> str:
     """Return the version of the file for a later `If-Range` header: a strong ETag or, if there is none, the file's
-    date.
+    date; empty if the server states neither.
     """
     tag = response.headers.get("ETag", "")
     return tag if tag.startswith('"') else response.headers.get("Last-Modified", "")

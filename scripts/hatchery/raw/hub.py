@@ -1,9 +1,10 @@
 """Downloads of data sets and models from the Hugging Face hub at a pinned commit.
 
 Of a data set, only the requested documents are downloaded, such as the first few thousand of C4's 365 million, in
-constant memory. The position in the data set is saved after each shard, so an interrupted run continues after the last
-finished shard, and the bytes of the shards do not depend on interruptions. Of a model, weights, configuration and
-tokenizer are downloaded, but no code. Weights in the format safetensors are preferred to pickled weights.
+constant memory, or only the requested files. The position in the data set is saved after each shard, so an interrupted
+run continues after the last finished shard, and the bytes of the shards do not depend on interruptions. Of a model,
+weights, configuration and tokenizer are downloaded, but no code. Weights in the format safetensors are preferred to
+pickled weights.
 """
 
 import itertools
@@ -44,8 +45,8 @@ Kind = Literal["dataset", "model"]
 
 
 class State(TypedDict):
-    """Progress of the download of a split: number of written documents, number of shards, and the position in the data
-    set.
+    """Progress of the download of a split: number of written documents, whether the split is finished, the position in
+    the data set, and number of shards.
     """
 
     documents: int
@@ -62,8 +63,9 @@ def open_stream(hub: Hub, split: str) -> IterableDataset:
 def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_SHARD) -> Path:
     """Download the splits of a data set into `folder`, as `{split}-{index:05d}.parquet`, and return `folder`.
 
-    The folder only appears when it is complete. Raises SourceError, which names data set, split and commit, if the data
-    set cannot be read, if a column is missing, or if the disk is full; finished shards are kept for the next run.
+    If `hub.files` is set, the matching files of the repository are downloaded unchanged instead. The folder only
+    appears when it is complete. Raises SourceError, which names data set, split and commit, if the data set cannot be
+    read, if a column is missing, or if the disk is full; finished shards are kept for the next run.
     """
     target = FetchedFolder(folder, {"hub": plain(hub), "documents_per_shard": documents_per_shard})
     if target.is_complete():
@@ -92,8 +94,8 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
 def _reason(error: BaseException) -> str:
     """Return a text that states the cause of an error.
 
-    If the hub has answered with an error status, the text states this status, because the library's message may omit
-    it.
+    If the hub has answered with a status after which a further attempt may succeed, the text states this status,
+    because the library's message may omit it.
     """
     cause: BaseException | None = error
     while cause is not None:

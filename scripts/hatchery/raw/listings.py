@@ -46,8 +46,9 @@ def listing_of(
     """Return the files at `root` (a folder or a file) by relative name, sorted; empty if `root` does not exist.
 
     Hidden files are left out, as in the registration. The files are not read. At most `most` files are listed. If
-    `strict` is true, raises SourceError for an unreadable folder and, unless `follow_links` is true, for a link in
-    `root`. Otherwise, unreadable files and folders are skipped.
+    `strict` is true, raises SourceError for an unreadable folder, for a link to a missing file and, unless
+    `follow_links` is true, for any link in `root`. Otherwise, unreadable files and folders are skipped and, unless
+    `follow_links` is true, links to folders.
     """
     root = Path(root)
     if root.is_file():

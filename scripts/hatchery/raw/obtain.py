@@ -1,6 +1,7 @@
 """Obtains the files of a raw input: at its `path` if one is set, otherwise by a download.
 
-Archives are unpacked once, into `<fetched>/<name>/`; all other files are read in place. If the data are neither on this
+Archives are unpacked once, into `<fetched>/<name>/` or, if a single archive was downloaded without the setting
+`unpack`, into `<fetched>/<name>/unpacked/`; all other files are read in place. If the data are neither on this
 machine nor downloadable, the error message names the missing data, the key for their path, the place where the data are
 available, and their terms of use.
 """
@@ -69,7 +70,7 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
 def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
     """Return the files of a source: those at its path or, if no path is set, files downloaded into `fetched`.
 
-    Raises SourceError if the files are missing or cannot be downloaded.
+    Raises SourceError if the files are missing, or cannot be downloaded or unpacked.
     """
     folder = fetched / source.name
     if problem := source_problem(source):

@@ -3,8 +3,8 @@
 Registration writes a manifest with names, sizes and checksums of the files, so that changes are noticed and results can
 be traced to raw files. A file with unchanged size and modification time is not read again (see `listings`). A second
 file stores location, origin, licence and terms of the input. The manifest does not contain this information, so equal
-data have manifests with equal digests, in any folder and with any description. Errors are SourceErrors that name source
-and file.
+data with equal names have manifests with equal digests, in any folder and with any description. Errors are SourceErrors
+that name source and file.
 """
 
 import fnmatch
@@ -187,8 +187,8 @@ def open_source(manifest_path: str | Path) -> RawSource:
 def unregistered(root: Path, most_files: int) -> RawSource | None:
     """Return a source with the files at `root`, or in the zip archive at `root`, with sizes but without checksums.
 
-    None if `root` does not exist, is a damaged zip archive or an archive of another format, or is a folder of more than
-    `most_files` files.
+    None if `root` does not exist, is a damaged zip archive or an archive of another format, or is a folder without
+    files or with more than `most_files` files.
     """
     if is_archive(root):
         kind, sizes = "zip", zipped_sizes(root)
@@ -203,9 +203,9 @@ def unregistered(root: Path, most_files: int) -> RawSource | None:
 def present(manifest: str | Path, root: Path, listing: Listing) -> RawSource:
     """Return a registered source with the sizes and checksums of its current files.
 
-    Files whose size or modification time differs from the stored listing are read. If a file has another size than the
-    registered file, or is not registered, its checksum is empty. Raises SourceError if the manifest cannot be opened,
-    and OSError for an unreadable file.
+    If a file has another size than the registered file, or is not registered, its checksum is empty. Of the other
+    files, those whose modification time differs from the stored listing are read. Raises SourceError if the manifest
+    cannot be opened, and OSError for an unreadable file.
     """
     registered, before = open_source(manifest), read_listing(manifest)
     folder = root if root.is_dir() else root.parent
@@ -235,7 +235,7 @@ def register_source(
 
     Location, `origin`, licence and terms are written to a second file (see `location_of`). If the files were unpacked
     from an archive, `archive` is its path. Raises SourceError if `root` does not exist, contains no files, or contains
-    an unreadable file.
+    an unreadable file, a file name that is not UTF-8 or, unless `follow_links` is true, a link.
     """
     root = Path(root)
     if not root.exists():

@@ -82,7 +82,7 @@ class Download(Settings):
     sha256: Annotated[str, Text("^[0-9a-f]{64}$", "64 digits 0-9 and a-f")]
     """SHA-256 checksum of the file."""
     unpack: bool = False
-    """If true, the file, a zip or tar archive, is unpacked. A single zip archive can also be read without unpacking."""
+    """If true, the file, a zip or tar archive, is unpacked. An archive that is the only download is always unpacked."""
     file: str | None = None
     """Name of the downloaded file in resources/fetched/<name>/; `null` uses the last part of the URL."""
 
@@ -203,8 +203,9 @@ def path_problem(path: str | Path) -> str | None:
 def source_problem(source: SourceSettings, place: str = "") -> str | None:
     """Return a message if a raw input is unavailable, otherwise None.
 
-    The message states the key to set, the place where the data are available, and their terms. A raw input that can be
-    downloaded counts as available. `place` states the file and key of the path, if the path is not set in config.yaml.
+    The message states the key to set, the place where the data are available, and their terms. A raw input without
+    `path` that can be downloaded counts as available. `place` states the file and key of the path, if the path is not
+    set in config.yaml.
     """
     state, fetch = "has no path", ""
     if source.path is not None:
@@ -221,6 +222,8 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
 
 
 def conditions(source: SourceSettings) -> str:
-    """Return a text with the licence and terms of a raw input, which is appended to a sentence."""
+    """Return `; licence: ...; terms: ...` of a raw input, the end of a message about this input; empty without licence
+    and terms.
+    """
     parts = [("licence", source.licence), ("terms", source.terms)]
     return "".join(f"; {name}: {text}" for name, text in parts if text)
