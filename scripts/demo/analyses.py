@@ -124,8 +124,8 @@ class Analysis(Draw):
         """Append a noun phrase and return the phrase.
 
         If `owner` is set, `determiner` is a possessive pronoun that refers to `owner`. `modifier` is a prepositional
-        phrase such as "near the boxes". Only persons are mentions, because no later pronoun refers to an animal, a
-        thing or a place.
+        phrase such as "near the boxes". Of the nouns, only persons are mentions, because no later pronoun refers to an
+        animal, a thing or a place.
         """
         start = len(self.tokens)
         head = start + 1 + len(adjectives)

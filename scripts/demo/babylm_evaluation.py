@@ -127,7 +127,8 @@ def _entity(split: str, operations: int) -> Callable[[Draw, int], list[TaskRow]]
     """Return a function that makes an item of entity tracking: three boxes, `operations` moves of things, and a
     question.
 
-    The question asks for the content of the box into which the last move put a thing. The first option is correct.
+    The question asks for the content of the box into which the last move put a thing, or, if there are no moves, of a
+    random box. The first option is correct.
     """
 
     def rows(draw: Draw, group: int) -> list[TaskRow]:

@@ -211,7 +211,7 @@ class Dataset:
         """
         draw(**{slot: items[domain::2] for slot, items in _SOURCES.items()})
         # If the data set has no linguistic feature, draw one of the three linguistic features; its value is the same in
-        # all rows of the paradigm.
+        # all of these sentences.
         frame = draw.one(_FRAMES[self.linguistic or draw.one(tuple(_FRAMES))])
         idle = draw.coin()
         determiners = [_determiners(draw, self.surface, positive) for positive in (False, True)]

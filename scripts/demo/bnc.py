@@ -52,7 +52,8 @@ class _Writer:
     def sentence(self, parent: etree._Element, words: Sequence[str], interruption: str = "") -> None:
         """Append an element `s`, which contains a sentence.
 
-        If `interruption` is set, an empty element with this name replaces the third word.
+        If `interruption` is set and the sentence has at least five words, an empty element with this name replaces the
+        third word.
         """
         self.sentences += 1
         element = etree.SubElement(parent, "s", n=str(self.sentences))

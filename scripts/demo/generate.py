@@ -1,7 +1,7 @@
 """Writes all generated demo data into one folder: corpora in raw formats, minimal pairs, and fine-tuning tasks.
 
-Equal settings produce byte-identical files on every machine. The sentences of the minimal pairs and of the tasks do not
-occur in the corpora, so a model has not seen them in pretraining.
+Equal settings produce byte-identical files on every machine. The sentences of the minimal pairs and of the tasks,
+except for very short sentences of tasks, do not occur in the corpora, so a model has not seen them in pretraining.
 """
 
 import random

@@ -14,8 +14,8 @@ NUMBERS: tuple[Number, Number] = ("singular", "plural")
 
 @dataclass(frozen=True)
 class Noun:
-    """A countable noun. `category` decides which verbs accept the noun as object. `irregular` is True if the plural
-    does not end in -s.
+    """A countable noun. `category` decides which verbs accept the noun as object. `irregular` is True for plurals such
+    as "men" and "knives".
     """
 
     singular: str

@@ -1,4 +1,4 @@
-"""Draws minimal pairs and rows of labelled tasks; no text occurs in the corpora or in two rows.
+"""Draws minimal pairs and rows of labelled tasks; no text occurs in the corpora or in two groups of rows.
 
 Words are drawn into slots, and patterns combine the slots to sentences. A pattern such as "A did not V.base the
 N.plural P" consists of slots and words. In `V.base`, V is a slot, and `base` is a field of the word in this slot, or

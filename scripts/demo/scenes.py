@@ -152,7 +152,7 @@ def statement(scene: Scene) -> Words:
 
 
 def negation(scene: Scene) -> Words:
-    """Return a negative statement; about half of these statements contain a word that requires a negation (ever,
+    """Return a negative statement; about two thirds of these statements contain a word that requires a negation (ever,
     any).
     """
     kind = scene.rng.random()

@@ -56,7 +56,7 @@ def srl(analysis: Analysis) -> list[list[Target]]:
 def coref(analysis: Analysis) -> list[list[Target]]:
     """Return the label "1" for each pair of mentions with the same referent, and "0" for each other pair.
 
-    Genders and types of the pronouns determine the label.
+    Genders and types of the pronouns determine the label. Empty for a sentence without pronouns.
     """
     mentions = sorted(analysis.mentions)
     if not any(analysis.tokens[start].upos == "PRON" for (start, _), _ in mentions):
@@ -156,8 +156,8 @@ _MNLI: Sets = {
     }
 }
 _FILTERED = (glue.cola, glue.sst2, glue.mrpc, glue.qqp, inference.qnli, inference.rte)
-# For each group of tasks: path pattern of the files, pattern of the seed of the random draws, and the tasks with their
-# splits.
+# For each group of tasks: pattern of the files' paths, pattern of the text that seeds the random draws of a task, and
+# the tasks with their splits.
 _GLUE: tuple[tuple[str, str, Sets], ...] = (
     ("glue/{task}.{split}.jsonl", "glue/{task}", _halved(glue.stsb, glue.wnli)),
     (
