@@ -73,8 +73,8 @@ def _require(named: Named, where: str, project: "Project") -> None:
 
 
 def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a corpus that depends on itself, or whose keys do not fit the configuration blocks that it
-    names.
+    """Raise ConfigError for a corpus that depends on itself, that has a source with an unsupported encoding, or whose
+    keys do not fit the configuration blocks that it names.
     """
     check_circle(name, project, where)
     if corpus.made_from == "sources":
@@ -86,7 +86,10 @@ def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") 
 
 
 def _check_languages(sample: Sample, where: str, project: "Project") -> None:
-    """Raise ConfigError if a language of the sample names a source that the sampled corpus does not have."""
+    """Raise ConfigError if a language of the sample names a source that the sampled corpus does not have.
+
+    Only the sources of a corpus that is made from sources are checked.
+    """
     other = project.corpus(sample.corpus)
     there = [source.name for source in other.sources] if other.made_from == "sources" else []
     for name, part in sample.languages.items():
@@ -145,7 +148,7 @@ def check_tokenizer(name: str, tokenizer: TokenizerFile, where: str, project: "P
 
 
 def check_task(name: str, task: TaskFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a task whose keys contradict each other, or do not fit its transfer tasks."""
+    """Raise ConfigError if keys of a task contradict each other, or if a transfer task lacks the key `transfer`."""
     from hatchery.evaluation.tasks.checks import check_task as check_settings
 
     try:

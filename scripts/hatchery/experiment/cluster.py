@@ -180,8 +180,9 @@ class JobTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
-    """Settings of the machines to which jobs are submitted; ignored if jobs run on this machine. A key that begins with
-    `gpu_` applies to jobs that compute with models; if it is null, the key without `gpu_` applies. No result depends on
+    """Settings of the machines to which jobs are submitted. If jobs run on this machine, only `gpus_per_node`,
+    `jobs_per_gpu` and the keys of the cost estimate have an effect. A key that begins with `gpu_`, except `gpu_type`,
+    applies to jobs that compute with models; if it is null, the key without `gpu_` applies. No result depends on
     these keys, except for estimated costs, and the page and cards that show these costs.
     """
 
@@ -220,11 +221,12 @@ class ClusterSettings(Settings):
     nodes: Count = 1
     """Number of nodes of one pretraining."""
     gpus_per_node: Natural = 0
-    """Number of GPUs per node for one pretraining; 0 uses processors only. All other jobs with a model use one GPU
-    each."""
+    """Number of GPUs per node for one pretraining. 0 requests no GPUs from Slurm; on this machine, a pretraining then
+    uses one GPU if there is a GPU and `compute.device` is not `cpu`. All other jobs with a model use one GPU each.
+    """
     jobs_per_gpu: Count = 1
-    """Number of evaluations that share a GPU, on clusters where Slurm does not allocate GPUs. A pretraining never
-    shares its GPU. Several models below 200 million parameters fit into 80 GB."""
+    """Number of evaluations that share a GPU, on this machine and on clusters where Slurm does not allocate GPUs. A
+    pretraining never shares its GPU. Several models below 200 million parameters fit into 80 GB."""
     gpu_type: Annotated[str, Text("^[A-Za-z0-9_.]+$", "letters, digits, _ and full stops")] | None = None
     """GPU type in Slurm's generic resources, as printed by `sinfo -o %G`; `null` accepts any type."""
     cpus_per_gpu: Count | None = None
@@ -281,8 +283,8 @@ class ClusterSettings(Settings):
 
 
 def _check_extra(key: str, extra: str) -> None:
-    """Raise RefusedError for options of sbatch that Snakemake's executor sets, or that a key of `cluster`
-    determines.
+    """Raise RefusedError for options of sbatch that Snakemake's executor sets, or that a key of `cluster` determines,
+    and for text that a shell would interpret.
     """
     try:
         arguments = shlex.split(extra)

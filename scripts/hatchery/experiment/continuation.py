@@ -41,9 +41,9 @@ class Origin:
 
 
 def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
-    """Return the manifest of the model that `initialise_from.path` names; None if this key is not set.
+    """Return the path of the manifest of the model that `initialise_from.path` names; None if this key is not set.
 
-    The path is a folder, a manifest, or the name of an entry under `data` of config.yaml that has a path.
+    The value of the key is a folder, a manifest, or the name of an entry under `data` of config.yaml that has a path.
     """
     return None if pretraining.initialise_from is None else manifest_of(project, pretraining.initialise_from)
 
@@ -108,7 +108,7 @@ def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[
 
 def trained_before(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
     """Return the nearest of the `ancestors` that has training steps, because a run without steps has seen the same
-    words as its initial model.
+    words as its initial model; None if there is no such ancestor.
     """
     chain = ancestors(project, experiment, run, seed)
     return next((one for one in chain if trains(pretraining_of(project, one))), None)
@@ -141,8 +141,8 @@ def check_continuation(name: str, experiment: "Experiment", where: str, project:
 
 
 def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
-    """Return the number of a run's steps that its initial model has already done; 0 if this number is unknown at
-    planning time.
+    """Return the number of a run's steps that its initial model has already done; 0 if the run counts its steps from 0,
+    or if the number is unknown at planning time.
 
     For a budget of words, the number is estimated from the word budget of the initial model's run.
     """
@@ -231,7 +231,8 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
 
 
 def _check_budget(project: "Project", experiment: str, run: str, seed: int, place: str) -> None:
-    """Raise ConfigError if a budget of words does not exceed the word budget of the initial model's run.
+    """Raise ConfigError if a budget of words does not exceed the word budget of the initial model's run, and for a
+    budget in minutes with `take: training`.
 
     If the run has `checkpoints_at`, the budget of the initial model's run must be known, because the initial model's
     run may have passed some of the word counts.

@@ -60,7 +60,8 @@ def order_place(project: "Project", experiment: str, run: str) -> str:
 def order_model_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
     """Return a list with the model whose loss determines the data order: a run or the path of a manifest.
 
-    Empty if the data order does not depend on a model. Raises ConfigError for an unknown experiment, run or seed.
+    Empty if the data order does not depend on a model, or if the run has no steps. Raises ConfigError for an
+    unknown experiment, run or seed.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining
     if pretraining.order is None or pretraining.order.model is None or pretraining.steps == 0:
@@ -107,8 +108,8 @@ def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
 
 
 def check_distillation(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Raise ConfigError if a run of the experiment `name` cannot learn from its teachers, or be an ensemble of its
-    members.
+    """Raise ConfigError if a run of the experiment `name` cannot learn from its teachers, be an ensemble of its
+    members, or order its data by the loss of the chosen model.
     """
     for run, entry in experiment.runs.items():
         _check_order(name, run, project)

@@ -96,7 +96,7 @@ Columns = Annotated[dict[NotEmpty, Annotated[tuple[Cell, ...], MinLen(1), Unique
 @dataclass(frozen=True, kw_only=True)
 class Draw(Settings):
     """Random draw of grid rows, without repetition. Rows are drawn from all combinations of values, except for rows of
-    earlier entries of the grid set.
+    earlier entries of the grid.
     """
 
     count: Count
@@ -124,7 +124,7 @@ class GridRows(OneOfKeys):
     """Rows of the grid set. Each row lists the values of one model, in the order of the columns."""
     around: GridRow = ABSENT
     """Row that `vary` changes in one column at a time. The row itself is also a model, unless an earlier entry of the
-    grid set contains this row.
+    grid contains this row.
     """
     vary: Columns = ABSENT
     """Alternative values of columns. Each value generates one row, which differs from `around` in this column only."""
@@ -168,7 +168,7 @@ class Finetuning(Settings):
     """Keys that differ from the protocol `base`. If `base` is not set, keys that differ from the defaults."""
     tasks_per_job: Count | None = None
     """Number of tasks that one job fine-tunes one after another. A value above 1 saves time if starting a process takes
-    longer than fine-tuning. `null` uses 1, or the smallest number with which all models need at most 4,000 jobs.
+    longer than fine-tuning. `null` uses 1, or more if there would otherwise be more than 4,000 jobs.
     Results do not depend on this number.
     """
     head_options: dict[str, Any] = field(default_factory=dict)

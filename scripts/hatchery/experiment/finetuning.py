@@ -67,7 +67,7 @@ def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
 
 def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
     """Return the layers of settings that define a named protocol for `task`, in the order of merging: the settings of
-    the protocol `base` first.
+    `base` come last, after the settings of the protocols from which `base` inherits.
     """
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []
@@ -85,8 +85,8 @@ def _named(base: str | None, task: str, project: "Project", where: str) -> list[
 
 
 MOST_JOBS = 4000
-"""Maximum number of fine-tuning jobs if `tasks_per_job` is null. The number is limited because Snakemake needs 2 ms to
-plan a job.
+"""Number of fine-tuning jobs above which a job has several tasks if `tasks_per_job` is null. The number of jobs is
+limited because Snakemake needs 2 ms to plan a job.
 """
 
 

@@ -1,7 +1,7 @@
 """The kinds of configuration files below config/: folder and settings class of each kind.
 
-This module also defines the classes of suites, baselines, labelled tasks and config.yaml. Other classes are in
-`text_files.py` and `experiment_file.py`.
+This module also defines the classes of suites, reading-time tables, baselines, labelled tasks and config.yaml. Other
+classes are in `text_files.py` and `experiment_file.py`.
 """
 
 from collections.abc import Mapping
@@ -144,8 +144,9 @@ class TaskFile(Variant):
 
 @dataclass(frozen=True, kw_only=True)
 class Compute(TrainingRuntime):
-    """Settings of the computation. No result depends on these settings, so changing a value repeats no computation.
-    Only estimated costs, and the page and cards that show these costs, are written again, in seconds.
+    """Settings of the computation. No result depends on these settings, except for rounding, so changing a value
+    repeats no computation. Only estimated costs, and the page and cards that show these costs, are written again, in
+    seconds.
     """
 
     corpus_threads: Count = 2
@@ -194,7 +195,9 @@ class MainFile(Settings):
     """Devices, threads and checkpoints of the computation. Results do not depend on these settings, except for
     rounding."""
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
-    """Resources of cluster jobs; ignored if jobs run on this machine."""
+    """Resources of cluster jobs. If jobs run on this machine, only `gpus_per_node`, `jobs_per_gpu` and the keys of the
+    cost estimate have an effect.
+    """
 
 
 FOLDERS = {

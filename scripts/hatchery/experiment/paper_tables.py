@@ -41,14 +41,16 @@ def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Ex
     found = {run: row for run in experiment.runs if (row := pattern.replace(STAR, run)) in known}
     if rows and not (found and STAR in pattern):
         raise ConfigError(
-            f"{where}: published.rows.{STAR}: got {pattern!r}, expected a name with {STAR} for the name of a run; for "
-            f"at least one run, {table.name} must have this row"
+            f"{where}: published.rows.{STAR}: got {pattern!r}, expected the name of a row with {STAR} in place of a "
+            f"run's name; {table.name} must contain this row for at least one run of the experiment"
         )
     return replace(experiment, published=replace(published, rows=found | named))
 
 
 def check_paper_tables(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Raise ConfigError if `paper_tables` of the experiment `name` names an experiment without published rows."""
+    """Raise ConfigError if `paper_tables` of the experiment `name` names an experiment without published rows, or
+    without a run of this experiment, or if this experiment also has the key `published`.
+    """
     chosen = experiment.paper_tables
     if chosen is None:
         return
@@ -130,8 +132,8 @@ def published_files(project: "Project", name: str) -> list[str]:
 
 
 def paper_of_tables(project: "Project", experiment: str) -> str | None:
-    """Return the paper to whose tables an experiment adds results; None if config/ contains no layout of
-    these tables.
+    """Return the paper to whose tables an experiment adds results; None if the experiment has no published rows, or if
+    config/ contains no layout of these tables.
     """
     chosen = paper_tables(project, experiment)
     if chosen is None:

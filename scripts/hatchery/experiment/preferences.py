@@ -82,7 +82,10 @@ def _initial_problems(project: "Project", run: Origin) -> Iterator[str]:
 
 
 def _encodes_first_words_differently(project: "Project", name: str) -> bool:
-    """Return True if a word has other tokens at the beginning of a document than later in the document."""
+    """Return True if a word has other tokens at the beginning of a document than later in the document.
+
+    Tokenizers that are read from a file are not checked.
+    """
     tokenizer = project.tokenizer(name)
     if tokenizer.path is not ABSENT or tokenizer.encoded_units == "sentences":
         return False

@@ -340,8 +340,8 @@ class Project:
         return self._milestones[experiment]
 
     def within_track(self, experiment: str, budget: BudgetSettings) -> BudgetSettings:
-        """Return a budget whose limits do not exceed the limits of the experiment's track. If the experiment has no
-        track, the budget is unchanged.
+        """Return a budget whose limits on epochs and corpus words do not exceed the limits of the experiment's track.
+        If the experiment has no track, the budget is unchanged.
         """
         name = self.experiment(experiment).track
         return budget if name is None else TRACKS[name].limited(budget)

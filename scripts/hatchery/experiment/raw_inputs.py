@@ -50,7 +50,7 @@ def raw_inputs(project: "Project", corpus: str) -> Iterator[dict[str, str]]:
 
 
 def about(project: "Project", source: str) -> dict[str, str]:
-    """Return origin, licence and terms of the raw input `source`."""
+    """Return origin, licence and terms of the raw input `source`; empty if there is no such raw input."""
     if source.startswith("embedded_"):
         return dict(_GENERATED)
     raw = project.raw_input(source)
@@ -114,7 +114,10 @@ LEAVE_OUT = "leave_out_baselines"
 
 
 def without_baselines(experiment: "Experiment", left_out: Collection[str]) -> "Experiment":
-    """Return the experiment without the baselines `left_out` and their published rows."""
+    """Return the experiment without the baselines `left_out` and their published rows.
+
+    If `tests_against` names one of these baselines, this key becomes null.
+    """
     gone = [name for name in experiment.baselines if name in left_out]
     if not gone:
         return experiment

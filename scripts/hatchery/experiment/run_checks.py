@@ -118,8 +118,8 @@ def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterat
 
 
 def _check_order_column(corpus: str, column: str, place: str, project: "Project") -> None:
-    """Raise ConfigError if a source of a corpus has no numeric column with the name `column`. For a sample, the sources
-    of the sampled corpus are checked.
+    """Raise ConfigError if a source of a corpus has no numeric column with the name `column`, or if the corpus is made
+    from `sequences`. For a sample, the sources of the sampled corpus are checked.
     """
     block = project.corpus(corpus)
     if block.made_from == "sample":
@@ -166,7 +166,7 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
 
     Each problem is reported once, at its key in the file. `written` maps runs to the pretraining keys that their
     entries in the file contain. Runs that save their training state are not checked, because a longer training may
-    continue them.
+    continue them. Runs without `steps`, and intervals with the default value, are not checked either.
     """
     problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
     counted = {run: one for run, one in trainings.items() if one.steps is not ABSENT}

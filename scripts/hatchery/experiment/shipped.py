@@ -21,7 +21,7 @@ LINKED = ("published", "paper_tables")
 
 def shipped_for(folder: Path) -> Path | None:
     """Return the folder of the shipped configuration, which adds to a project's own `config/`. Return None if
-    `config/` is itself the shipped configuration.
+    `config/` is itself the shipped configuration, or if no configuration is shipped.
     """
     if (copy := folder / COPY).is_dir():
         return copy
@@ -35,7 +35,7 @@ def open_project(folder: str | Path = "config", given: Given = ()) -> Project:
 
 def link_tables(folder: Path) -> None:
     """Create links to the shipped tables and layouts of papers in a project's `config/`. A file that already exists
-    there is not replaced.
+    there is not replaced; a link is replaced if its target is missing, or is in another checkout of Hatchery.
     """
     if (shipped := shipped_for(folder)) is not None and shipped.name != COPY:
         for name in LINKED:
@@ -61,5 +61,5 @@ def _link(place: Path, target: Path) -> None:
 
 
 def _is_of_a_checkout(link: Path) -> bool:
-    """Return True if a link points into the configuration of a checkout, even if that checkout no longer exists."""
+    """Return True if a link points into an existing checkout of Hatchery."""
     return any((folder.parent / "scripts/hatchery").is_dir() for folder in link.readlink().parents)

@@ -43,7 +43,9 @@ class MadeRun:
     base: str
     """Name of the run in the file that contains the sweeps."""
     label: str = ""
-    """Displayed label of the run, such as `rv, H 256 L 8, untrained`; empty for a run that no grid generated."""
+    """Displayed label of the run, such as `rv, H 256 L 8, untrained`; empty for a run that neither a grid nor a sweep
+    generated.
+    """
     set: str = ""
     variant: str = ""
     """For a run of a grid, `set` is the grid set that contains the run's row, and `variant` is the name of the grid
@@ -203,7 +205,8 @@ def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
     for value in values:
         if any(isinstance(part, Mapping) and SWEEP in part for part in _parts(value)):
             raise ConfigError(f"{place}.{SWEEP}: got a sweep within a sweep, expected two sweeps, each at its own key")
-        # Compare types, too: in Python, 1 equals 1.0 and True, but as settings, only 1 and 1.0 are equal.
+        # Compare booleans only with booleans: in Python, 1 equals True, but as settings, 1 and true differ. The
+        # settings 1 and 1.0 are equal.
         if any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in seen):
             raise ConfigError(f"{place}.{SWEEP}: {text_of(value)} appears twice, expected each value once")
         seen.append(value)
