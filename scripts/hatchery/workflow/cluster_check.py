@@ -1,11 +1,11 @@
 """Check of a plan's jobs on a Slurm cluster: every distinct `sbatch` command is tested with `--test-only`.
 
 Snakemake plans with the current profile and configuration, and functions of the Slurm plugin build the commands, so the
-shown commands equal the commands that Snakemake would submit. All jobs of the target are planned, including finished
-jobs. `sbatch --test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a
-job, but accepts some jobs that would wait forever. Therefore the output of `sinfo` is also checked: a job is reported
-if its partition is down, or if its run time exceeds the limit of the partition. Slurm itself refuses too long run times
-only if EnforcePartLimits is set (tried with Slurm 22.05).
+shown commands equal the commands that Snakemake would submit, except for the run's id and a default account. All jobs
+of the target are planned, including finished jobs. `sbatch --test-only` checks account, partition, features, nodes,
+processors, memory and GPUs without submitting a job, but accepts some jobs that would wait forever. Therefore the
+output of `sinfo` is also checked: a job is reported if its partition is down, or if its run time exceeds the limit of
+the partition. Slurm itself refuses too long run times only if EnforcePartLimits is set (tried with Slurm 22.05).
 """
 
 import shlex
@@ -48,7 +48,7 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
     """Return all jobs of `target` with a profile of the Slurm executor, sorted by name.
 
     Planning uses the current folder. `extra` are further arguments of Snakemake. Raises PlanError if Snakemake cannot
-    plan `target`, or if the Slurm plugin refuses the resources of a rule.
+    plan `target`, if the profile has another executor, or if the Slurm plugin refuses the resources of a rule.
     """
     arguments = ["--profile", profile, "--dry-run", *extra, "--", target]
     with opened(arguments) as (parsed, api):

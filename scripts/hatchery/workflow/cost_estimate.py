@@ -52,8 +52,8 @@ class RunCost:
     # Number of positions of all sequences, including padding. In translation, the number of source and target
     # positions.
     tokens: int
-    # FLOPs of all forward and backward passes, first at the shorter and then at the longer sequence length, including
-    # the forward passes of teachers.
+    # FLOPs of all forward and backward passes, at all sequence lengths of the training, including the forward passes of
+    # teachers.
     training_flops: float
     # FLOPs of forward passes over the development sequences.
     development_flops: float

@@ -157,8 +157,8 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
     plan, published = settings.plan, LTG_BERT_RUN
     notes = [
         f"The vocabulary has {settings.vocabulary_size:,} entries, the size that the tokenizer's settings request. "
-        "Tokens are positions, including padding. FLOPs count the model's matrix products, forward and backward, over "
-        "both sequence lengths; the output layer is only computed at positions with a label. Development FLOPs count "
+        "Tokens are positions, including padding. FLOPs count the model's matrix products, forward and backward, at "
+        "all sequence lengths; the output layer is only computed at positions with a label. Development FLOPs count "
         "the forward passes of evaluations on development text.",
         "Paper's count: `6 N D` is six times the number of parameters times the number of tokens, without attention "
         "scores (LTG-BERT); `study` is the formula of the reduced-vocabulary study, with the output layer at all "

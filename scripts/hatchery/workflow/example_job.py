@@ -37,7 +37,10 @@ def example_text(rule: str, targets: Sequence[str]) -> str:
         jobs = sorted((job for job in workflow.dag.jobs if job.rule.name == rule), key=lambda job: str(job.output))
         if not jobs:
             problem = f"RULE: {' '.join(targets)} needs no job of {rule!r}"
-            raise PlanError(f"{problem}; add EXPERIMENT=name or TARGET=file with a job of this rule")
+            raise PlanError(
+                f"{problem}; add EXPERIMENT=name or TARGET=file, an experiment or a file whose plan contains a job of "
+                "this rule"
+            )
         return f"{rule_text(jobs[0].rule)}\n{_text(jobs[0], len(jobs), workflow.globals['RULES'])}"
 
 

@@ -9,8 +9,8 @@ workflow starts.
 
     results/models/<corpus>-<digest>/                      pretraining
     results/models/imported-<baseline>-<digest>/           baselines
-    results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
-                                                           finetuning, finetuning_jobs, filled_sentences
+    results/<kind>/<model's address>/<name>-<digest>/      evaluations (minimal_pairs, perplexity, finetuning, ...),
+                                                           finetuning_jobs, minimal_pairs_jobs, filled_sentences
 
 The digest is the beginning of the SHA-256 of the file with the job's specification (`hatchery.job_spec`), from which a
 cluster job reads its settings.
@@ -138,7 +138,9 @@ class Jobs:
         return self._by_digest[digest]
 
     def is_requested(self, address: str) -> bool:
-        """Return True if this Snakemake call has requested a result with this address."""
+        """Return True if this process knows the specification of the result with this address, because the result was
+        requested, or because `call_at` has read the specification.
+        """
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
@@ -229,7 +231,7 @@ class Jobs:
         return self._shared[path]
 
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
-        """Return the manifests of a run's milestones by name (number of words or tokens).
+        """Return the manifests of a run's milestones after numbers of words, by name of the milestone.
 
         If the run continues other runs, the milestones of those runs are included.
         """
@@ -292,8 +294,10 @@ class Jobs:
         return list((named or wildcards).values())
 
     def title(self, model: str, address: str = "") -> str:
-        """Return a readable name of a result, for terminals and reports; the result's address if its names are
-        unknown.
+        """Return a readable name of a result, for terminals and reports.
+
+        If the result was not requested, the run's name is read from an existing link; without a link, the model's
+        address replaces this name.
         """
         names = self.names(model, address)
         if names:

@@ -63,7 +63,7 @@ def read_request(argv: Sequence[str]) -> Request | None:
     """Return the targets and options in `argv`, the command line of Snakemake, which begins with the program.
 
     The command line is parsed here because Snakemake passes the targets to the workflow only after it has read the
-    Snakefile. Return None if the command line belongs to another program, or requests no output.
+    Snakefile. Return None if the command line belongs to another program, is invalid, or requests no output.
     """
     program = Path(argv[0]) if argv else Path()
     if program.name != "snakemake" and (program.name, program.parent.name) != ("__main__.py", "snakemake"):

@@ -113,7 +113,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
         finally:
             sys.argv = own
             # Unregister the functions that report missing data and stale results when the process ends, because the
-            # caller of `opened` reports them.
+            # caller of `opened` only reads the plan.
             for function in (list_missing_data, report_stale_results):
                 atexit.unregister(function)
 

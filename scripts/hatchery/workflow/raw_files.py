@@ -31,7 +31,8 @@ class RawFiles:
         """Return a digest of a source's file list; if the digest changes, the registration runs again.
 
         If the files do not exist, return the digest of the registered file list, so that results remain usable without
-        raw files. None if the source has neither files nor a registration.
+        raw files. None if the configuration states no path, or if the source has neither files nor a
+        registration.
         """
         given = self._given(source)
         if given is None:

@@ -114,7 +114,9 @@ class ResultPaths:
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
     def teachers(self, experiment: str, run: str) -> list[str]:
-        """Return the manifests of the models from which a run learns (teachers), in the order of the run's settings."""
+        """Return the manifests of the models from which a run learns (teachers), or of the members of an ensemble, in
+        the order of the run's settings.
+        """
         chosen = self.project.seeded_run(experiment, run)
         found = teachers_of(self.project, experiment, chosen.model, chosen.seed)
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
