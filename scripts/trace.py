@@ -1,6 +1,6 @@
 """Trace a number in a summary back to the raw files, and show the manifests and settings on the way.
 
-The exit status is 1 if a file differs from its checksum.
+The exit status is 1 if a file on the way is missing or has changed.
 
 For example: python scripts/trace.py results/demo/summary.csv --cell elc_bert/demo_pairs/binding
 """
@@ -117,12 +117,13 @@ if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("summary", type=Path, help="results/<experiment>/summary.csv")
-    parser.add_argument("--row", type=int, help="number of the row, counted from 1")
+    parser.add_argument("--row", type=int, help="number of the row in summary.csv, counted from 1")
     parser.add_argument(
         "--cell",
         default="",
         metavar="/".join(SELECTORS),
-        help="values of these columns; the last values may be omitted",
+        help="values of the columns model, suite, task and metric, separated by slashes; the last values may be "
+        "omitted",
     )
     for column in SELECTORS:
         parser.add_argument(f"--{column}", help=f"value of the column `{column}`")

@@ -115,8 +115,8 @@ def train(
     """Train a tokenizer and a language model on texts, and write the model to the folder `into`.
 
     `texts` is a file or folder (docs/corpora.md lists the formats), the folder of a converted corpus, or a list of
-    texts, each of which is a document. A file, or a single text, is divided into documents. If the text is too short
-    for two documents, no development text is held out, and a line on standard error says so.
+    texts, each of which is a document. A file, or a single text, is divided into documents. If there is only one
+    document, or only copies of one document, no development text is held out, and a line on standard error says so.
 
     `model` is a name in `config/models/`, a YAML file or a mapping of the keys of such a file; or your own module, or a
     function that returns a module for a vocabulary size (`training.own_model` describes the interface). `tokenizer` is
@@ -295,8 +295,8 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, Word
         if "split" in keys:
             raise
         print(
-            "texts: got one short document, so no text is held out for a development loss; pass several texts, or a "
-            f"text of more than {LONGEST:,} bytes",
+            "texts: got a single document, or copies of one document, so no text is held out for a development loss; "
+            f"pass several different texts, or a text of several lines with more than {LONGEST:,} bytes",
             file=sys.stderr,
         )
         return converted(split={"development_fraction": 0.0})

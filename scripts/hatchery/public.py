@@ -55,7 +55,7 @@ class Results:
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """Table with one row per pretrained model: sizes of the model, number of steps and tokens, losses."""
+        """Table with one row per pretrained model or milestone: model sizes, numbers of steps and tokens, losses."""
         return self._table(RUNS)
 
     @cached_property

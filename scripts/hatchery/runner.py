@@ -109,7 +109,8 @@ class Argument:
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
         """Return the input paths in `given`, the value of this parameter, by their names in the manifest.
 
-        `name` is the pattern of these names; if it is None, the name of the parameter is used.
+        `name` is the pattern of these names; if it is None, the name of the parameter is used or, for a mapping, its
+        keys.
         """
         if not self.is_input or given is None:
             return {}

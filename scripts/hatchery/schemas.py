@@ -24,7 +24,7 @@ from hatchery.typed import adapter
 from hatchery.views.paper_tables.layout import PaperLayout
 
 VARIANTS = {Variant.__name__: "task", SuiteVariant.__name__: "suite"}
-"""Kind of configuration file by name of a settings class that has the key `variants`."""
+"""Kind of configuration file by name of the settings class of its variants."""
 SCHEMAS = Path(__file__).resolve().parents[2] / "workflow" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SWEEP = "#/$defs/with_sweep"

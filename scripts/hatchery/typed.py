@@ -74,7 +74,8 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
 def keys_of(settings: Any, *without: str, only: type | None = None) -> dict[str, Any]:
     """Return the keys that are present in a settings object, with their values.
 
-    The keys `without` are left out. If `only` is a settings class, only keys of this class are returned.
+    `omitted_at_default` keys with their default value, and the keys `without`, are left out. If `only` is a settings
+    class, only keys of this class are returned.
     """
     known = {field.name for field in fields(settings if only is None else only)} - set(without)
     return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}

@@ -36,7 +36,9 @@ class Found:
 
 
 class ManifestIndex:
-    """All manifests below `project`, the folder that contains `results/` and `resources/`, by digest."""
+    """All manifests below `project`, the folder that contains `results/` and `resources/`, and its tables of published
+    values, by digest.
+    """
 
     def __init__(self, project: str | Path = ".") -> None:
         self.project = Path(project)
@@ -305,7 +307,8 @@ def raw_problems(chain: Chain) -> list[str]:
 def generated_problems(chain: Chain) -> list[str]:
     """Return one line for each generated raw file whose registered checksum differs from its generator's manifest.
 
-    Only the two manifests are compared; raw files are not read.
+    Only the two manifests are compared; raw files are not read. If the generator's manifest is missing, one line states
+    this.
     """
     problems = []
     for node in chain.nodes.values():

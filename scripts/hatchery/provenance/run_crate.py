@@ -82,8 +82,8 @@ def _in_order(chain: Chain) -> list[str]:
 
 
 def _facts(node: Node) -> Mapping[str, Any]:
-    """Return time and software of a stage's run, from `provenance.json`; empty if this file is damaged, which
-    `chain.problems` reports.
+    """Return time and software of a stage's run, from `provenance.json`; empty if this file is missing, or if it is
+    damaged, which `chain.problems` reports.
     """
     assert node.path is not None
     try:

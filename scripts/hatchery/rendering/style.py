@@ -38,7 +38,7 @@ class Style(Settings):
 class ModelStyle:
     """Style of one model in all figures. Models with the same colour have different hatches and dashes.
 
-    Each model has another marker, so that dots can be distinguished in grey print.
+    The first 11 models have different markers, so that dots can be distinguished in grey print.
     """
 
     colour: str

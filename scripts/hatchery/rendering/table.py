@@ -174,9 +174,8 @@ class Table:
     def latex(self, title: str, label: str, wrap: bool = False) -> str:
         """Return a LaTeX `table` environment with caption, label and notes; the text ends in a newline.
 
-        The environment needs the package `booktabs` and, for tables that are shrunk to the line width, `graphicx`. The
-        caption contains `title`. If `wrap` is true, columns of sentences are wrapped. All text is escaped to ASCII, so
-        that every LaTeX engine compiles it.
+        The environment needs the packages `booktabs` and `graphicx`. The caption contains `title`. If `wrap` is true,
+        columns of sentences are wrapped. All text is escaped to ASCII, so that every LaTeX engine compiles it.
         """
         sides, long = "".join(self._latex_sides(wrap)), len(self.rows) > _LINES_WITH_NOTES
         caption = self.caption.removesuffix(".")

@@ -6,8 +6,8 @@ variable is an error.
 A page embeds the contents of SVG files, so that a figure on the page always equals the figure's file. A file may
 contain a second drawing for phones (`drawing.save_drawings`); the page then shows the drawing that fits the window.
 
-A card is a page of short sections with prose, tables, figures and sample texts. The Markdown version of a card contains
-no figures and sample texts.
+A card is a page of short sections with prose, tables and sample texts. The Markdown version of a card contains no
+sample texts.
 """
 
 import re
@@ -101,7 +101,7 @@ _SYMBOL = re.compile(rf'<symbol id="[^"]*{NARROW_ID}" (viewBox="[^"]*")>(.*?)</s
 
 
 def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -> Markup:
-    """Return the SVG file at `path` as a figure of an HTML page; the caption is also the alternative text.
+    """Return the SVG file at `path` as a figure of an HTML page; screen readers read the caption as its description.
 
     The paragraphs of `explanation` are hidden until a reader opens them. Raises EvaluationError if the file is missing
     or is not an SVG.
@@ -175,7 +175,7 @@ def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
 
 
 def card_markdown(title: str, description: str, sections: Sequence[Section], front_matter: Sequence[str] = ()) -> str:
-    """Return the card as Markdown, without figures and sample texts; `front_matter` is written above the card as
+    """Return the card as Markdown, without sample texts; `front_matter` is written above the card as
     YAML.
     """
     return render("card.md.j2", title=title, description=description, sections=sections, front_matter=front_matter)

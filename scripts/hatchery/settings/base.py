@@ -155,7 +155,7 @@ def _ranges(cls: type) -> dict[str, Range]:
 
 
 def check_ranges(settings: Any) -> None:
-    """Raise RefusedError if a number in `settings` is outside of its range; types are not checked."""
+    """Raise RefusedError if a number in `settings` is outside of its range, or not finite; types are not checked."""
     cls: Any = type(settings)
     ranges = _ranges(cls)
     for field in dataclasses.fields(settings):

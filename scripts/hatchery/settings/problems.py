@@ -296,7 +296,7 @@ class Problems:
 
     @contextmanager
     def collecting(self, place: str = "") -> Iterator[None]:
-        """Collect a ConfigError raised in the `with` block, with `place` before each line, and continue after the
+        """Collect a HatcheryError raised in the `with` block, with `place` before each line, and continue after the
         block.
         """
         try:
