@@ -204,8 +204,9 @@ def context_at_one(
     flat index b * T + t.
 
     The last layer uses this function if only one prediction per sequence is requested. The result equals the result of
-    `DisentangledSelfAttention` up to rounding, but the products are computed in another order: key and value
-    projections are applied to one vector per head and sequence, `q . (W x_j) = (W^T q) . x_j`, instead of every token.
+    `DisentangledSelfAttention` up to rounding, except for a query that may attend to no key, but the products are
+    computed in another order: key and value projections are applied to one vector per head and sequence, `q . (W x_j) =
+    (W^T q) . x_j`, instead of every token.
 
     `hidden` [B, T, D] is already normalised. `mask` is bool [B, T] or [B, T, T] as in `attend`. `vectors` is None
     without relative positions. There is no dropout.

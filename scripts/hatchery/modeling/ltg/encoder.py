@@ -66,7 +66,8 @@ class Embedding(nn.Module):
 
         `input_ids` are ids or word vectors (`word_vectors`). With absolute positions, the returned table is None, and
         padding is skipped when positions are counted: only the tokens in `mask` bool [B, T] count, so padding on either
-        side has no effect. Raises ModelError if a sequence is longer than the position table.
+        side has no effect. With a mask [B, T, T], all positions count. Raises ModelError if a sequence is longer than
+        the position table.
         """
         words = word_vectors(self.word_embedding, input_ids)
         if self.is_relative:
