@@ -135,6 +135,15 @@ def test_a_larger_baseline_has_no_part_in_the_curve_and_is_named(study: Study) -
     assert "one/fourfold" not in {row["model"] for row in findings.rows}
 
 
+def test_losses_that_rise_with_the_text_leave_the_differences_without_data_factors(study: Study) -> None:
+    # With 20 million words, the loss is 7.2; with 10 million words, it is 5 to 7.
+    findings = found(study, curve=("one/few",))
+    better = next(row for row in findings.rows if row["model"] == "one/better")
+    assert better["data_factor"] is None and better["difference"] == pytest.approx(-0.99)
+    (note,) = (note for note in findings.notes if note.startswith("No data factors of pretraining development"))
+    assert note.endswith("got losses that do not decrease with the amount of text, expected decreasing losses.")
+
+
 def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:
     amounts = np.array([1e8, 2e8, 4e8, 8e8, 1.6e9])
     law = 1.7 + 410.0 * amounts**-0.3

@@ -20,7 +20,7 @@ from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Find
 from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.comparability import not_compared
 from hatchery.analysis.settings import labels_of, models_in_order, runs_by_name
-from hatchery.errors import ConfigError
+from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.basis import differing
 from hatchery.rendering.table import Cell, Column, Content, Group, Table
 from hatchery.settings.base import Count, Positive
@@ -193,9 +193,9 @@ def _curve(
     notes: list[str],
 ) -> "DataCurve | None":
     """Fit the loss as a function of the amount of text, append a note on the fit to `notes`, and return the curve; None
-    if there is only one amount of text, or if the settings name no models of the curve.
+    if there is only one amount of text, if the settings name no models of the curve, or if the fit fails.
 
-    Models whose loss is not comparable with the baseline's loss are left out. Raises the errors of `fit_data_curve`.
+    Models whose loss is not comparable with the baseline's loss are left out.
     """
     from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 
@@ -208,7 +208,11 @@ def _curve(
     ]
     if not settings.curve or different_amounts([amount for amount, _ in points]) < 2:
         return None
-    curve = fit_data_curve(*zip(*points, strict=True))
+    try:
+        curve = fit_data_curve(*zip(*points, strict=True))
+    except EvaluationError as error:
+        notes.append(f"No data factors of {' '.join(key)}: {error}.")
+        return None
     notes.append(
         f"Curve of {' '.join(key)}: {curve.limit:.4f} + {curve.coefficient:.4f} (words / "
         f"{curve.scale:.4g})^-{curve.exponent:.4f}, from {curve.least:.4g} to {curve.most:.4g} words, residual "
