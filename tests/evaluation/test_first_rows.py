@@ -231,6 +231,14 @@ def test_the_pairs_of_a_suite_are_read_as_far_as_their_files_are_small(
     )
 
 
+def test_a_large_table_whose_first_texts_are_empty_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.csv").write_text("item,text\n" + "1,\n" * 600 + "2,He eats.\n", encoding="utf-8")
+    monkeypatch.setattr(first_rows, "SMALL_BYTES", 200)
+    assert first_problem(SurprisalSettings(name="mine", column="text"), tmp_path) is None
+
+
 def test_a_registered_input_is_read_to_the_end_of_its_large_files(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,7 +161,7 @@ class AskedModel:
         generator = None if seed is None else np.random.Generator(np.random.Philox(seed))
         start = [model.tokenizer.cls_id, *ids]
         return model.tokenizer.decode(
-            continuation(model.network.cpu(), model.tokenizer, start, generator, most_tokens)
+            continuation(model.network, model.tokenizer, start, generator, most_tokens)
         ).strip()
 
     @torch.no_grad()

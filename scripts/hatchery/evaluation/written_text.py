@@ -36,12 +36,12 @@ def continuation(
     limit = model.config.position_limit or len(ids) + most_tokens
     ends = {tokenizer.sep_id, tokenizer.par_id}
     forbidden = [index for index in range(tokenizer.n_special) if index not in ends]
-    text, known = list(ids), 0
+    text, known, device = list(ids), 0, next(model.parameters()).device
     caches = [TokenCache() for _ in model.encoder.layers]
     for _ in range(min(most_tokens, limit - len(ids))):
-        hidden = model.encoder.states_behind(torch.tensor([text]), None, caches, known)[-1][0, -1]
+        hidden = model.encoder.states_behind(torch.tensor([text], device=device), None, caches, known)[-1][0, -1]
         known = len(text)
-        probabilities = model.logits_at(hidden).double().softmax(-1)[: tokenizer.vocabulary_size].numpy()
+        probabilities = model.logits_at(hidden).double().softmax(-1)[: tokenizer.vocabulary_size].cpu().numpy()
         probabilities[forbidden] = 0
         if generator is None:
             following = int(probabilities.argmax())

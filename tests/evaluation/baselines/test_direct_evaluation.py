@@ -19,6 +19,7 @@ from hatchery.evaluation.direct.rows import COLUMNS
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.opening import architecture_in, open_model
+from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.evaluation.pretrained import OurModel
 from hatchery.evaluation.scores import csv_of
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
@@ -236,7 +237,12 @@ def test_words_and_frequencies_of_whole_documents_are_those_of_the_stage(size, t
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_perplexity_of_a_model_of_others_is_that_of_the_stage(name, made, text, tmp_path):
     asked = {"splits": ["dev"], "sequence_length": 24}
-    expected = staged(measure_perplexity, tmp_path / "out", made(name), asked, corpus=text.corpus)
+    binned = {**asked, "frequency_bin_nats": 0.5}
+    expected = staged(measure_perplexity, tmp_path / "out", made(name), binned, corpus=text.corpus)
+    # Without its training text, a model of others has no frequencies, so that frequency.csv has no rows.
+    assert pl.read_csv(expected.file("frequency.csv")).is_empty()
+    rows = {row["metric"] for row in perplexity_rows(Evaluated(expected, read_manifest(made(name))))}
+    assert {"perplexity", "loss_nats"} <= rows
     for data in (documents(12), text.corpus.parent):
         found = hatchery.evaluate(made(name), "perplexity", data, **asked)
         assert found.tables["perplexity.csv"].to_dicts() == pl.read_csv(expected.file("perplexity.csv")).to_dicts()

@@ -141,5 +141,5 @@ def _of_frequency(evaluated: Evaluated) -> list[TidyRow]:
             sampling_deviation=row.standard_error,
             items=row.tokens,
         )
-        for row in evaluated.records(FREQUENCY_FILE, FrequencyRow, ("split", "lowest", "metric"))
+        for row in evaluated.records(FREQUENCY_FILE, FrequencyRow, ("split", "lowest", "metric"), True)
     ]

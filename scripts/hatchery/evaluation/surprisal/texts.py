@@ -143,8 +143,8 @@ def texts_of(
 
     `survey` is updated with each text. `most_rows` limits the number of rows to read from the file.
 
-    Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts,
-    for a row without the column, and for a text without a word.
+    Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts
+    (if all rows are read), for a row without the column, and for a text without a word.
     """
     survey = Survey() if survey is None else survey
     if settings.column is None:
@@ -161,7 +161,8 @@ def texts_of(
         survey.texts += 1
         survey.one_word += len(text.words.spans) == 1
         yield text
-    if survey.texts == before:
+    # If `most_rows` is set, texts may follow in the rows that are not read.
+    if survey.texts == before and most_rows is None:
         raise EvaluationError(f"{name}: the file contains no text")
 
 
