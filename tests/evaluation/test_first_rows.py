@@ -236,7 +236,7 @@ def test_a_large_table_whose_first_texts_are_empty_is_not_refused(
 ) -> None:
     (tmp_path / "a.csv").write_text("item,text\n" + "1,\n" * 600 + "2,He eats.\n", encoding="utf-8")
     monkeypatch.setattr(first_rows, "SMALL_BYTES", 200)
-    assert first_problem(SurprisalSettings(name="mine", column="text"), tmp_path) is None
+    assert first_problem(SurprisalSettings(column="text"), tmp_path) is None
 
 
 def test_a_registered_input_is_read_to_the_end_of_its_large_files(
