@@ -109,7 +109,7 @@ rule show_result:
         "logs/show_result/{experiment}/{kind}/{place}.log",
     wildcard_constraints:
         kind="|".join(SHARED),
-        place=r"[A-Za-z0-9][A-Za-z0-9_]*(-s[0-9]+)?(-step[0-9]+)?(/[A-Za-z0-9][A-Za-z0-9_]*)?",
+        place=r"[A-Za-z0-9][A-Za-z0-9_]*(-s[0-9]+)?(-step[0-9]+|-chck_[0-9]+[KM]?)?(/[A-Za-z0-9][A-Za-z0-9_]*)?",
     localrule: True
     conda:
         "envs/sources.yaml"

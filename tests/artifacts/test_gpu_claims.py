@@ -141,6 +141,15 @@ def test_jobs_that_share_a_gpu_are_spread_and_share_none_with_one_that_wants_it_
     release(whole)
 
 
+def test_a_job_with_two_slots_gets_two_gpus(tmp_path):
+    taken = claim(["b"], 1, tmp_path, jobs_per_gpu=2)
+    # Slot 0 of GPU b is taken, so that the job gets slot 0 of GPU a and slot 1 of GPU b.
+    both = claim(["a", "b"], 2, tmp_path, jobs_per_gpu=2)
+    assert sorted(both) == ["a", "b"]
+    release(taken)
+    release(both)
+
+
 @pytest.mark.parametrize("wanted", [0, 3])
 def test_more_gpus_than_there_are_is_an_error_and_no_endless_wait(tmp_path, wanted):
     with pytest.raises(ConfigError, match=f"the job needs {wanted} GPUs, but this process may use 2 GPUs \\(0, 1\\)"):

@@ -75,7 +75,7 @@ def test_a_missing_file_is_named(folder, file):
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
-@pytest.mark.parametrize("damage", ["truncated", "garbage", "empty", "huge header"])
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "empty", "huge header", "a list"])
 def test_a_damaged_file_is_named(folder, file, damage):
     content = (folder / file).read_bytes()
     damaged = {
@@ -83,6 +83,7 @@ def test_a_damaged_file_is_named(folder, file, damage):
         "garbage": b"\xfe\xed" * 50,
         "empty": b"",
         "huge header": b"\xff" * 7 + b"\x7f" + content,
+        "a list": b"[]",
     }
     (folder / file).write_bytes(damaged[damage])
     with pytest.raises(ModelError, match=file) as caught:

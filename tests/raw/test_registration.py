@@ -13,6 +13,7 @@ import pytest
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.errors import SourceError
 from hatchery.experiment.project import Project
+from hatchery.raw import listings
 from hatchery.raw.listings import kept_listing, location_of
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source, register_source
@@ -88,6 +89,20 @@ def test_a_folder_that_cannot_be_read_is_told_not_left_out(
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(SourceError, match=rf"raw/sub: cannot be read: {os.strerror(error)}$"):
         register_source("x", folder, tmp_path / "x.json")
+
+
+def test_a_listing_without_an_unreadable_file_has_the_files_after_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = listings._listed
+
+    def listed(status: os.stat_result) -> listings.Listed:
+        if status.st_ino == (folder / "b.txt").stat().st_ino:
+            raise OSError(errno.EIO, "unreadable")
+        return real(status)
+
+    monkeypatch.setattr(listings, "_listed", listed)
+    assert [*listings.listing_of(folder)] == ["sub/a.txt"]
 
 
 def test_links_are_followed_where_the_source_says_so_and_never_round_and_round(folder: Path, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ def test_a_budget_of_words_becomes_a_submission_a_page_and_branches(tmp_path: Pa
     with_smaller_models(folder)
     result = snakemake(folder, "--cores", "2", *TARGETS, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
-    assert planned_rules(folder, *TARGETS) == {}
+    by_name = f"{RESULTS}/pretraining/gpt_bert-s42-chck_40K/manifest.json"
+    assert planned_rules(folder, *TARGETS, by_name) == {}
 
     model = folder / RESULTS / "pretraining/gpt_bert-s42"
     measures = read_manifest(model / "manifest.json").measures

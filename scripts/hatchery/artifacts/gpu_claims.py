@@ -62,11 +62,11 @@ def claim(
 ) -> dict[str, list[int]]:
     """Claim the first `wanted` free GPUs among `names`; return the descriptors of the lock files by name of the GPU.
 
-    If `jobs_per_gpu` is above 1, one slot of a GPU is claimed: first slot 0 of each GPU is tried, then slot 1 of each
-    GPU, and so on. If there are too few free GPUs, the function calls `waiting` once, and then waits. While waiting,
-    the function claims no GPUs, so that smaller jobs can use free GPUs. The descriptors stay open after `exec`, so the
-    GPUs stay claimed. Raises ConfigError if `wanted` is below 1 or above the number of `names`, and for the reasons of
-    `_own_folder`.
+    If `jobs_per_gpu` is above 1, one slot of each claimed GPU is claimed: first slot 0 of each GPU is tried, then slot
+    1 of each GPU, and so on. If there are too few free GPUs, the function calls `waiting` once, and then waits. While
+    waiting, the function claims no GPUs, so that smaller jobs can use free GPUs. The descriptors stay open after
+    `exec`, so the GPUs stay claimed. Raises ConfigError if `wanted` is below 1 or above the number of `names`, and for
+    the reasons of `_own_folder`.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(
@@ -80,7 +80,7 @@ def claim(
         while True:
             held: dict[str, list[int]] = {}
             for place in range(jobs_per_gpu):
-                for name in names:
+                for name in (name for name in names if name not in held):
                     if locked := _lock_gpu(own, name.replace("/", "_"), place if jobs_per_gpu > 1 else None):
                         held[name] = locked
                     if len(held) == wanted:

@@ -73,6 +73,8 @@ def load_config(folder: str | Path) -> tuple[ModelConfig, bool]:
     path = Path(folder) / CONFIG_FILE
     try:
         values = json_value(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise ModelError(f"got {type(values).__name__}, expected a JSON object")
         causal = values.pop("causal", False)
         if not isinstance(causal, bool):
             raise ModelError(f"causal: got {causal!r}, expected true or false")

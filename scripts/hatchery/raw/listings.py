@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,26 +67,32 @@ def _walk(
 
     `above` contains (device, inode) of the folders above, so that a link to one of them is not followed without end.
     """
-    place = folder
     # Use texts instead of Path objects, because Path objects for a hundred thousand small files would take longer than
     # reading the files.
-    try:
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            place = entry.path
-            if is_hidden(entry.name):
-                continue
-            link = entry.is_symlink()
-            if link and strict:
-                _check_link(place, follow_links)
+    entries: list[os.DirEntry[str]] = []
+    with _readable(folder, strict):
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    for entry in entries:
+        if is_hidden(entry.name):
+            continue
+        with _readable(entry.path, strict):
+            if entry.is_symlink() and strict:
+                _check_link(entry.path, follow_links)
             if entry.is_dir(follow_symlinks=follow_links):
                 status = entry.stat()
                 here = (status.st_dev, status.st_ino)
                 if here not in above:
-                    yield from _walk(
-                        place, f"{prefix}{entry.name}/", strict, follow_links, (*above, here) if follow_links else ()
-                    )
+                    inner = (*above, here) if follow_links else ()
+                    yield from _walk(entry.path, f"{prefix}{entry.name}/", strict, follow_links, inner)
             elif entry.is_file():
                 yield f"{prefix}{entry.name}", _listed(entry.stat())
+
+
+@contextmanager
+def _readable(place: str | Path, strict: bool) -> Iterator[None]:
+    """If the `with` block cannot read a file or folder, end the block; if `strict`, raise SourceError naming it."""
+    try:
+        yield
     except OSError as error:
         if strict:
             raise SourceError(f"{place}: cannot be read: {error.strerror}") from error

@@ -6,7 +6,7 @@ from the files without importing them, and all their values are literals.
 
 import ast
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ class Declaration:
 
     - `title`: title in the SVG file
     - `caption`: text below the figure on pages, and alternative text for screen readers
-    - `also`: sentences that are appended to the caption if they apply
     - `explanation`: paragraphs of a folded text below the caption, with code in backquotes
     - `published`: True if the figure shows published values
     - `needs`: kinds of results (`NEEDS`) or analyses that the figure draws
@@ -57,11 +56,6 @@ class Declaration:
     version: int = 1
     explanation: str = ""
     published: bool = False
-    also: Mapping[str, str] = field(default_factory=dict)
-
-    def caption_with(self, *true: str) -> str:
-        """Return the caption, followed by the sentences of `also` with the given keys."""
-        return " ".join([self.caption, *(self.also[name] for name in true)])
 
     @property
     def page_text(self) -> str:
