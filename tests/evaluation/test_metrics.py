@@ -366,6 +366,8 @@ def test_answers_are_normalised_as_in_squad():
     assert exact_match("A cat", "cat") == 1.0
     assert token_f1("the cat sat", "a cat lay") == 0.5
     assert token_f1("cat cat dog", "cat dog dog") == pytest.approx(2 * 2 / 6)
+    # Both texts contain "cat" twice, so that two words are common.
+    assert token_f1("cat cat dog", "cat cat") == pytest.approx(2 * 2 / 5)
     assert token_f1("", "cat") == token_f1("the", "a") == 0.0
 
 

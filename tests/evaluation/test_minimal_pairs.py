@@ -10,6 +10,7 @@ from hatchery.evaluation.minimal_pairs.decisions import (
     accuracy_table,
     decide,
     decision,
+    place_in_row,
     tie_rule,
 )
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
@@ -295,3 +296,13 @@ def test_predictions_are_the_preferred_texts_of_each_file_with_ties_to_the_good_
     preferred = preferred_sentences(pairs, decisions)
     assert preferred == {"qa": ["A: x?\nB: y.", "bad .", "same"], "b": ["bad ."]}
     assert predictions_text(preferred["qa"]) == "index\tprediction\n0\tA: x?\\nB: y.\n1\tbad .\n2\tsame\n"
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_candidates_have_their_places_in_the_row_around_the_right_one(place: int) -> None:
+    row = ["w0", "w1", "w2"]
+    row.insert(place, "right")
+    candidates = tuple(Candidate(text) for text in ("right", "w0", "w1", "w2"))
+    item = Item("p", "p", "1", candidates, place=place)
+    found = [place_in_row(item, candidate) for candidate in range(4)]
+    assert found == [row.index(text) for text in ("right", "w0", "w1", "w2")]

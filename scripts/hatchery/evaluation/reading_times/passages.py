@@ -31,6 +31,8 @@ BLANKS = ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t")
 """First characters of tokens that begin with white space: in byte-level vocabularies, in SentencePiece vocabularies,
 and plain white space.
 """
+PASSAGES_AT_ONCE = 1000
+"""Number of passages that are scored together; this number limits the memory for tables with many passages."""
 LOGITS_AT_ONCE = 1 << 24
 """Largest number of logits whose probabilities are computed at once, in float64; this number limits the memory."""
 SCHEMA = {
@@ -81,6 +83,15 @@ def passage_words(
     corrected. Raises ConfigError for a model that assigns no surprisals or does not fit the settings, and
     EvaluationError naming an item that is too long for a masked model.
     """
+    parts = (passages[start : start + PASSAGES_AT_ONCE] for start in range(0, len(passages), PASSAGES_AT_ONCE))
+    return pl.concat(
+        [pl.DataFrame(schema=SCHEMA), *(_words_of(model, part, settings, tokens_per_batch) for part in parts)]
+    )
+
+
+def _words_of(
+    model: Model, passages: Sequence[Passage], settings: ReadingTableSettings, tokens_per_batch: int | None
+) -> pl.DataFrame:
     if model.architecture == "encoder_decoder":
         raise ConfigError("reading times: an encoder-decoder has no surprisals; expected a causal or a masked model")
     way = scoring_name(settings.scoring, model.architecture, model.predicted_before)
@@ -112,15 +123,11 @@ def passage_words(
             )
         windows += _windows(number, sentence, owners, longest, bool(model.frame.before) or way != "left_to_right")
     scored = _scored(model, windows, [len(one.ids) for one in encoded], way, begins, entropy, tokens_per_batch)
-    return pl.concat(
-        [
-            pl.DataFrame(schema=SCHEMA),
-            *(
-                _rows(passage, owners, values, sentence, begins)
-                for passage, owners, values, sentence in zip(passages, of_tokens, scored, encoded, strict=True)
-            ),
-        ]
+    rows = (
+        _rows(passage, owners, values, sentence, begins)
+        for passage, owners, values, sentence in zip(passages, of_tokens, scored, encoded, strict=True)
     )
+    return pl.concat(rows, rechunk=True)
 
 
 def with_bos(model: Model) -> Model:

@@ -4,8 +4,10 @@ Planning also imports this module, so slow imports are inside functions.
 """
 
 import math
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +43,7 @@ class ReadTable:
     the number of omitted rows by the reason for the omission.
     """
 
-    columns: dict[str, list[Any]]
+    columns: "dict[str, list[str] | array[float]]"
     passages: list[Passage] = field(default_factory=list)
     frequencies: dict[str, int] | None = None
     counts: dict[str, int] = field(default_factory=dict)
@@ -73,18 +75,20 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
     column of numbers. Raises EvaluationError naming the file for a table in which no row has a word and a position.
     """
     name = source.one_name(settings.files)
-    numbers: dict[str, list[float]] | None = None
+    numbers: dict[str, array[float]] | None = None
     computed = {LENGTH, *([ZIPF] if settings.frequencies else [])}
     items: list[str] = []
-    positions: list[float] = []
+    positions = array("d")
     readers: list[str] = []
     words: list[str] = []
+    # Equal texts of different rows are stored once.
+    stored: dict[str, str] = {}
     texts: dict[str, dict[float, tuple[str, str | None]]] = {}
     without_word = others = 0
     for record in _chosen(source, name, settings, most):
         if numbers is None:
             own = [key for key in settings.predictors if record.has(key) or key not in computed]
-            numbers = {key: [] for key in dict.fromkeys((*settings.responses, *own))}
+            numbers = {key: array("d") for key in dict.fromkeys((*settings.responses, *own))}
         # Read the cells of all columns before the row can be skipped, so that a missing column raises an error at the
         # first row.
         values = [_number(record, key, settings) for key in numbers]
@@ -94,6 +98,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         if word is None or math.isnan(position):
             without_word += 1
             continue
+        item, word, reader = (stored.setdefault(text, text) for text in (item, word, reader))
         if settings.texts is None:
             known = texts.setdefault(item, {}).setdefault(position, (word, _sentence(record, settings)))
             if known[0] != word:
@@ -109,11 +114,11 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
     if not items and most(name) is not None:
         # If only the first rows are read, `only` may skip all of them (for example rows of other languages). This is
         # not an error.
-        return ReadTable({"item": [], "position": []})
+        return ReadTable({"item": [], "position": array("d")})
     if not items:
         raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")
     assert numbers is not None
-    columns: dict[str, list[Any]] = {"item": items, "position": positions}
+    columns: dict[str, list[str] | array[float]] = {"item": items, "position": positions}
     if settings.participant:
         columns["participant"] = readers
     table = ReadTable({**columns, **numbers}, counts={"without_word": without_word, "other_word": others})
@@ -168,7 +173,10 @@ def _texts(
 def _keep(table: ReadTable, kept: list[bool]) -> None:
     table.counts["other_word"] = kept.count(False)
     for name, values in table.columns.items():
-        table.columns[name] = [value for value, keep in zip(values, kept, strict=True) if keep]
+        if isinstance(values, array):
+            table.columns[name] = array("d", compress(values, kept))
+        else:
+            table.columns[name] = list(compress(values, kept))
 
 
 def _passage(item: str, places: dict[float, tuple[str, str | None]]) -> Passage:

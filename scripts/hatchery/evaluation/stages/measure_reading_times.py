@@ -47,7 +47,7 @@ def check_table(source: "RawSource", settings: NamedReadingTable, rows: MostRows
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=reading_times_settings,
     inputs=lambda of, project, reading_table: {
         "source": of("register_source", source=source_of(project.reading_table(reading_table)))
