@@ -240,6 +240,12 @@ def test_another_model_or_another_order_changes_no_other_draw(reading):
                 assert fewer.cell(row, column) == matrix.cell(row, column)
 
 
+def test_every_pair_has_draws_of_its_own():
+    low, high = some_models(2).values()
+    matrix = order_matrix({"a": low, "b": high, "c": low, "d": high}, seed=1)
+    assert len({matrix.cell(row, column) for row in "ac" for column in "bd"}) == 4
+
+
 def test_the_correction_divides_the_error_among_all_cells():
     matrix = order_matrix(some_models(5), seed=1)
     assert matrix.comparisons == 20

@@ -258,20 +258,21 @@ def test_a_constant_surprisal_gains_nothing_and_is_reported(make_source) -> None
 
 def test_several_responses_have_regressions_of_their_own_and_limits_leave_rows_out(make_source) -> None:
     content = "item,position,word,one,two\n" + "".join(
-        f"{item},{place},{'w' * (place % 3 + 1)},{100 + place * 10 + item},{50 - (place * item) % 7}\n"
+        f"{item},{place},{'w' * (place % 3 + 1)},{99 + place * 10 + item},{50 - (place * item) % 7}\n"
         for item in range(1, 4)
         for place in range(1, 9)
     )
     keys = {"response": ["one", "two"], "participant": None, "random_effects": "none", "predictors": {"length": 0}}
-    settings = settings_of(**keys, lowest=30, highest=150.0, spillover=0)
+    settings = settings_of(**keys, lowest=44, highest=150.0, spillover=0)
     table = read_table(make_source({"a.csv": content}), settings)
     scores, _, _ = fit_responses(table, words_of(table, surprisal_of), settings)
     assert scores["response"].to_list() == ["one", "two"] and scores["participants"].to_list() == [None, None]
-    # The limits 150 and 30 are inclusive: 100 + 10 p + i is at most 150 for p = 1 to 4.
-    assert scores["rows"].to_list() == [12, 24]
+    # Both limits are inclusive: 99 + 10 p + i is at most 150 for p = 1 to 4, and equals 150 for p = 5 and i = 1. The
+    # smallest number of the other response is 44.
+    assert scores["rows"].to_list() == [13, 24]
     logs = settings_of(**keys, log_response=True)
     frame = regression_frame(table, words_of(table, surprisal_of), logs)
-    assert frame["one"][0] == pytest.approx(math.log(100 + 20 + 1))
+    assert frame["one"][0] == pytest.approx(math.log(99 + 20 + 1))
 
 
 def test_logarithms_of_times_need_positive_times(make_source) -> None:
