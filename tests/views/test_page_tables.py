@@ -78,6 +78,8 @@ def test_a_number_is_bold_only_beyond_noise_and_a_blind_guess(site: Site, number
         ((("96.0", "2.5", 0, ""), ("66.0", "26.9", 2, "97.0"), ("56.0", "3.0", 0, "")), "ab"),
         ((("96.0", "2.5", 0, ""), ("66.0", "26.9", 2, "80.0"), ("56.0", "3.0", 0, "")), "ab"),
         ((("96.0", "2.5", 0, ""), ("66.0", "12.0", 2, "80.0"), ("56.0", "3.0", 0, "")), "a"),
+        # Without its failed runs, b is within the noise of a.
+        ((("96.0", "2.5", 0, ""), ("66.0", "2.5", 2, "95.0"), ("56.0", "3.0", 0, "")), "ab"),
         # A best number may be due to failed runs with constant predictions, such as 61.4 on WSC.
         ((("61.4", "0.1", 2, "55.0"), ("58.0", "0.5", 0, ""), ("50.0", "0.5", 0, "")), "ab"),
     ],
