@@ -185,6 +185,18 @@ def test_words_of_both_texts_and_of_the_prompt_before_each_count_over_two_epochs
     assert kept == ["chck_120", "chck_90"]
 
 
+@pytest.mark.parametrize("end_token", [True, False])
+def test_targets_are_the_tokens_and_ends_of_the_chosen_texts(data: Data, end_token: bool) -> None:
+    tokenizer, special = load_tokenizer(data.tokenizer.with_name("tokenizer.json")), SPECIAL_SETS["babylm"].ids
+    shards = TokenShards.open(data.tokens, "train")
+    expected = np.zeros(shards.vocabulary_size, dtype=np.int64)
+    for ids in tokenizer.encode_sentences([row["good"] for row in TRAINING]):
+        np.add.at(expected, [*ids, special["[PAR]"]], 1)
+        expected[special["[SEP]"]] += end_token
+    objective = objective_of(objective_settings({"task": "preference", "end_token": end_token}, ""))
+    assert objective.target_counts(shards).tolist() == expected.tolist()
+
+
 def test_the_rows_of_a_later_process_follow_those_of_all_earlier_pairs(data: Data) -> None:
     chosen = objective_settings({"task": "preference"}, "objective")
     plan = StepPlan(TrainingSettings(steps=2, batch_size=6, sequence_length=16, objective=chosen))

@@ -11,6 +11,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.patches import Rectangle
 
 from hatchery.analysis import read_tables
+from hatchery.analysis.aggregates import Aggregate
 from hatchery.analysis.pretrained_run import read_layer_weights
 from hatchery.analysis.read_tables import CurvePoint
 from hatchery.analysis.settings import FigureSettings
@@ -216,6 +217,14 @@ def test_averages_of_phenomena_stand_apart_from_them() -> None:
     panel = SuiteBars("blimp", ["agreement", "ellipsis", "phenomenon_average"], {})
     assert panel.places() == [0, 1, pytest.approx(2 + AVERAGE_GAP)]
     assert SuiteBars("blimp", ["agreement"], {}).places() == [0]
+
+
+def test_the_axis_of_a_suite_contains_whiskers_below_zero() -> None:
+    ranges = [
+        SuiteBars("wug", ["plural"], {("plural", "a"): Aggregate(mean, 12.0, 3)}).extent() for mean in (12.0, 11.0, 5.0)
+    ]
+    assert ranges == [(0.0, 100.0), (-10.0, 100.0), (-10.0, 100.0)]
+    assert SuiteBars("wug", ["plural"], {}).extent() == (0.0, 100.0)
 
 
 def test_the_line_of_chance_crosses_no_number(experiment: Any) -> None:

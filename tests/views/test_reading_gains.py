@@ -12,7 +12,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
 from hatchery.views.figures.needs import MilestonesFigure
-from hatchery.views.figures.reading_gains import draw
+from hatchery.views.figures.reading_gains import Gains, draw
 
 TRAININGS = tuple(SeededRun.from_seed("plain", seed) for seed in (1, 2))
 OTHERS = SeededRun.of_baseline("gpt2")
@@ -71,3 +71,10 @@ def test_the_band_of_one_seed_is_the_interval_over_readers(tables: dict[str, Pat
     (band,) = figure.axes[1].collections
     at_the_end = [y for x, y in band.get_paths()[0].vertices if x == 1e8]
     assert (min(at_the_end), max(at_the_end)) == pytest.approx((11 - 1.96 * 1.5, 11 + 1.96 * 1.5))
+
+
+def test_a_milestone_with_an_unknown_place_of_one_seed_has_no_point() -> None:
+    gains = Gains({"plain": {"": [(30.0, 1e6, 2.0, None), (None, 2e6, 4.0, None)]}})
+    assert gains.points_of("plain", 0) == []
+    # The whisker is the sample standard deviation over the seeds.
+    assert gains.points_of("plain", 1) == [(1.5e6, 3.0, pytest.approx(2**0.5))]
