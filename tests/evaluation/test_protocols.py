@@ -132,11 +132,13 @@ def test_b_mrpc_is_evaluated_twice():
 
 
 def test_c_early_stopping_needs_more_than_ten_intervals():
-    result, states, left = run(16_000, value=lambda evaluation: 0.5)
-    assert step_count(16_000, OFFICIAL) == 2500
+    assert (step_count(16_000, OFFICIAL), step_count(12_800, OFFICIAL)) == (2500, 2000)
+    # A tenth of the rows and of the interval has as many intervals.
+    tenth = replace(OFFICIAL, evaluation_interval_steps=20)
+    result, states, left = run(1600, protocol=tenth)
     # The first evaluation is the best. Ten more without an improvement stop the run.
-    assert (result.best_step, len(states)) == (200, 11) and torch.equal(left, states[0])
-    assert len(run(12_800)[1]) == 10  # All 2000 steps run.
+    assert (result.best_step, len(states)) == (20, 11) and torch.equal(left, states[0])
+    assert len(run(1280, protocol=tenth)[1]) == 10  # All 200 steps run.
 
 
 def test_c_a_gain_below_the_minimum_becomes_the_best_state_but_does_not_renew_the_patience():

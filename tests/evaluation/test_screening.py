@@ -140,7 +140,7 @@ def test_decisions_are_those_of_fp32(uneven, monkeypatch, causal, per_token) -> 
     monkeypatch.setattr(score_suite, "computes_bf16_fast", lambda device: True)
     seeds: list[int] = []
     monkeypatch.setattr(score_suite, "screened", lambda *of: seeds.append(of[-1]) or screened(*of))
-    model, suite = uneven(causal), score_suite.Suite(drawn_items(500))
+    model, suite = uneven(causal), score_suite.Suite(drawn_items(250))
     found = {
         precision: score_suite.score(
             model,
@@ -155,7 +155,9 @@ def test_decisions_are_those_of_fp32(uneven, monkeypatch, causal, per_token) -> 
     assert quick["outcome"].to_pylist() == full["outcome"].to_pylist()
     assert found["screened"].frame("accuracy.csv").equals(found["fp32"].frame("accuracy.csv"))
     facts, in_fp32 = found["screened"].facts["screening"], np.array(quick["in_fp32"])
-    assert facts["computed_twice"] == round(in_fp32.mean(), 6) and 0.13 < in_fp32.mean() < 0.9
+    assert facts["computed_twice"] == round(in_fp32.mean(), 6)
+    assert 64 < in_fp32.sum() < 0.9 * 250, "the sample and close items"
+
     assert "screening" not in found["fp32"].facts and "in_fp32" not in full.column_names
     errors = []
     for own, other, exact in zip(quick["scores"].to_pylist(), full["scores"].to_pylist(), in_fp32, strict=True):
