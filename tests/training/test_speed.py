@@ -61,29 +61,8 @@ del held
 released = memory_mib(cpu)
 print(*before, *after, *released)
 """
-
-
-def test_memory_is_that_of_this_process(repository: Path) -> None:
-    # Use a new process, because a process that ran many tests may reuse memory that it has freed before.
-    result = subprocess.run(
-        [sys.executable, "-c", MEMORY_OF_A_PROCESS],
-        env={**os.environ, "PYTHONPATH": str(repository / "scripts")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    before, peak_before, after, _, released, peak = map(float, result.stdout.split())
-    assert after - before > 50
-    assert released < after - 50
-    # The kernel counts pages in batches, so the peak is not exact.
-    assert peak == pytest.approx(max(peak_before, after), abs=2)
-
-
-needs_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
 KEEPS = """
-import resource, sys
-sys.path.insert(0, sys.argv[1])
-import torch
+import resource
 from hatchery.training.processes import prepare_device
 
 def faults():
@@ -94,7 +73,7 @@ def step():
     for _ in range(8):
         states.append(states[-1] * 1.0)
 
-prepare_device(torch.device("cpu"), None)
+prepare_device(cpu, None)
 # The first steps take what later ones keep.
 for _ in range(20):
     step()
@@ -104,49 +83,68 @@ for _ in range(20):
 print((faults() - before) / 20)
 """
 GROWS = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import torch
 from hatchery.training.speed import INTERVAL_STEPS, KeptMemory, keep_freed_memory
-from hatchery.training.speed import memory_mib
 
 def resident():
-    return memory_mib(torch.device("cpu")).current
+    return memory_mib(cpu).current
 
 keep_freed_memory()
 kept = KeptMemory()
 for _ in range(INTERVAL_STEPS - 1):
     kept.step_finished()
-print(resident())
+numbers = [resident()]
 tensors = [torch.ones(2**26 + step) for step in range(4)]
 del tensors
-print(resident())
+numbers.append(resident())
 kept.step_finished()
-print(resident())
+numbers.append(resident())
 tensors = torch.ones(2**24)
 del tensors
 before = resident()
 for _ in range(INTERVAL_STEPS):
     kept.step_finished()
-print(before - resident())
+print(*numbers, before - resident())
 """
 
 
-def run(code: str, repository: Path) -> list[str]:
-    """Return the output of `code` in a new process, because threads after the first use other memory."""
-    command = [sys.executable, "-c", code, str(repository / "scripts")]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+@pytest.fixture(scope="module")
+def printed(repository: Path) -> list[list[float]]:
+    """Return the numbers that each piece of code prints, one after the other in a new process. A process that ran many
+    tests may reuse memory that it has freed before, and its threads after the first use other memory.
+    """
+    glibc = platform.libc_ver()[0] == "glibc"
+    result = subprocess.run(
+        [sys.executable, "-c", MEMORY_OF_A_PROCESS + (KEEPS + GROWS if glibc else "")],
+        env={**os.environ, "PYTHONPATH": str(repository / "scripts")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [[float(number) for number in line.split()] for line in result.stdout.splitlines()]
+
+
+def test_memory_is_that_of_this_process(printed: list[list[float]]) -> None:
+    before, peak_before, after, _, released, peak = printed[0]
+    assert after - before > 50
+    assert released < after - 50
+    # The kernel counts pages in batches, so the peak is not exact.
+    assert peak == pytest.approx(max(peak_before, after), abs=2)
+
+
+needs_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
 
 
 @needs_glibc
-def test_a_process_on_the_cpu_gets_the_memory_of_freed_tensors_again_without_fresh_pages(repository: Path) -> None:
-    (faults,) = run(KEEPS, repository)
+def test_a_process_on_the_cpu_gets_the_memory_of_freed_tensors_again_without_fresh_pages(
+    printed: list[list[float]],
+) -> None:
+    (faults,) = printed[1]
     # The tensors of a step fill 9,216 pages. Without kept memory, 8,161 of them are fresh in every step.
-    assert float(faults) < 500
+    assert faults < 500
 
 
 @needs_glibc
-def test_memory_goes_back_when_a_process_has_grown_and_only_then(repository: Path) -> None:
-    start, grown, after, given_back = map(float, run(GROWS, repository))
+def test_memory_goes_back_when_a_process_has_grown_and_only_then(printed: list[list[float]]) -> None:
+    start, grown, after, given_back = printed[2]
     assert grown > GROWTH * start > after
     assert given_back < 1
