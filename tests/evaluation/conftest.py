@@ -33,14 +33,14 @@ def source(make_source: Callable[..., RawSource], json_lines: Callable[..., str]
 
 @pytest.fixture(scope="session")
 def small_model() -> Callable[..., LanguageModel]:
-    """Make an initialised model of two narrow layers for a vocabulary size."""
+    """Make an initialised model of narrow layers for a vocabulary size."""
 
-    def make(vocabulary_size: int, causal: bool = False) -> LanguageModel:
+    def make(vocabulary_size: int, causal: bool = False, layers: int = 2) -> LanguageModel:
         config = LtgBertConfig(
             vocab_size=vocabulary_size,
             hidden_size=32,
             intermediate_size=64,
-            num_hidden_layers=2,
+            num_hidden_layers=layers,
             num_attention_heads=2,
             position_bucket_size=8,
             max_position_embeddings=64,
@@ -58,12 +58,12 @@ def make_model_manifest(
 ) -> Callable[..., Path]:
     """Write a small model with random weights like pretraining does; return its manifest, with `more` settings."""
 
-    def make(causal: bool = False, **more: Any) -> Path:
+    def make(causal: bool = False, layers: int = 2, **more: Any) -> Path:
         folder = tmp_path_factory.mktemp("pretrained")
         lines = ["The old dogs near the house sleep .", "A cat chases the dogs .", "She likes old houses and sleeps ."]
         tokenizer = train(iter(lines * 20), TokenizerSettings("wordpiece", vocabulary_size=320, min_frequency=2))
         tokenizer.save(str(folder / "tokenizer.json"))
-        model = small_model(load_tokenizer(folder / "tokenizer.json").vocabulary_size, causal)
+        model = small_model(load_tokenizer(folder / "tokenizer.json").vocabulary_size, causal, layers)
         with stage_run(folder / "manifest.json", {"stage": "pretrain", "stage_version": 1, **more}) as run:
             for path in [*save_model(folder, model), folder / "tokenizer.json"]:
                 run.add_output(path)
@@ -86,7 +86,10 @@ def tokenizer(model_manifest: Path) -> Tokenizer:
 
 @pytest.fixture
 def compiled_graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Yield the graphs that torch.compile makes. The graphs run uncompiled; a graph break is an error."""
+    """Yield the graphs that torch.compile makes. The graphs run uncompiled; a graph break is an error.
+
+    Making a graph takes a second, so the models of these tests have one layer.
+    """
     graphs: list[Any] = []
     real = torch.compile
 

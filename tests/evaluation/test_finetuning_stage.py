@@ -27,19 +27,33 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning import finetune_on_task as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
+from hatchery.raw.registration import register_source
 
 
 @pytest.fixture
 def run(model_manifest, source, tmp_path):
-    def finetune(name, settings=SETTINGS, others=(), **runtime):
+    def finetune(name, settings=SETTINGS, others=(), model=model_manifest, **runtime):
         sources = dict.fromkeys([settings["task"]["name"], *others], source.manifest)
-        return finetuned(tmp_path / name, settings, model_manifest, sources, tmp_path / f"runs of {name}", **runtime)
+        return finetuned(tmp_path / name, settings, model, sources, tmp_path / f"runs of {name}", **runtime)
 
     return finetune
 
 
-def test_results_and_predictions_agree_and_cover_every_seed_and_rate(run):
-    folder = run("out")
+@pytest.fixture(scope="module")
+def finished(model_manifest, tmp_path_factory):
+    """The folder of the finished job with `SETTINGS`, which no test changes."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "raw").mkdir()
+    for name, rows in (("train", sentences(60, 0)), ("validation", sentences(40, 1))):
+        (folder / "raw" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    register_source("raw", folder / "raw", folder / "source.json")
+    return finetuned(
+        folder / "out", SETTINGS, model_manifest, {TASK["name"]: folder / "source.json"}, folder / "checkpoints"
+    )
+
+
+def test_results_and_predictions_agree_and_cover_every_seed_and_rate(finished):
+    folder = finished
     rows = results(folder)
     assert [(row["rows"], int(row["seed"]), float(row["learning_rate"]), row["metric"]) for row in rows] == [
         ("validation", seed, rate, metric) for seed in SEEDS for rate in RATES for metric in TASK["metrics"]
@@ -69,18 +83,17 @@ def test_results_and_predictions_agree_and_cover_every_seed_and_rate(run):
     assert not (folder / "breakdown.csv").exists() and not (folder / "layer_weights.csv").exists()
 
 
-def test_the_same_job_twice_gives_the_same_bytes(run):
-    assert contents(run("one")) == contents(run("two"))
+def test_the_same_job_twice_gives_the_same_bytes(run, finished):
+    assert contents(run("again")) == contents(finished)
 
 
-def test_a_run_does_not_depend_on_the_runs_before_it(run):
+def test_a_run_does_not_depend_on_the_runs_before_it(run, finished):
     alone = results(run("alone", changed(seeds=[642], learning_rates=[1e-3])))
-    of_all = results(run("all"))
+    of_all = results(finished)
     assert alone == [row for row in of_all if (row["seed"], row["learning_rate"]) == ("642", "0.001")]
 
 
-def test_an_interrupted_job_redoes_only_the_missing_runs(run, monkeypatch, tmp_path):
-    expected = contents(run("straight"))
+def test_an_interrupted_job_redoes_only_the_missing_runs(run, finished, monkeypatch, tmp_path):
     real, trained = stage_module.train_run, []
 
     def interrupted(settings, task, encoder, seed, *others):
@@ -96,15 +109,15 @@ def test_an_interrupted_job_redoes_only_the_missing_runs(run, monkeypatch, tmp_p
     (kept,) = (tmp_path / "runs of out").iterdir()
     assert len(list(kept.iterdir())) == 3
     trained.append("restart")
-    assert contents(run("out")) == expected
+    assert contents(run("out")) == contents(finished)
     assert trained == [(12, 3e-3), (12, 1e-3), (642, 3e-3), "restart", (642, 1e-3)]
     assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs_resumed"] == 3
 
 
-def test_compiled_layers_learn_the_same(run, compiled_graphs):
+def test_compiled_layers_learn_the_same(run, make_model_manifest, compiled_graphs):
     # Dropout is off, because compiled layers draw other dropout masks.
-    settings = short(dropout=0.0)
-    plain, compiled = run("plain", settings), run("compiled", settings, compile="layers")
+    settings, model = short(dropout=0.0), make_model_manifest(layers=1)
+    plain, compiled = (run(choice, settings, model=model, compile=choice) for choice in ("off", "layers"))
     assert contents(compiled) == contents(plain) and compiled_graphs
     made = [json.loads((folder / "provenance.json").read_text())["compile"] for folder in (plain, compiled)]
     assert made == ["off", "layers"]
@@ -214,7 +227,8 @@ def test_development_rows_are_disjoint_from_training_and_differ_by_seed(run, mon
         return real(model, train, development, protocol, rate, seed, *rest)
 
     monkeypatch.setattr(stage_module, "train_model", spy)
-    run("out")
+    run("out", short(seeds=SEEDS))
+    assert len(seen) == len(SEEDS)
     assert all(train.isdisjoint(development) for train, development in seen.values())
     assert len({frozenset(development) for _, development in seen.values()}) == len(SEEDS)
 

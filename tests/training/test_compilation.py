@@ -26,15 +26,11 @@ N_LAYERS = 3
 
 
 def make_model(family: type = LtgBertConfig, **choices) -> LanguageModel:
+    sizes = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 2}
     config = family(
-        vocab_size=50,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=N_LAYERS,
-        num_attention_heads=2,
         attention_probs_dropout_prob=0.0,
         hidden_dropout_prob=0.0,
-        **choices,
+        **{**sizes, "num_hidden_layers": N_LAYERS, **choices},
     )
     model = LanguageModel(config)
     initialise_(model, 1)
@@ -127,16 +123,16 @@ def test_a_pretraining_pays_from_some_hundred_steps_on_where_layers_are_whole(mo
 
 
 @pytest.mark.parametrize(
-    ("family", "weighting", "most_graphs"),
+    ("family", "weighting", "layers", "most_graphs"),
     [
         # One graph serves most layers, and one the last layer, which computes only requested tokens.
-        (LtgBertConfig, "none", 2),
-        (LtgBertConfig, "biased", 2 + N_LAYERS),
-        (GptBertConfig, "unrestricted", 4),
+        (LtgBertConfig, "none", N_LAYERS, 2),
+        (LtgBertConfig, "biased", 2, 2 + 2),
+        (GptBertConfig, "unrestricted", N_LAYERS, 4),
     ],
 )
-def test_evaluated_models_are_compiled_once_for_all_lengths_and_copies(family, weighting, most_graphs):
-    plain, graphs = make_model(family, layer_weighting=weighting).eval(), []
+def test_evaluated_models_are_compiled_once_for_all_lengths_and_copies(family, weighting, layers, most_graphs):
+    plain, graphs = make_model(family, layer_weighting=weighting, num_hidden_layers=layers).eval(), []
     model = copy.deepcopy(plain)
     assert compilation_of(model) == "off"
 

@@ -32,7 +32,7 @@ def test_a_file_a_folder_and_a_corpus_of_ours_are_texts_too(train: Any, tmp_path
     (tmp_path / "folder").mkdir()
     with (tmp_path / "folder" / "mine.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps({"text": text}) + "\n" for text in texts())
-    losses = [train(given, str(number)).curve["loss"].to_list() for number, given in enumerate((
+    losses = [train(given, str(number), steps=4).curve["loss"].to_list() for number, given in enumerate((
         None, tmp_path / "folder", str(tmp_path / "folder" / "mine.jsonl"), tmp_path / "0" / "training" / "corpus"
     ))]  # fmt: skip
     assert losses[0] == losses[1] == losses[2] == losses[3]

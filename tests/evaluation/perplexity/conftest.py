@@ -31,12 +31,13 @@ def make_model(text: Text, small_model: Callable[..., LanguageModel], tmp_path: 
         damaged: bool = False,
         tokenizer: Any = None,
         biased: bool = False,
+        layers: int = 2,
     ) -> Path:
         folder = tmp_path / name
         folder.mkdir()
         tokenizer = tokenizer or text.tokenizer
         causal = (objective or {}).get("task") == "causal"
-        model = small_model(int(read_manifest(text.tokens).measures["vocabulary_size"]), causal)
+        model = small_model(int(read_manifest(text.tokens).measures["vocabulary_size"]), causal, layers)
         if biased:
             with torch.no_grad():
                 bias = model.output_layer[1]
