@@ -282,8 +282,8 @@ def restatement(scene: Scene) -> list[Words]:
 
 
 def echo(scene: Scene) -> list[Words]:
-    """Return a sentence, and a second sentence that follows from it: the first sentence without the place or without
-    "Tom said that", or an answer.
+    """Return a pair of sentences: a sentence with a place, and the same sentence without the place; a report ("Tom said
+    that ..."), and the reported sentence; or a yes-no question, and its answer.
     """
     noun = scene.one((*scene.animals, *scene.things))
     known = noun_phrase("the", noun, scene.number())

@@ -296,7 +296,7 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, Word
             raise
         print(
             "texts: got a single document, or copies of one document, so no text is held out for a development loss; "
-            f"pass several different texts, or a text of several lines with more than {LONGEST:,} bytes",
+            f"pass several different texts, or one text that has several lines and more than {LONGEST:,} bytes",
             file=sys.stderr,
         )
         return converted(split={"development_fraction": 0.0})

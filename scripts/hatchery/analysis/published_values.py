@@ -81,8 +81,8 @@ PAPERS = {
 }
 KEY = ("table", "track", "row", "suite", "task", "metric")
 
-# Parts of metric names that refer to another row of the table. The first marks the difference from that row; the second
-# marks epsilon_min of "better than that row".
+# Parts of metric names that precede the name of another row. MINUS: the difference from that row. OVER: the minimum
+# epsilon of almost stochastic order for the claim that this row is better than that row.
 MINUS = "_minus_"
 OVER = "epsilon_minimum_over_"
 

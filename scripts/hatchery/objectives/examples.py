@@ -262,13 +262,15 @@ class TwoKinds(PaddedExamples):
         return self._hidden.same_in_every_epoch and self._causal.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index`; indices from `len` on are causal sequences."""
+        """Return the text of sequence `index`: a masked sequence if `index` is below `len(self)`, or else a causal
+        sequence."""
         if index >= len(self):
             return self._causal.texts(seed, epoch, index - len(self))
         return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return the example of sequence `index` in `epoch`; indices from `len` on are causal sequences."""
+        """Return the example of sequence `index` in `epoch`: a masked sequence if `index` is below `len(self)`, or else
+        a causal sequence."""
         if index >= len(self):
             return self._causal.example(seed, epoch, index - len(self))
         return self._hidden.example(seed, epoch, index, mask_rate)

@@ -172,7 +172,8 @@ class Measured:
 
     # Number of the step, from 0.
     step: int
-    # For each loss term, the means by column of the training metrics (`Columns`); losses in nats (natural logarithm).
+    # For each loss term, a mapping from the name of a column (`Columns`) to the mean of this column; losses are in nats
+    # (natural logarithm).
     terms: tuple[dict[str, float], ...]
     tokens: int
     words: int

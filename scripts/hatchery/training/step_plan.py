@@ -191,9 +191,8 @@ def _completing(share: float, steps: int) -> int:
 
 
 def _ramped(batches: np.ndarray, initial_fraction: float) -> np.ndarray:
-    """Return batch sizes, int64 [steps], that grow linearly from `initial_fraction` times `batches` to `batches`.
-
-    Halves are rounded up.
+    """Return batch sizes, int64 [steps], that grow linearly from `initial_fraction` times `batches` towards `batches`,
+    which the step after the last step would reach. Halves are rounded up.
     """
     if initial_fraction == 1:
         return batches

@@ -175,7 +175,8 @@ class MaskedObjective(Objective):
         rule: MaskingRule = masking_rule(
             replace(settings, rates=None), sequence_length, shards.vocabulary_size, special
         )
-        # Preferences apply only to training text, so that the masks of held-out text do not depend on the model.
+        # Preferences for tokens to mask apply only to training text, so that the masks of held-out text do not depend
+        # on the model.
         trains = shards.split == TRAINING_SPLIT
         preference = settings.preference if trains else None
         if preference is not None:
