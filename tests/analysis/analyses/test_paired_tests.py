@@ -258,17 +258,24 @@ def test_models_that_judged_other_pairs_are_refused(tmp_path: Path) -> None:
 
 
 def tuned(folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[str] = (), metric: str = "mcc") -> Path:
-    """Return a model's manifest for a task with one answer per row and run, and the failed runs."""
+    """Return a model's manifest for a task with one answer per row and run, and the failed runs.
+
+    The name of a run is its seed, or seed and learning rate: `2` with the learning rate 0.1, `2@0.5`.
+    """
+    places = {name: (int(name.partition("@")[0]), float(name.partition("@")[2] or 0.1)) for name in runs}
     with stage_run(folder / "manifest.json", {"task": {"metrics": [metric]}}) as run:
         rows = [
-            {"rows": rows, "seed": int(seed), "learning_rate": 0.1, "row": row, "scored": label != "-", "label": label}
+            {"rows": rows, "seed": seed, "learning_rate": rate, "row": row, "scored": label != "-", "label": label}
             | {"prediction": answer if answer != "?" else None}
-            for seed, answers in runs.items()
+            for (seed, rate), answers in zip(places.values(), runs.values(), strict=True)
             for rows in ("validation", "mismatched")
             for row, (answer, label) in enumerate(zip(answers, labels, strict=True))
         ]
         pl.DataFrame(rows).write_parquet(run.add_output(run.folder / "predictions.parquet"))
-        results = [f"validation,{seed},0.1,{'majority_class' if seed in failed else ''}" for seed in runs]
+        results = [
+            f"validation,{seed},{rate},{'majority_class' if name in failed else ''}"
+            for name, (seed, rate) in places.items()
+        ]
         run.add_output(run.folder / "results.csv").write_text("\n".join(["rows,seed,learning_rate,failed", *results]))
     return folder / "manifest.json"
 
@@ -289,7 +296,7 @@ def found_of_tasks(
 def test_fine_tuned_models_are_compared_on_the_rows_that_count_over_all_runs_with_an_answer(tmp_path: Path) -> None:
     labels = "aabbaabb-"
     models = {
-        "first": {"1": "aabbaabba", "2": "aabbaabaa", "3": "?" * 9},
+        "first": {"1": "aabbaabba", "2": "aabbaabaa", "2@0.5": "?" * 9, "3": "?" * 9},
         "second": {"1": "bbbbaabba", "2": "bbbbaabba", "3": "bbbbaabba"},
     }
     (row,) = found_of_tasks(tmp_path, models, labels).rows
