@@ -238,6 +238,8 @@ BEST, AREA = ("development", "best_bleu"), ("first_100_steps", "alc_bleu")
     [
         # Trapezoids of 50 steps: (0 + 10) / 2 and (10 + 20) / 2. The later score counts only for the maximum.
         ([(0, 0.0), (50, 10.0), (100, 20.0), (150, 90.0)], {BEST: 90.0, AREA: 10.0}),
+        # The curve ends exactly with the first steps.
+        ([(0, 0.0), (100, 20.0)], {BEST: 20.0, AREA: 10.0}),
         # At step 100, interpolation between 10 at step 60 and 20 at step 160 gives 14: (60 * 5 + 40 * 12) / 100.
         ([(0, 0.0), (60, 10.0), (160, 20.0)], {BEST: 20.0, AREA: 7.8}),
         # Curves that do not cover the first 100 steps, and the curve of a model without translations.
