@@ -11,6 +11,7 @@ from unittest import mock
 
 import hypothesis
 import pytest
+from forked import share_servers
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -47,6 +48,11 @@ class FolderScheduling(LoadScopeScheduling):
         parts = nodeid.partition("::")[0].split("/")
         runs_alone = self.config.args == ["/".join(parts[:2])]
         return "/".join(parts[: 3 if runs_alone or set(DIVIDED) & set(parts[:2]) else 2])
+
+
+def pytest_configure() -> None:
+    """Let the processes of pytest-xdist, which start later, share fork servers."""
+    share_servers()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderScheduling:

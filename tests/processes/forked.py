@@ -5,11 +5,13 @@ snakemake ...`: a process with the same status, output, folder, environment and 
 (imports, an own hash seed) and the cleanup at the end. Tests of start and cleanup use real processes, and so do
 commands that the server cannot run: other scripts, other code, other settings of Python.
 
-Run as a program, this file is the server (`--serve`), or the program `python` in the shell commands of a workflow under
-test. The server has no threads and computes nothing, so that its children can begin with one thread or with many.
+Run as a program, this file is the server. The server has no threads and computes nothing, so that its children can
+begin with one thread or with many. All test processes of a call of pytest share the servers.
 """
 
+import atexit
 import contextlib
+import fcntl
 import functools
 import io
 import json
@@ -20,17 +22,21 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
+import zlib
 from pathlib import Path
 from typing import Any, NoReturn
 
-SERVER = "HATCHERY_TESTS_FORK_SERVER"
+from forked_client import SCRIPTS, SERVER, STATUS, can_be_forked, receive, request
+
+# This variable contains the id of the process with which all servers end, and their folder.
+SHARED = "HATCHERY_TESTS_SHARED"
+# Servers that this process has started.
+STARTED: list[subprocess.Popen[bytes]] = []
 # This variable names a log file for the paths of all files that a forked process opens, one path a line.
 WATCH = "HATCHERY_TESTS_WATCH"
-# This variable names a folder of stages: the first job of each stage starts as a user's does, and reports its imports.
-FIRST = "HATCHERY_TESTS_FIRST"
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-STATUS = struct.Struct("i")
-FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
+# This variable names modules, separated by spaces, that the server imports, once, before it forks.
+LOAD = "HATCHERY_TESTS_LOAD"
 # Modules that the scripts, the library and Snakemake import only when they need them.
 LOADED = (
     *("transformers", "scipy.special", "scipy.stats", "sacrebleu"),
@@ -43,41 +49,6 @@ LARGE = (
     *("hatchery.export.modeling_", "hatchery.export.transformers_", "hatchery.raw.hub"),
     "hatchery.modeling.kernels.triton_",
 )
-# Settings of Python that change no test result, and the Makefile's variable PYTHON, which Python does not read.
-HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
-
-
-def can_be_forked(arguments: list[str], folder: str, environment: dict[str, str]) -> bool:
-    """Return whether a child of the server behaves like `python *arguments`."""
-    if {name for name in environment if name.startswith("PYTHON")} - HARMLESS:
-        return False
-    if arguments[:2] == ["-m", "snakemake"]:
-        here = Path(folder, "scripts")
-        return not here.exists() or here.resolve() == SCRIPTS
-    return arguments[0].endswith(".py") and Path(folder, arguments[0]).parent.resolve() == SCRIPTS
-
-
-def _request(
-    place: str, arguments: list[str], folder: str, environment: dict[str, str], streams: list[int], session: bool
-) -> tuple[socket.socket, int]:
-    """Ask the server for a process; return the connection and the process id."""
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(place)
-    words = json.dumps([arguments, folder, environment, session], ensure_ascii=False)
-    content = words.encode("utf-8", "surrogateescape")
-    socket.send_fds(connection, [STATUS.pack(len(content))], streams)
-    connection.sendall(content)
-    return connection, STATUS.unpack(_receive(connection, STATUS.size))[0]
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    content = b""
-    while len(content) < size:
-        part = connection.recv(size - len(content))
-        if not part:
-            raise ConnectionError("the fork server has ended")
-        content += part
-    return content
 
 
 class Forked(subprocess.Popen[Any]):
@@ -97,7 +68,7 @@ class Forked(subprocess.Popen[Any]):
         _, _, _, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, _, _, _, _, _, session, _ = rest
         streams = [given if given >= 0 else usual for usual, given in enumerate((p2cread, c2pwrite, errwrite))]
         place = environment.get(SERVER) or surroundings()[SERVER]
-        self._connection, self.pid = _request(place, arguments, folder, environment, streams, session)
+        self._connection, self.pid = request(place, arguments, folder, environment, streams, session)
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
@@ -138,6 +109,14 @@ def run(
     return done
 
 
+def share_servers() -> None:
+    """Let this process and all processes that it starts use the same servers, which end with this process."""
+    if SHARED not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="hatchery-tests-")
+        atexit.register(folder.cleanup)
+        os.environ[SHARED] = f"{os.getpid()} {folder.name}"
+
+
 def surroundings(number: int = 0) -> dict[str, str]:
     """Return variables that direct a workflow's shell commands to the server, which the first call starts.
 
@@ -156,22 +135,26 @@ def python_beside(place: Path) -> Path:
 
 @functools.cache
 def _server(number: int) -> tuple[Path, Path]:
-    """Start a server; return the file that workflows run as `python`, and the server's socket."""
-    import atexit
-    import tempfile
-
-    folder = tempfile.TemporaryDirectory(prefix="hatchery-tests-")
-    place = Path(folder.name, "socket")
+    """Start a server, unless it runs; return the file that workflows run as `python`, and the server's socket."""
+    share_servers()
+    owner, _, folder = os.environ[SHARED].partition(" ")
+    # Tests of another checkout, which a test may start, have their own servers.
+    name = f"{zlib.crc32(f'{sys.executable} {SCRIPTS}'.encode())}-{number}"
+    place = Path(folder, name, "socket")
     python = python_beside(place)
-    python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{Path(__file__).resolve()}" "$@"\n', encoding="utf-8")
-    python.chmod(0o755)
-    server = subprocess.Popen(
-        [sys.executable, __file__, "--serve", str(place)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-    )
-    atexit.register(folder.cleanup)
-    atexit.register(server.kill)
-    assert server.stdout is not None and server.stdout.readline() == b"ready\n", "the fork server does not start"
+    with Path(folder, f"{name}.lock").open("w", encoding="utf-8") as lock:
+        # Another test process may be starting the same server.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            python.parent.mkdir(parents=True, exist_ok=True)
+            client = Path(__file__).resolve().with_name("forked_client.py")
+            python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{client}" "$@"\n', encoding="utf-8")
+            python.chmod(0o755)
+            command = [sys.executable, __file__, str(place), owner]
+            server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+            STARTED.append(server)
+            ready = server.stdout is not None and server.stdout.readline() == b"ready\n"
+            assert ready, "the fork server does not start"
     return python, place
 
 
@@ -189,12 +172,12 @@ def _load() -> None:
     gc.disable()
     import torch
 
-    sys.path[0] = str(SCRIPTS)
+    sys.path[0] = SCRIPTS
     for name in LOADED:
         importlib.import_module(name)
-    for script in sorted(SCRIPTS.glob("*.py")):
+    for script in sorted(Path(SCRIPTS).glob("*.py")):
         runpy.run_path(str(script), run_name="imported")
-    for module in pkgutil.walk_packages([str(SCRIPTS / "hatchery")], "hatchery."):
+    for module in pkgutil.walk_packages([f"{SCRIPTS}/hatchery"], "hatchery."):
         if not module.name.startswith(LARGE):
             importlib.import_module(module.name)
     importlib.import_module("hatchery.training.processes").import_deepspeed(torch.device("cpu"))
@@ -204,7 +187,7 @@ def _load() -> None:
         importlib.import_module("deepspeed.runtime.zero.muon.muon_optimizer")
     # Every call of Snakemake begins with finding its plugins and building validators of settings classes.
     importlib.import_module("snakemake.cli").get_argument_parser()
-    project = importlib.import_module("hatchery.experiment.project").Project(SCRIPTS.parent / "config")
+    project = importlib.import_module("hatchery.experiment.project").Project(Path(SCRIPTS).with_name("config"))
     project.experiment("strict_mini")
     # Draw once, because a drawing loads fonts and the PDF writer.
     drawing = importlib.import_module("matplotlib.figure").Figure()
@@ -237,9 +220,10 @@ def _keep_in_huge_pages() -> None:
             madvise(first, end - first, collapse)
 
 
-def _serve(place: str) -> list[str]:
-    """Answer requests; return only in forked children, with the arguments of their Python."""
+def _serve(place: str, owner: int) -> list[str]:
+    """Answer requests until the process `owner` ends; return only in forked children, with their Python's arguments."""
     waiting = selectors.DefaultSelector()
+    waiting.register(os.pidfd_open(owner), selectors.EVENT_READ, "owner")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(place)
     listener.listen(64)
@@ -247,6 +231,8 @@ def _serve(place: str) -> list[str]:
     os.write(1, b"ready\n")
     while True:
         for key, _ in waiting.select():
+            if key.data == "owner":
+                os._exit(0)
             if key.data is not None:
                 waiting.unregister(key.fd)
                 _tell_end(key.fd, *key.data)
@@ -255,18 +241,20 @@ def _serve(place: str) -> list[str]:
             streams: list[int] = []
             try:
                 content, streams, _, _ = socket.recv_fds(connection, STATUS.size, 3)
-                words = _receive(connection, STATUS.unpack(content)[0])
+                words = receive(connection, STATUS.unpack(content)[0])
             except (OSError, struct.error):
                 # The process that asked was killed meanwhile.
                 connection.close()
                 for stream in streams:
                     os.close(stream)
                 continue
+            _load_more(words)
             child = os.fork()
             if child == 0:
                 for other in list(waiting.get_map().values()):
                     if other.data is not None:
                         os.close(other.fd)
+                    if other.data not in (None, "owner"):
                         other.data[1].close()
                 for mine in (waiting, listener, connection):
                     mine.close()
@@ -276,6 +264,19 @@ def _serve(place: str) -> list[str]:
             with contextlib.suppress(OSError):
                 connection.sendall(STATUS.pack(child))
             waiting.register(os.pidfd_open(child), selectors.EVENT_READ, (child, connection))
+
+
+def _load_more(words: bytes) -> None:
+    """Import the modules that a request names in the variable LOAD."""
+    import gc
+    import importlib
+
+    _, _, environment, _ = json.loads(words.decode("utf-8", "surrogateescape"))
+    names = [name for name in environment.get(LOAD, "").split() if name not in sys.modules]
+    for name in names:
+        importlib.import_module(name)
+    if names:
+        gc.freeze()
 
 
 def _tell_end(ended: int, child: int, connection: socket.socket) -> None:
@@ -312,7 +313,6 @@ def _become(words: bytes, streams: list[int]) -> list[str]:
 
 def _run(arguments: list[str]) -> NoReturn:
     """Run `python *arguments`, and exit without cleaning up what the server has loaded."""
-    import atexit
     import runpy
     import threading
     import traceback
@@ -346,35 +346,6 @@ def _run(arguments: list[str]) -> NoReturn:
     os._exit(status & 255)
 
 
-def _is_first(arguments: list[str], environment: dict[str, str]) -> bool:
-    if FIRST not in environment or arguments[0] != "scripts/run.py":
-        return False
-    try:
-        Path(environment[FIRST], arguments[1]).touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _pass_on(arguments: list[str]) -> int:
-    """Run `python` for a workflow's shell command, as a child of the server or as the real Python."""
-    folder, environment = str(Path.cwd()), dict(os.environ)
-    if not arguments or not can_be_forked(arguments, folder, environment):
-        os.execv(sys.executable, [sys.executable, *arguments])
-    if _is_first(arguments, environment):
-        os.execve(sys.executable, [sys.executable, *arguments], {**environment, "PYTHONPROFILEIMPORTTIME": "1"})
-    connection, child = _request(environment[SERVER], arguments, folder, environment, [0, 1, 2], False)
-    for number in FORWARDED:
-        signal.signal(number, lambda given, _: os.kill(child, given))
-    status = os.waitstatus_to_exitcode(STATUS.unpack(_receive(connection, STATUS.size))[0])
-    if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
-        os.kill(os.getpid(), -status)
-    return status
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] != ["--serve"]:
-        sys.exit(_pass_on(sys.argv[1:]))
     _load()
-    _run(_serve(sys.argv[2]))
+    _run(_serve(sys.argv[1], int(sys.argv[2])))

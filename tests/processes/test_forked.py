@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from forked import SERVER, Forked, can_be_forked, python_beside, run, surroundings
+from forked import Forked, python_beside, run, surroundings
+from forked_client import SERVER, can_be_forked
 
 SCRIPT = "scripts/clean_experiment.py"
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forked import FIRST, surroundings
+from forked import surroundings
+from forked_client import FIRST
 from projects import CAUSAL, COPY, STUDY, STUDY_PAGE, STUDY_TEXT, TINY, make_project, planned_rules, snakemake
 
 
@@ -22,11 +23,12 @@ def second_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -
     """A second project at another place, where the first job of every stage starts as a process of a user does.
 
     The logs of these jobs name all imported modules. All other jobs are forked as in the first project, with another
-    seed of Python's hashes.
+    seed of Python's hashes. Corpora are converted by one process instead of two.
     """
     folder = make_project(tmp_path_factory.mktemp("another place") / "project", repository)
     first = {**surroundings(1), FIRST: str(tmp_path_factory.mktemp("first"))}
-    result = snakemake(folder, "--cores", "2", *CAUSAL, *TINY, environment=first)
+    arguments = ("--cores", "2", "--set-threads", "convert_corpus=1", "--", *CAUSAL, *TINY)
+    result = snakemake(folder, *arguments, environment=first)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 
