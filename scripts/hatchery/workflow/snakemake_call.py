@@ -39,11 +39,13 @@ def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
 
 
 def begin_jobs(dag: Any) -> None:
-    """Prepare Snakemake for the jobs of a run: forward interrupts to jobs, and avoid an error of the final cleanup.
+    """Prepare Snakemake for the jobs of a run: forward interrupts to jobs, start local jobs without a rate limit, and
+    avoid an error of the final cleanup.
 
     `dag` is the complete plan.
     """
     hand_on_interrupts()
+    _start_jobs_at_once(dag.workflow)
     remove_empty_folders = dag.cleanup_workdir
 
     def cleanup_workdir() -> None:
@@ -53,3 +55,15 @@ def begin_jobs(dag: Any) -> None:
             remove_empty_folders()
 
     dag.cleanup_workdir = cleanup_workdir
+
+
+def _start_jobs_at_once(workflow: Any) -> None:
+    """Disable Snakemake's limit of 100 started jobs per second, unless the user has set another limit or jobs are
+    submitted to a cluster.
+
+    Because of the limit, Snakemake chooses jobs again one second after each choice, as long as a job waits. Every
+    finished job therefore adds one choice per second, in a new thread, until no job waits.
+    """
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    if workflow.local_exec and limit is not None and (limit.max_jobs, limit.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None

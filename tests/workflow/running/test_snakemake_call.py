@@ -9,12 +9,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from projects import make_project, snakemake
-from snakemake.settings.types import DeploymentMethod, DeploymentSettings
+from snakemake.settings.types import DeploymentMethod, DeploymentSettings, MaxJobsPerTimespan, SchedulingSettings
 
 from hatchery.workflow.job_lines import GO_ON
+from hatchery.workflow.snakemake_call import begin_jobs
 from hatchery.workflow.software import choose_software, has_conda
 
 Call = Callable[..., subprocess.Popen[str]]
@@ -89,6 +92,18 @@ def test_only_conda_outside_of_containers_is_left_out(
     assert (told is None) == (asked == left)
 
 
+@pytest.mark.parametrize(
+    ("local", "limit", "is_kept"), [(True, "100/1s", False), (True, "5/1s", True), (False, "100/1s", True)]
+)
+def test_local_jobs_start_without_the_default_limit_of_their_rate(local: bool, limit: str, is_kept: bool) -> None:
+    scheduler = SimpleNamespace(job_rate_limiter="limiter")
+    settings = SchedulingSettings(max_jobs_per_timespan=MaxJobsPerTimespan.parse_choice(limit))
+    workflow = SimpleNamespace(local_exec=local, scheduling_settings=settings, scheduler=scheduler)
+    with mock.patch("hatchery.workflow.snakemake_call.hand_on_interrupts"):
+        begin_jobs(SimpleNamespace(workflow=workflow, cleanup_workdir=list))
+    assert scheduler.job_rate_limiter == ("limiter" if is_kept else None)
+
+
 TARGET = "results/tiny/pretraining/ltg_bert-s42/manifest.json"
 
 
@@ -100,8 +115,9 @@ def test_sigint_to_snakemake_alone_saves_the_pretraining_and_the_next_call_goes_
     experiment = folder / "config/experiments/tiny.yaml"
     text = experiment.read_text(encoding="utf-8")
     # The training must be long enough to be interrupted, and short enough to finish.
-    experiment.write_text(text.replace("  steps: 12\n", "  steps: 400\n", 1), encoding="utf-8")
-    before = snakemake(folder, "--cores", "2", "--until", "encode_corpus", "--", TARGET)
+    text = text.replace("  steps: 12\n", "  steps: 400\n", 1)
+    experiment.write_text(text.replace("interval_steps: 6\n", "interval_steps: 200\n", 1), encoding="utf-8")
+    before = snakemake(folder, "--cores", "1", "--until", "encode_corpus", "--", TARGET)
     assert before.returncode == 0, before.stdout + before.stderr
     line = interrupted(start(folder, TARGET), folder / "logs/pretrain", "400 steps to do", os.kill)[-2]
     stopped = re.search(r"stopped by SIGINT after step (\d+) of 400; a checkpoint is saved", line)
