@@ -133,7 +133,13 @@ CAUSAL_FIGURES = {
 COPY = "config/experiments/second.yaml"
 STUDY = "config/studies/side.yaml"
 STUDY_PAGE = "results/side/index.html"
-STUDY_TEXT = "description: Side by side.\nexperiments: [tiny, second]\nanalyses:\n  comparison: {}\n"
+STUDY_TEXT = """\
+description: Side by side.
+experiments: [tiny, second]
+analyses:
+  comparison: {}
+figures: {width_inches: 5}
+"""
 
 
 @contextmanager

@@ -43,16 +43,16 @@ RUNS = {
 }
 # In its file, one of these models trains long enough to learn.
 FEWER_STEPS = {
-    "bnc_mini": {"batch_size": 8},
+    **{experiment: {"batch_size": 8} for experiment in ("strict_mini", "strict_small_mini", "bnc_mini")},
     "gpt_bert_mini": {"steps": 20, "batch_size": 32, "evaluation_interval_steps": 10, "evaluation_sequences": 32},
 }
 # Table 2 of GPT-BERT shows models of two experiments. No other run of the second experiment has a row.
 STUDY, ABLATIONS = "gpt_bert_table_2_mini", "gpt_bert_ablations_mini"
 WITHOUT = ("layer_weights", "gate", "mask_schedule", "batch_schedule")
 # Fine-tuning is also shorter than in the files, because longer fine-tuning does not improve a tiny model.
-EPOCHS, MOST_RATES = 1, 2
-# These experiments have one seed here, because other experiments show spreads.
-ONE_SEED = ("strict_small_mini", "gpt_bert_mini")
+EPOCHS = 1
+# One experiment shows spreads over several seeds, and another one the choice between several learning rates.
+SEVERAL_SEEDS, SEVERAL_RATES, MOST_RATES = "strict_mini", "strict_small_mini", 2
 # Figures that the tiny experiment does not have.
 OTHERS = ("bias_violins", "feature_dots")
 
@@ -95,8 +95,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
             if "base" in settings:
                 settings["epochs"] = EPOCHS
             if "learning_rates" in settings:
-                settings["learning_rates"] = settings["learning_rates"][:MOST_RATES]
-            if experiment in ONE_SEED and "seeds" in settings:
+                most = MOST_RATES if experiment == SEVERAL_RATES else 1
+                settings["learning_rates"] = settings["learning_rates"][:most]
+            if experiment != SEVERAL_SEEDS and "seeds" in settings:
                 settings["seeds"] = settings["seeds"][:1]
         # JSON text is also YAML.
         path.write_text(json.dumps(block, indent=1), encoding="utf-8")
