@@ -16,6 +16,8 @@ TINY, CAUSAL = (
     tuple(f"results/{name}/{file}" for file in ("index.html", "export/README.md")) for name in ("tiny", "tiny_causal")
 )
 """What is made of the tiny experiments of masked models and of a causal one."""
+# One process converts a corpus; two processes make the same corpus, but import the library twice more.
+ONE_CONVERTS = ("--set-threads", "convert_corpus=1")
 LINKED = ("Snakefile", "scripts", "workflow", "envs", "profiles", "slurm", "gpus")
 EMBEDDED = "embedded: {documents: 60, pairs_per_paradigm: 10, examples_per_task: 40, examples_per_suite_task: 12}\n"
 

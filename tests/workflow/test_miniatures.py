@@ -10,7 +10,15 @@ import pytest
 import yaml
 from lxml import etree
 from page_links import link_problems
-from projects import make_project, planned_rules, rows_of, snakemake, with_fewer_pairs, with_smaller_models
+from projects import (
+    ONE_CONVERTS,
+    make_project,
+    planned_rules,
+    rows_of,
+    snakemake,
+    with_fewer_pairs,
+    with_smaller_models,
+)
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
@@ -101,7 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
                 settings["seeds"] = settings["seeds"][:1]
         # JSON text is also YAML.
         path.write_text(json.dumps(block, indent=1), encoding="utf-8")
-    result = snakemake(folder, "--cores", "2", *pages(*MINIATURES), TABLE_2, timeout=3600)
+    result = snakemake(folder, *ONE_CONVERTS, "--cores", "2", *pages(*MINIATURES), TABLE_2, timeout=3600)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from projects import make_project, planned_rules, snakemake, with_smaller_models
+from projects import ONE_CONVERTS, make_project, planned_rules, snakemake, with_smaller_models
 
 from hatchery.export.multilingual_check import TUNED, ZERO_SHOT, structure_problems
 
@@ -22,7 +22,7 @@ def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repo
     config = folder / "config/config.yaml"
     text = config.read_text(encoding="utf-8")
     config.write_text(text.replace("examples_per_suite_task: 12", "examples_per_suite_task: 24"), encoding="utf-8")
-    result = snakemake(folder, "--cores", "2", *TARGETS, timeout=1200)
+    result = snakemake(folder, *ONE_CONVERTS, "--cores", "2", *TARGETS, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     assert planned_rules(folder, *TARGETS) == {}
 

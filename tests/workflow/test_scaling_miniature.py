@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from projects import changed, make_project, planned_rules, rows_of, snakemake
+from projects import ONE_CONVERTS, changed, make_project, planned_rules, rows_of, snakemake
 
 from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     path = folder / f"config/experiments/{CHECKPOINTS}.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("rows: [[32, 32, 64, 1, 1], ", "rows: ["), encoding="utf-8")
-    result = snakemake(folder, "--cores", "2", PAGE, timeout=1800)
+    result = snakemake(folder, *ONE_CONVERTS, "--cores", "2", PAGE, timeout=1800)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 

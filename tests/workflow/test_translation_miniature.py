@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from projects import make_project, rows_of, snakemake
+from projects import ONE_CONVERTS, make_project, rows_of, snakemake
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.sentences_file import read_examples
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
         *analyses,
         f"results/{EXPERIMENT}/filled_sentences/zero-s0/manifest.json",
     )
-    result = snakemake(folder, "--cores", "2", *targets, timeout=1200)
+    result = snakemake(folder, *ONE_CONVERTS, "--cores", "2", *targets, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 

@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 from forked import surroundings
 from forked_client import FIRST
-from projects import CAUSAL, COPY, STUDY, STUDY_PAGE, STUDY_TEXT, TINY, make_project, planned_rules, snakemake
+from projects import (
+    CAUSAL,
+    COPY,
+    ONE_CONVERTS,
+    STUDY,
+    STUDY_PAGE,
+    STUDY_TEXT,
+    TINY,
+    make_project,
+    planned_rules,
+    snakemake,
+)
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +38,7 @@ def second_project(tmp_path_factory: pytest.TempPathFactory, repository: Path) -
     """
     folder = make_project(tmp_path_factory.mktemp("another place") / "project", repository)
     first = {**surroundings(1), FIRST: str(tmp_path_factory.mktemp("first"))}
-    arguments = ("--cores", "2", "--set-threads", "convert_corpus=1", "--", *CAUSAL, *TINY)
-    result = snakemake(folder, *arguments, environment=first)
+    result = snakemake(folder, *ONE_CONVERTS, "--cores", "2", *CAUSAL, *TINY, environment=first)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     return folder
 
