@@ -72,6 +72,19 @@ def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
     assert (tmp_path / "ends/words.csv").read_text().count("\n") == 1
 
 
+def test_numbers_of_differently_drawn_sequences_are_not_comparable(
+    text: Text, make_model: ModelMaker, tmp_path: Path
+) -> None:
+    model = make_model(objective={"task": "causal"})
+    bases = set()
+    for number, seed in ((20, 1), (20, 2), (21, 1), (None, 1)):
+        folder = tmp_path / f"{number} {seed}"
+        measure(model, text, folder, masking="own", sequences=number, seed=seed)
+        rows = perplexity_rows(Evaluated(read_manifest(folder / "manifest.json"), read_manifest(model)))
+        bases |= {row["basis"] for row in rows if row["metric"] == "perplexity" and row["task"] == "dev"}
+    assert len(bases) == 4
+
+
 def test_a_causal_model_reads_a_sentence_from_left_to_right(make_model: ModelMaker) -> None:
     network, tokenizer = load_pretrained(make_model(objective={"task": "causal"}))
     model = HatcheryModel(network, tokenizer, torch.device("cpu"))
