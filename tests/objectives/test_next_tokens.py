@@ -61,7 +61,9 @@ def test_the_counts_of_the_labels_are_those_of_the_whole_corpus(make_collection)
 
 def test_a_cut_document_ends_without_a_label_and_begins_again_behind_a_start(make_traceable):
     collection = make_traceable([[4], [9]])
-    batch = examples_of(collection, 12).batch(0, 0, [0, 1])
+    examples = examples_of(collection, 12)
+    batch = examples.batch(0, 0, [0, 1])
+    assert examples.n_tokens(batch) == 12 + 7
     assert batch["input_ids"].tolist() == [
         [CLS, 7, 8, 9, 10, SEP, CLS, 11, 12, 13, 14, SEP],
         [CLS, 15, 16, 17, 18, 19, SEP, PAD, PAD, PAD, PAD, PAD],

@@ -98,8 +98,9 @@ def test_seeds_are_the_frequent_substrings_that_go_on_in_more_than_one_way() -> 
 
 
 def test_rare_characters_cut_segments_and_long_pre_tokens_are_cut() -> None:
-    segments = training_segments(Counter({"▁ab": 5, "▁aéb": 1, "▁" + "a" * 100: 1}), 2)
-    assert segments == {"▁ab": 5, "▁a": 1, "b": 1, "▁" + "a" * 47: 1, "a" * 48: 1, "a" * 5: 1}
+    # The character "ü" occurs exactly twice, so that it is not rare.
+    segments = training_segments(Counter({"▁ab": 5, "▁aéb": 1, "▁üb": 2, "▁" + "a" * 100: 1}), 2)
+    assert segments == {"▁ab": 5, "▁a": 1, "b": 1, "▁üb": 2, "▁" + "a" * 47: 1, "a" * 48: 1, "a" * 5: 1}
 
 
 def test_lines_and_lists_of_lines_are_counted_alike() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,6 +114,15 @@ def test_the_chosen_tokenizer_loads_and_is_the_one_training_makes(swept: Path, c
         corpus=[corpus],
     )
     assert (tmp_path / "tokenizer.json").read_bytes() == (swept / "tokenizer.json").read_bytes()
+
+
+def test_the_text_says_how_many_sequences_and_words_were_measured(corpus: Path, tmp_path: Path) -> None:
+    changes = {"types": [{**BPE, "sizes": [300], "reference_ratio": 3.0}], "sample_sequences": 10_000}
+    folder = sweep(tmp_path / "all", corpus, {**changes, "frequency_search": None})
+    texts = [text for path in corpus.parent.glob("*.parquet") for text in pl.read_parquet(path)["text"]]
+    lines = [line for text in texts for line in text.split("\n") if line]
+    expected = f"{len(lines):,} sequences with {sum(len(line.split()) for line in lines):,} space-separated words"
+    assert expected in (folder / "selection.md").read_text(encoding="utf-8")
 
 
 def test_the_search_is_told(swept: Path) -> None:
