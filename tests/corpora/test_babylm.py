@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from demo import layouts
 from hatchery.corpora.babylm import Treatment
+from hatchery.corpora.babylm.speech import _unescaped
 from hatchery.corpora.documents import ReaderContext, Rejections
 from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, BabylmOptions, files, output_lines, read
 from hatchery.corpora.sentences import split_sentences
@@ -339,3 +340,7 @@ def test_embedded_corpus_becomes_clean_documents_of_both_splits(
         assert "\n\n\n" not in document.text
         for mark in rubbish if reading == "as_published" else [*rubbish, "_BOOK_TITLE_"]:
             assert mark not in document.text
+
+
+def test_three_levels_of_entities_are_decoded() -> None:
+    assert _unescaped("a &amp;amp;amp; b") == ("a & b", False)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,14 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables, published_files
 from hatchery.experiment.project import Project
 from hatchery.typed import build
-from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
+from hatchery.views.paper_tables.layout import (
+    BlockLayout,
+    LayersLayout,
+    OrderLayout,
+    RowLayout,
+    ScoreLayout,
+    read_layout,
+)
 from hatchery.views.paper_tables.printed import entry_blocks
 from hatchery.views.paper_tables.scored_table import LEADERBOARD
 from hatchery.views.paper_tables.settings import PaperTablesSettings
@@ -258,3 +266,12 @@ def test_the_submission_of_the_small_track_stands_in_table_1_and_nothing_else_do
     assert {entry.heading: entry.models for entry in small.entries if entry.models} == {
         "ELC-BERT (submitted)": ("elc_zero_submitted", "elc_zero_submitted_as_printed")
     }
+
+
+def test_our_models_are_in_blocks_of_their_track_and_in_blocks_without_a_track() -> None:
+    choice = SimpleNamespace(track="strict", rows={"ours": "elc"})
+    settings = SimpleNamespace(published=choice, shown=["ours"], runs=())
+    rows = (RowLayout("elc", "ELC-BERT"),)
+    blocks = [BlockLayout(track or "all", rows, track) for track in ("strict_small", "strict", "")]
+    found = {block.track: block.entries[0].models for block in entry_blocks(blocks, settings, ["ours"])}  # type: ignore[arg-type]
+    assert found == {"strict_small": (), "strict": ("ours",), "": ("ours",)}

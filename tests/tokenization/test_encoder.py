@@ -29,7 +29,7 @@ from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.token_counts import frequency_at_95_percent
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, WordMark, load_tokenizer, open_backend
-from hatchery.tokenization.word_starts import ASCII_SPACE, OTHER_SPACE, WordStarts, text_word_starts
+from hatchery.tokenization.word_starts import ASCII_SPACE, OTHER_SPACE, WordStarts, _spread, text_word_starts
 
 
 def encode(corpus: Path, tokenizer: Path, folder: Path) -> Path:
@@ -359,3 +359,9 @@ def test_words_behind_a_special_token_are_counted_within_tokens_too(
     tokenizer: Any = SimpleNamespace(n_special=2, unknown_id=1, special=special, token_spans=lambda texts: [spans])
     ids = np.array([0, *range(2, len(spans) + 1)])
     assert text_word_starts(tokenizer, [sentence], np.array([0]), ids).sum() == words
+
+
+def test_several_starts_in_a_token_move_to_the_nearest_free_tokens() -> None:
+    counts = np.array([1, 0, 3, 0, 0, 0])
+    _spread(counts, np.zeros(6, dtype=bool))
+    assert counts.tolist() == [1, 1, 1, 1, 0, 0]

@@ -13,6 +13,7 @@ from hatchery.corpora.word_counting import BYTE_PREMIUMS, WordCounting, bytes_pe
 from hatchery.errors import ConfigError, TokenizationError
 from hatchery.runner import run_stage
 from hatchery.tokenization import token_words
+from hatchery.tokenization.documents import sentence_places
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.token_shards import TokenShards
@@ -208,3 +209,7 @@ def test_a_token_with_more_words_than_its_column_holds_is_refused() -> None:
     counter.begin_split()
     with pytest.raises(TokenizationError, match=r"document 'd': one token represents 65,544 words, expected at most"):
         token_words.counts_of_document(counter, "d", text + "a", "s", np.array([3559]))
+
+
+def test_places_of_sentences_count_line_ends_and_leading_spaces() -> None:
+    assert sentence_places("Ab.\n  cd\n\nef") == [0, 6, 10]
