@@ -78,11 +78,13 @@ def test_the_table_of_the_reduced_vocabulary_paper_says_what_its_experiments_do(
     described = {point: cells[2] for point, cells in rows.items()}
     constrained, unconstrained = (f"reduced_vocabulary_{part}" for part in ("constrained", "unconstrained"))
     pretraining = project.experiment(constrained).pretraining
-    assert described["updates"] == f"{pretraining.steps:,}" != rows["updates"][0].split(",")[0]
+    updates = f"{pretraining.steps:,} updates"
+    assert described["updates of pretraining"] == updates and updates not in rows["updates of pretraining"][0]
     larger = [run for run, name in project.expansion(constrained).sets().items() if name == "larger"]
     overrides = {project.experiment(constrained).runs[run].pretraining.optimizer.learning_rate for run in larger}
-    assert described["peak learning rate"] == ", ".join(
-        map(scientific, [*overrides, pretraining.optimizer.learning_rate])
+    (of_larger,) = overrides
+    assert described["peak learning rate"] == (
+        f"{scientific(of_larger)} above 18 million parameters, else {scientific(pretraining.optimizer.learning_rate)}"
     )
     rate = project.experiment(unconstrained).pretraining.optimizer.learning_rate
     assert described["peak learning rate on unfiltered text"] == f"{scientific(rate)} for all ten models"
