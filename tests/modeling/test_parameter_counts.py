@@ -190,7 +190,10 @@ def test_our_table_has_the_printed_sizes_with_their_families(golden_directory, t
 
 # The table of docs/models.md
 
-HEADER = "| model | changed keys | family | subwords | our parameters | published parameters | equal |"
+HEADER = (
+    "| model | changed keys of the model | family | subwords (+ rows without a subword) | our number of parameters "
+    "| published number of parameters (source) | are our and published numbers equal? |"
+)
 
 
 def published_of(size: Size) -> list[PublishedCount]:
@@ -200,8 +203,17 @@ def published_of(size: Size) -> list[PublishedCount]:
 def in_words(row: PublishedCount, config: ModelConfig) -> str:
     number = f"{row.value} M" if row.unit == "million" else f"{int(row.value):,}"
     more = " more than with 19,000 subwords" if row.measure == "added_parameters" else ""
-    heads = f", A = {row.printed_heads}" if row.printed_heads not in ("", str(config.num_attention_heads)) else ""
-    return f"{number}{more} ({row.source}{heads})"
+    differs = row.printed_heads not in ("", str(config.num_attention_heads))
+    heads = f", {row.printed_heads} head{'s' * (row.printed_heads != '1')}" if differs else ""
+    return f"{number}{more} ({source(row)}{heads})"
+
+
+def source(row: PublishedCount) -> str:
+    """Return the source of a published number with the paper, unless the source is a run or code."""
+    paper = row.paper.replace("Reduced", "reduced")
+    if row.source == "paper":
+        return f"{paper} paper"
+    return f"{paper}, {row.source}" if row.source.startswith("Table") else row.source
 
 
 def verdict(rows: list[PublishedCount]) -> str:
@@ -209,17 +221,17 @@ def verdict(rows: list[PublishedCount]) -> str:
         return "not published"
     lines = []
     if equal := [row for row in rows if not row.size_of and agrees(counted(row), row)]:
-        lines.append("yes" if len(equal) == len(rows) else f"to {sources(equal)}")
+        lines.append("yes" if len(equal) == len(rows) else f"equal to {sources(equal)}")
     if other := [row for row in rows if row.size_of]:
         printed = f"the size of the {other[0].size_of} model ({counted(other[0]):,})"
-        lines.append(f"not to {sources(other)}, which prints {printed}")
+        lines.append(f"not equal to {sources(other)}, which prints {printed}")
     if wrong := [row for row in rows if not row.size_of and not agrees(counted(row), row)]:
-        lines.append(f"not to {sources(wrong)}")
+        lines.append(f"not equal to {sources(wrong)}")
     return "; ".join(lines)
 
 
 def sources(rows: list[PublishedCount]) -> str:
-    return ", ".join("the run" if row.source.startswith("run ") else row.source for row in rows)
+    return ", ".join("the run" if row.source.startswith("run ") else source(row) for row in rows)
 
 
 def table_row(size: Size) -> str:

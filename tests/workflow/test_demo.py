@@ -28,11 +28,11 @@ KEY = ("model", "suite", "task", "metric")
 MEASURES = {
     "perplexity of development text": ("pretraining", "development", "perplexity"),
     "bits per byte of development text": ("pretraining", "development", "bits_per_byte"),
-    "demo pairs, phenomena": ("demo_pairs", "phenomenon_average", "accuracy_percent"),
-    "demo pairs, paradigms": ("demo_pairs", "paradigm_average", "accuracy_percent"),
-    "acceptability": ("demo", "demo_acceptability", "accuracy_percent"),
-    "entailment": ("demo", "demo_entailment", "accuracy_percent"),
-    "demo, average": ("demo", "average", "score_percent"),
+    "demo pairs, mean accuracy over phenomena (%)": ("demo_pairs", "phenomenon_average", "accuracy_percent"),
+    "demo pairs, mean accuracy over paradigms (%)": ("demo_pairs", "paradigm_average", "accuracy_percent"),
+    "accuracy on the task `demo_acceptability` (%)": ("demo", "demo_acceptability", "accuracy_percent"),
+    "accuracy on the task `demo_entailment` (%)": ("demo", "demo_entailment", "accuracy_percent"),
+    "mean of `demo_acceptability` and `demo_entailment` (%)": ("demo", "average", "score_percent"),
 }
 
 
