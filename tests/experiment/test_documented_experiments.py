@@ -193,7 +193,7 @@ def test_sizes_of_a_miniature_stand_to_each_other_as_those_of_its_original(origi
     for run in runs(original):
         first, second = settings(original, run), settings(mini, run)
         assert second["steps"] == round(base_second["steps"] * first["steps"] / base_first["steps"]), run
-        # A model without training has no batch size.
+        # A run of 0 steps has no batch size.
         if first["steps"]:
             share = base_second["batch_size"] * first["batch_size"] / base_first["batch_size"]
             # Batch sizes are multiples of 4, the divisor of the batch size for long sequences.

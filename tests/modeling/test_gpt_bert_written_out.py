@@ -47,7 +47,8 @@ def bucket(distance: int, size: int, most: int) -> int:
 
 
 def attention(w: dict[str, Tensor], x: Tensor, table: Tensor, sees: Tensor, config: Any, factor: float) -> Tensor:
-    """Return the attention block's output [T, D] of `x` [T, D]; `sees` bool [T, T] of query and key.
+    """Return the attention block's output [T, D] of `x` [T, D]; `sees`, bool [T, T], is True
+    where a query (row) may attend to a key (column).
 
     Each dropout is replaced by a multiplication with `factor`.
     """

@@ -1,4 +1,4 @@
-"""Initial weights of both families: their distribution against the published one, and their dependence on the seed."""
+"""Initial weights of LTG-BERT and RoBERTa: the published distribution, and the dependence on the seed."""
 
 import json
 import math

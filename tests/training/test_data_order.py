@@ -63,7 +63,7 @@ def test_epochs_and_seeds_have_different_orders_and_repeat_exactly() -> None:
     assert len(set(orders)) == 4
     epoch_permutation.cache_clear()
     assert tuple(epoch_permutation(0, 0, 100)) == orders[0]
-    # This order must never change, because a change would silently change every result.
+    # The order of an epoch must never change, because another order would silently change every result.
     assert epoch_permutation(42, 3, 10).tolist() == ORDER_OF_TEN
 
 

@@ -1,4 +1,4 @@
-"""The files of the summary."""
+"""The files that the stage `summarise` writes."""
 
 import csv
 import hashlib
