@@ -265,7 +265,7 @@ def test_the_page_of_elc_bert_tells_every_number_of_its_text_and_the_papers_own_
     )
     of_the_text = [number for number in numbers if (number.paper, number.table) == ("elc_bert", "text")]
     assert Counter(map(float, told)) == Counter(number.value for number in of_the_text)
-    assert "76.6 - 42.4 = 34.2 (24.4 is an error)" in section
+    assert "76.6 - 42.4 = 34.2 (the printed 24.4 is an error)" in section
 
 
 def test_suites_tasks_and_metrics_have_the_names_of_the_configuration(
