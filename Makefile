@@ -75,8 +75,9 @@ CHECK_OPTIONS ?=
 cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and test whether Slurm would accept these jobs; submits no job
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
-# All tests of a folder run in one process, because they share fixtures.
-# One process more than the two cores of CI, because a test that runs the workflow waits for its jobs.
+# The tests of a folder run in one process, because they share fixtures. Only the folders that take longest are divided
+# among processes (tests/conftest.py).
+# TEST_PROCESSES is the two cores of CI plus 1, because a test that runs the workflow waits for its jobs.
 TEST_PROCESSES ?= 3
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 

@@ -166,8 +166,8 @@ def _linked(text: str, rng: random.Random) -> str:
 
 
 Layout = Callable[[Documents, random.Random], list[str]]
-# For each corpus: its share of the documents in percent (in ELC-BERT, Table 6, the corpus has this share of the words),
-# the kinds of its documents, and the function that writes its layout.
+# For each corpus: its percentage of the documents, the kinds of its documents, and the function that writes its layout.
+# The percentages are the corpora's percentages of the words in Table 6 of ELC-BERT.
 CORPORA: dict[str, tuple[int, tuple[Kind, ...], Layout]] = {
     "aochildes": (5, ("conversation",), aochildes),
     "bnc_spoken": (8, ("conversation",), bnc_spoken),

@@ -38,7 +38,6 @@ def parallel_files(pairs: int, seed: int) -> Iterator[tuple[str, bytes]]:
     words = _Words(seed)
     seen: set[str] = set()
     # Draw the held-out sentences first, so that no held-out sentence is left out because it is a training sentence.
-    # Only the number of held-out sentences depends on the number of training pairs.
     for split in reversed(SPLITS):
         rng = random.Random(f"{seed}/parallel/{split}")
         sides: list[tuple[str, str]] = []

@@ -128,7 +128,7 @@ def file_schemas() -> dict[str, JsonSchemaValue]:
         variant |= {
             key: {"description": rules.pop("description"), "anyOf": [rules, null]} for key, rules in variant.items()
         }
-    # In an experiment, do not require a corpus for a tokenizer, because the default is the experiment's corpus.
+    # A tokenizer in an experiment may omit its corpus, because the default is the experiment's corpus.
     del made["experiment"]["$defs"][TokenizerFile.__name__]["oneOf"]
     return made
 

@@ -91,8 +91,8 @@ class Splitter:
             # Development documents have random numbers below `_development`. This bound is the random number of the
             # last development document plus 1, so copies of this document are development documents, too.
             self._development = int(ordered[wanted - 1]) + 1 if wanted else 0
-        # The random numbers of test documents start at `_development`, the end of the development split. So the test
-        # split keeps its fraction if the size of the development split is set as a number of documents.
+        # Test documents have random numbers from `_development` on. So the test split keeps its fraction even if a
+        # number of documents sets the size of the development split.
         self._test = self._development + int(settings.test_fraction * _POINTS)
 
     def __call__(self, place: int) -> Split:

@@ -40,7 +40,7 @@ COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
 MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
 
 
-# A text without a match has no candidate for a sentence end, so Punkt need not process it.
+# If this pattern has no match in a text, the text has no candidate for a sentence end, so Punkt need not process it.
 _POSSIBLE_END = re.compile(r"[.?!][^\w.]")
 _WORD = re.compile(r"\S+")
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")

@@ -229,7 +229,7 @@ class AskedModel:
                 places.append(len(ids))
                 ids.append(mask_id)
                 waiting.pop(0)
-            # Drop a token that is the space before a gap, because the mask token includes this space.
+            # Drop a token that contains only the space before a gap, because the mask token includes this space.
             elif end != gap[0] or not text[start:end].isspace():
                 ids.append(index)
         if waiting:

@@ -54,8 +54,8 @@ class HatcheryConfig(PretrainedConfig):
     def __init__(self, **values: Any) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self.architecture_class)}
         head = {"classifier_dropout": None, "classifier_transform": "ltg_wrapper"}
-        # The library refuses `output_attentions` for attention implementations other than "eager". These models ignore
-        # the implementation.
+        # The implementation is "eager", because the library refuses `output_attentions` for other implementations of
+        # attention. These models ignore the implementation.
         attention = {"attn_implementation": "eager"}
         super().__init__(**{**attention, **head, **defaults, **values})
 

@@ -346,7 +346,7 @@ def _rooms(lengths: np.ndarray, sequence_length: int) -> Iterator[int]:
     """
     limit = sequence_length - N_ADDED_TOKENS
     room = sequence_length
-    # Iterate over a memoryview, which creates Python integers one at a time.
+    # Iterate over a memoryview to save memory, because a memoryview creates Python integers one at a time.
     for length in np.ascontiguousarray(lengths).data:
         yield room
         rest = length + N_ADDED_TOKENS - room

@@ -176,6 +176,6 @@ def _tar_members(archive: Path, opener: Callable[[Path], Any]) -> Iterator[_Memb
             for info in opened:
                 if not info.isdir():
                     yield _Member(info.name, info.isreg(), info.size, partial(opened.extractfile, info))
-        # Read the compressed stream to its end: only there is its checksum, which is thus verified.
+        # Read the compressed stream to its end, because only then is its checksum verified.
         while stream.read(_BLOCK_BYTES):
             pass

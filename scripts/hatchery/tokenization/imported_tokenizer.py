@@ -156,7 +156,7 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
         ends = Regex(rf"\A +|[ {METASPACE}]+\z")
         parts += [normalizers.Replace(ends, ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if _last(spec, 3, 1):
-        # The space before the text is added here, because Metaspace adds no space if a text begins with a space.
+        # Add the space before the text here, because Metaspace adds no space to a text that begins with a space.
         parts.append(normalizers.Prepend(SPACE))
     return normalizers.Sequence(parts)
 

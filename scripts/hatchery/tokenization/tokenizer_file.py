@@ -295,8 +295,8 @@ def use_threads(threads: int | None) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
 
 
-# transformers uses this maximum length for a tokenizer without limit. The model has a limit, but the tokenizer must not
-# truncate text silently.
+# transformers writes this maximum length for a tokenizer without limit. Hatchery writes it even if the model has a
+# limit, because the tokenizer must not truncate text silently.
 UNLIMITED_LENGTH = int(1e30)
 TOKENIZER_CLASS = "PreTrainedTokenizerFast"
 

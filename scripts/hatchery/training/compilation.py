@@ -24,7 +24,8 @@ COMPILED_FROM_STEPS = 500
 """Minimum number of pretraining steps for compilation. After this number, the time saved equals the time to compile the
 base model on a GPU, 10 to 25 s (docs/gpu.md)."""
 COMPILATION_TAKES = "layers are compiled by torch.compile, so the first step takes ten seconds or more"
-# Maximum number of compiled variants of a function. A layer mixture has one variant for each number of input layers.
+# Maximum number of compiled variants of a function. A layer mixture has one variant for each number of input layers, so
+# the maximum must be above the number of layers of a model.
 MOST_VARIANTS = 64
 
 

@@ -69,7 +69,8 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
 
 def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> None:
     """Raise ConfigError, naming the first different key, unless the initial model has the run's configuration."""
-    # The description of a model that is not causal lacks the key `causal`, so False is added.
+    # The description of a model that is not causal lacks the key `causal`, so `causal: False` is added before the
+    # comparison.
     theirs, ours = (
         {"causal": False, **described}
         for described in (description(*load_config(initial.parent)), description(config, causal))

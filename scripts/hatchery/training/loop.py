@@ -89,8 +89,8 @@ def train(
                     interruption = request.interruption(done, plan.steps, checkpoints.folder)
                     checkpoints.wait()
                     record.note(str(interruption))
-                    # Because srun --kill-on-bad-exit ends all processes when the first process exits, all processes
-                    # wait until the checkpoint is complete.
+                    # All processes wait until the checkpoint is complete, because `srun --kill-on-bad-exit` ends all
+                    # processes as soon as one process exits with a status other than 0.
                     sum_over_processes([0.0], engine.device)
                     raise interruption
                 if reason is not None and done < plan.steps:

@@ -90,8 +90,8 @@ def import_deepspeed(device: torch.device) -> Any:
         # DeepSpeed's log lines go to stderr, because stdout is the command's output. Handlers of other classes
         # (pytest's) stay unchanged.
         if type(handler) is logging.StreamHandler:
-            # The attribute is set, because `setStream` would first flush the old stream, which an earlier training may
-            # have closed.
+            # Set the attribute `stream` directly: the method `setStream` would first flush the old stream, which an
+            # earlier training may have closed.
             handler.stream = sys.stderr
     if device.type == "cpu":
         # This entry prevents DeepSpeed from compiling a shared-memory all-reduce at the first use of gloo, which takes

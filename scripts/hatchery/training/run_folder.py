@@ -260,8 +260,8 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
         sign = read_sign(lock)
         if sign != seen:
             seen, changed = sign, time.monotonic()
-        # The folder is free if its owner recorded its end, or ran on this machine (this process holds the file lock),
-        # or has no heartbeat.
+        # The folder is free if its owner recorded its end, or has no heartbeat. The folder is also free if its owner
+        # ran on this machine, because the file lock, which this process now holds, was released when the owner ended.
         if is_free is not False and (
             sign is None
             or (is_free and sign.owner.machine == owner.machine)

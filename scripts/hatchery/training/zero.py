@@ -29,8 +29,8 @@ def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str,
         "gradient_clipping": max_gradient_norm or 0.0,
         # DeepSpeed accepts our subclass of torch's AdamW only with this key.
         "zero_allow_untested_optimizer": True,
-        # Because stage 3 can only average gradients over processes, `Engine` multiplies the loss by the number of
-        # processes.
+        # Stage 3 can only average gradients over processes, not sum them, so `Engine` multiplies the loss by the number
+        # of processes.
         **({"gradient_allreduce_op": "mean"} if stage == 3 else {}),
     }
 

@@ -33,8 +33,8 @@ _END = "At least one job did not complete successfully"
 _SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
 _SLURM_RUN = "SLURM run ID:"
 _PASSED_ON = (NOTHING_TO_BE_DONE_MSG, "Complete log(s):", _SLURM_RUN)
-# Part of a warning that is hidden: if a link already exists, Snakemake warns that the rule `show_result` writes
-# nothing.
+# Part of a warning that is hidden, because it means no problem: Snakemake prints it if a link already exists, so that
+# the rule `show_result` writes nothing.
 _LINK_WARNING = "of rule show_result were not present"
 TERMINAL = "DefaultStreamHandler"
 """Name of Snakemake's logging handler for the terminal."""

@@ -193,8 +193,8 @@ def check_request(rules: Rules, workflow: Any) -> None:
     patterns = [output.replace("{kind}", kind) for output in outputs for kind in kinds[output]]
     made = {target: _is_made(target, workflow) for target in targets}
     if is_module(workflow):
-        # Check only targets that Hatchery can build, because the outer workflow may define rules for the other targets
-        # later.
+        # If another Snakefile includes Hatchery as a module, check only the targets that Hatchery can build, because
+        # that Snakefile may define rules for the other targets later.
         targets = [target for target in targets if made[target]]
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)

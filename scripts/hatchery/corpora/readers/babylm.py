@@ -33,7 +33,7 @@ from hatchery.settings.base import Count, ReadingName, Settings, require
 
 Track = Literal["10M", "50M", "100M", "dev", "test"]
 SPLIT_OF_SUFFIX: dict[str, Split] = {".train": "train", ".dev": "dev", ".test": "test"}
-# Suffixes that may follow the suffix of the split: no suffix at first, .txt since 2026, and .parquet on the hub.
+# Suffixes that may follow the suffix of the split: no suffix before 2026, `.txt` since 2026, and `.parquet` on the hub.
 _ENDINGS = ("", ".txt", ".parquet")
 _FOLDERS: dict[str, Track] = {
     "babylm_10M": "10M",

@@ -95,8 +95,8 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
     for _ in range(MOST_RESTARTS):
         found: Any = minimize(relative, at, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(at), options=options)
         at = np.asarray(found.x)
-        # If a standard deviation is 0, the derivative of the deviance with respect to this standard deviation is always
-        # 0. Therefore test the derivative with respect to the variance.
+        # At a standard deviation of 0, the derivative of the deviance by the standard deviation is always 0, so test
+        # the derivative by the variance.
         stuck = (at < 1e-6) & (_Profile(sums, random, at).by_variance < 0)
         if not stuck.any():
             break

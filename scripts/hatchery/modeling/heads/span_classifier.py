@@ -41,8 +41,8 @@ def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int |
         widest = int((end - start).max()) if on_cpu and len(spans) else length
     positions = start + torch.arange(widest, device=spans.device)
     inside = positions < end
-    # Positions after the end of a span are masked, but may exceed the sequence. The start of the span replaces these
-    # positions.
+    # Positions after the end of a span are masked, but may be outside of the sequence. Therefore the start of the span
+    # replaces these positions.
     return sentences.unsqueeze(1) * length + positions.where(inside, start), inside
 
 

@@ -175,7 +175,7 @@ class MaskedObjective(Objective):
         rule: MaskingRule = masking_rule(
             replace(settings, rates=None), sequence_length, shards.vocabulary_size, special
         )
-        # Preferences for tokens to mask apply only to training text, so that the masks of held-out text do not depend
+        # Preferred tokens are masked more often only in training text, so that the masks of held-out text do not depend
         # on the model.
         trains = shards.split == TRAINING_SPLIT
         preference = settings.preference if trains else None

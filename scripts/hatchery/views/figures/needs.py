@@ -125,8 +125,9 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
 
 
 def _weights_layers(project: "Project", experiment: str) -> bool:
-    # The figure is not drawn if all models are plain residual streams, in which every weight is 1, or if a model is a
-    # GPT-BERT, whose weights combine attention and feed-forward blocks instead of layers.
+    # The figure is not drawn if all models are plain residual streams, in which every weight is 1. It is also not drawn
+    # if a model has GPT-BERT's layer weighting `unrestricted`, whose weights combine attention and feed-forward blocks
+    # instead of layers.
     runs = project.experiment(experiment).runs
     weightings = {project.model_of(experiment, run).layer_weighting for run in runs}
     return UNRESTRICTED not in weightings and weightings != {"none"}
