@@ -177,8 +177,7 @@ class Analysis(Draw):
             negated = self.rng.random() < 0.25
             adverb = self.one(ADVERBS) if not negated and self.rng.random() < 0.2 else ""
             tense = fitting_tense(verb, self.one(_TENSES))
-            # "could n't" and "did n't" are contracted negations, like "does n't"; the other half of the negations have
-            # "not".
+            # Half of the negations are contracted ("could n't", "did n't"), like "does n't"; the other half have "not".
             contracted = negated and self.coin()
         clause = Clause(NounPhrase((), subject.number), verb, (), tense, negated, False, adverb, contracted)
         *before, form = realise(clause)

@@ -115,8 +115,9 @@ class Stage:
     environment: str
     runs_on: RunsOn
     memory_mb: int
-    # Requested run time in minutes. A pretraining (`runs_on` is "gpus") requests the time that is estimated from its
-    # number of steps, if an estimate is possible.
+    # Requested run time in minutes. A pretraining (`runs_on` is "gpus") requests `cluster.pretraining_minutes` or,
+    # without this key, the time that is estimated from its number of steps. It requests `minutes` only if there is no
+    # estimate.
     minutes: int
     memory_mb_per_thread: int = 0
     # Kind of threads: for "x", the number of threads is the value of the configuration key `compute.x_threads`, except
@@ -126,9 +127,10 @@ class Stage:
     # Keys in the section `compute` of the configuration that the function receives in the argument `runtime`. These
     # keys do not affect results.
     runtime: tuple[str, ...] = ()
-    # Function that returns all files that a job reads, by name of the argument of the stage's function. These files are
-    # the inputs of the rule and are listed in the job's specification. The parameters of `inputs` are wildcards and, if
-    # needed, `of` (Outputs), `results` (ResultPaths), `jobs` (Jobs) or `project`.
+    # Function that returns all files that a job reads, except for the evaluated model (see `StoredByDigest.models`), by
+    # name of the argument of the stage's function. These files are inputs of the rule and are listed in the job's
+    # specification. The parameters of `inputs` are wildcards and, if needed, `of` (Outputs), `results` (ResultPaths),
+    # `jobs` (Jobs) or `project`.
     inputs: Callable[..., Mapping[str, Paths]] = lambda: {}
     # Path patterns of the files that a job writes, by name of the output. The stage's function receives the first path
     # as the argument `output`; parameters of type `OutputPath` receive the path of the output with the same name. If

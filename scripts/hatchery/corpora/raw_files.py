@@ -128,13 +128,15 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN:,} more"
 
 
-# Files larger than this are divided, so that two processes finish at nearly the same time and progress is visible.
+# Files with more than this number of bytes are divided, so that two processes finish at nearly the same time and
+# progress is visible.
 PIECE_BYTES = 8 << 20
 SHORTEST = 4_000
 LONGEST = 16_000
 _LINES_UNTIL = 4 * LONGEST
 _SPACES_UNTIL = 5 * LONGEST
-# Add the maximum length of a character, four bytes in UTF-8.
+# The longest document ends at the first character that begins at or after `_SPACES_UNTIL` bytes. Four more bytes always
+# contain the first byte of a character, because a character has at most four bytes in UTF-8.
 _SEEN = _SPACES_UNTIL + 4
 
 _BLANK_LINES = re.compile(rb"(?>\r\n?|\n)(?:[ \t\f\v]*(?>\r\n?|\n))+")

@@ -23,8 +23,8 @@ _HEADING_CHARACTERS = 16
 # In LaTeX, a column of words is wrapped if a cell has more than this number of characters. All wrapped columns together
 # have this share of the line width.
 _CHARACTERS_ON_A_LINE, _SHARE_OF_SENTENCES = 60, 0.8
-# If a LaTeX table has more than this number of rows, its notes are printed in smaller type, and its height is limited
-# to the height of the page.
+# If a LaTeX table has more than this number of rows, its notes are printed in smaller type, and its height is limited,
+# so that table, caption and notes fit on a page.
 _LINES_WITH_NOTES = 40
 
 Item = TypeVar("Item")

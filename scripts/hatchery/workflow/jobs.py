@@ -178,7 +178,8 @@ class Jobs:
         return list(dict.fromkeys(self._target_for(path) for path in paths))
 
     def _target_for(self, path: str) -> str:
-        # Each task and each suite has a readable path, even if one job makes the results of several tasks or suites.
+        # Each task and each suite has a readable path. If one job makes the results of several tasks or suites, the
+        # target is the manifest of this job.
         stored = self.storage_path(path)
         if isinstance(path, ReadablePath) and path.kind == "minimal_pairs":
             return self._target_of_suites(path) or stored

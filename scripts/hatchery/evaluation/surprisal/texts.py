@@ -103,8 +103,8 @@ def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
     names = source.names(settings.files)
     if settings.files == SurprisalSettings.files:
         names = [name for name in names if not _has_no_texts(name)] or names
-        # If the source contains tables, skip all files that are not tables: notes, and the spreadsheets from which the
-        # tables were made.
+        # If `column` is set and the source contains tables, skip all other files, such as notes, and the spreadsheets
+        # from which the tables were made.
         tables = [name for name in names if _ending(name) in ROWS]
         names = tables if tables and settings.column is not None else names
     if not names:

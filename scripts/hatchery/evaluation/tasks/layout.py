@@ -22,7 +22,8 @@ from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 
-# Names of the fields of each suite or task. A record belongs to the first entry whose fields are all in the record.
+# Names of fields that identify each suite or task. A record probably belongs to the first entry whose fields are all in
+# the record.
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (

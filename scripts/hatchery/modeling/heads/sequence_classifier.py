@@ -133,12 +133,13 @@ class SequenceOptions(EncoderOptions):
 
     transform: TransformName = "ltg_wrapper"
     pooling: PoolingName = "first_token"
-    # For position_linear: number of positions to which inputs are padded; longer inputs are refused.
+    # Number of positions to which the pooling `position_linear` pads inputs; longer inputs are refused.
     n_positions: int = 128
-    # For `position_linear`: True if tokens attend to the padding up to `n_positions`, as in the study's code.
+    # True if tokens attend to the padding of the pooling `position_linear`, as in the code of the reduced-vocabulary
+    # study.
     attend_padding: bool = True
-    # `reduced_vocabulary`: transform, pooling and loss follow the rules of the reduced-vocabulary study's script
-    # (`registry`).
+    # With `reduced_vocabulary`, transform, pooling and loss follow the rules of the reduced-vocabulary study's script
+    # (see `_as_loaded` in `registry`).
     loader: Literal["none", "reduced_vocabulary"] = "none"
     # Epsilon of the transform's layer norms; None: the encoder's epsilon.
     layer_norm_eps: float | None = None
@@ -151,7 +152,7 @@ class SequenceOptions(EncoderOptions):
 class RegressionOptions(SequenceOptions):
     """Options of the head `regression`."""
 
-    # Initial output bias. LTG-BERT's code uses 2.5, the mean of the targets, for STS-B.
+    # Initial output bias. For STS-B, LTG-BERT's code uses 2.5, the middle of the targets' range.
     initial_value: float = 0.0
     # True: the loss is the squared error of max(0, output), as in the reduced-vocabulary study.
     rectified_loss: bool = False

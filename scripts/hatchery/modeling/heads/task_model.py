@@ -36,7 +36,8 @@ TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
     "ltg_wrapper": ("layer_norm", "linear", "gelu", "layer_norm", "dropout"),
     # The head in LTG-BERT's GLUE training code (docs/papers/ltg-bert.md, "Fine-tuning").
     "ltg_code": ("dropout", "linear", "relu", "layer_norm", "dropout"),
-    # RoBERTa's stock sequence classifier, which the tied models of the reduced-vocabulary study use.
+    # RoBERTa's stock sequence classifier. The models of the reduced-vocabulary study whose embeddings and hidden states
+    # have equal widths have this head.
     "roberta": ("dropout", "linear", "tanh", "dropout"),
     # Only the output layer, without dropout. The models of the reduced-vocabulary study whose embeddings and hidden
     # states have different widths have this head, after the pooling `position_linear`.

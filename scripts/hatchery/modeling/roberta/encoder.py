@@ -173,8 +173,8 @@ def roberta_parameters(config: RobertaConfig) -> int:
     published size.
     """
     size, inner, rows = config.hidden_size, config.intermediate_size, config.vocabulary_rows
-    # Numbers of parameters of a layer (attention, feed-forward block and two norms), and of the head (linear layer,
-    # norm and output bias).
+    # Numbers of parameters of a layer (attention, feed-forward block and two norms), and of the head without its output
+    # matrix and bias (linear layer and norm).
     layer = 4 * size**2 + 2 * size * inner + 9 * size + inner
     total = embedding_parameters(config) + config.num_hidden_layers * layer + size**2 + 3 * size
     if config.embedding_size is not None:
