@@ -29,8 +29,8 @@ CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 STRAY_SPACES = " " * 16
 METASPACE = "\u2581"
 SPACE = " "
-# GPT-2's pattern with two changes: combining marks and joiners continue a word, and `'s` is a contraction only if no
-# letter follows.
+# GPT-2's pattern with two changes: combining marks and joiners continue a word, and `'s` and the other contractions are
+# contractions only if no letter follows.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
 """Maximum number of characters of a word; the reading `corrected` splits longer words. The training time is quadratic

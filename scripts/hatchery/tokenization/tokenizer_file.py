@@ -114,8 +114,8 @@ class Tokenizer:
         normalizer = self.backend.normalizer
         if normalizer is None:
             return texts
-        # The normaliser adds a prefix to every text. The prefix is removed from the normalised text of an
-        # unknown token, because the token is only a part of a sentence.
+        # Some normalisers add a prefix to every text. This prefix is removed from the normalised text of an unknown
+        # token, because the token is only a part of a sentence.
         begun = normalizer.normalize_str("x").removesuffix("x")
         return [normalizer.normalize_str(text).removeprefix(begun) for text in texts]
 

@@ -169,8 +169,8 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
 
 
 def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
-    # As in roberta-base, the mask token includes the space before it (lstrip), because byte-level words begin with a
-    # space.
+    # In the set `roberta`, as in roberta-base, the mask token includes the space before the token (lstrip), because
+    # byte-level words begin with a space.
     return [
         AddedToken(
             name, special=True, normalized=False, lstrip=name == special.mask and special.separators_in_pair == 2

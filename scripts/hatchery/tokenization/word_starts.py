@@ -21,7 +21,8 @@ from tokenizers import pre_tokenizers
 
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
-# Maximum number of sentences that the library encodes at a time, because a document may be a whole corpus (AO-CHILDES).
+# Maximum number of sentences that the library encodes at a time. The number limits the memory, because a document may
+# be a whole corpus (AO-CHILDES).
 SENTENCES_PER_CALL = 8192
 ASCII_SPACE = " \t\n\r\v\f"
 """ASCII white-space characters. Each character is one symbol in a byte-level vocabulary."""

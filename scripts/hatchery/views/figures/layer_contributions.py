@@ -46,7 +46,7 @@ SMALLEST_CELL_POINTS = 22.0
 LARGEST_CELL_INCHES = 0.75
 # Width of the column of slopes after the last layer, in cell widths.
 SLOPE_CELLS = 1.2
-# If there are more rows than this, each row is only as high as its text.
+# If there are more rows than this number, each row is only as high as its text.
 MOST_HIGH_ROWS = 24
 
 Rows = Sequence[tuple[str, LayerContribution]]

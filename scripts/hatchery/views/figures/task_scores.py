@@ -66,7 +66,7 @@ Source: `measurements.parquet`.
 
 # Maximum of all metrics, which are percentages, or correlations multiplied by 100.
 BEST = 100.0
-# With more scores, the figure would fill several screens, so it shows only averages.
+# If there are more scores than this number, the figure would fill several screens, so it shows only averages.
 MOST_SCORES = 300
 MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 

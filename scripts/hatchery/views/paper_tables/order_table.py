@@ -116,8 +116,8 @@ def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits, seeds: Map
     epsilon = matrix.cell(row, column)
     runs = matrix.runs[matrix.names.index(row)]
     judged = _judged(Score(mean=epsilon, digits=digits, n=runs), epsilon)
-    # Never mark a model with one pretraining seed as better, because its runs do not show the variance over
-    # pretrainings.
+    # Never mark a model as better if it or the compared model has only one pretraining seed, because runs of one seed
+    # do not show the variance over pretrainings.
     return replace(judged, best=judged.best and min(seeds[row], seeds[column]) > 1)
 
 

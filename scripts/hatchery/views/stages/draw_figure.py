@@ -68,8 +68,8 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "published": published_of(project, experiment) if declared.published else ABSENT,
         "left_out": len(drawn[most:]),
         "without": without,
-        # Determine the colour of each model from the list of all models, so that colours do not change if some models
-        # are omitted.
+        # Determine the colour of each model from the list of all models, so that colours do not change if the models of
+        # some experiments are omitted.
         "all_models": all_models if not sets and models != all_models[: len(models)] else (),
         "sets": sets,
         **{key: value for values in more for key, value in values.items()},
