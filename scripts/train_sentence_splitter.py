@@ -149,7 +149,8 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
     parameters.sent_starters -= _names(text, parameters)
     parameters.abbrev_types = _abbreviations(parameters.abbrev_types, recipe)
     parameters.collocations |= {(word, "##number##") for word in recipe.before_numbers.split()}
-    # Keep only word types that also occur in lower case, because Punkt treats the other types as unknown types.
+    # Keep only word types that occur `minimum_count` times or more. Of these, keep only types that also occur in lower
+    # case, because Punkt treats the other types as unknown types.
     parameters.ortho_context = {
         word_type: flags
         for word_type, flags in parameters.ortho_context.items()

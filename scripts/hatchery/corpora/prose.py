@@ -30,8 +30,8 @@ from hatchery.corpora.typography import repair_mojibake
 from hatchery.settings.base import Count, Natural, Settings
 
 SEEN_CHARACTERS = 1 << 20
-# A text counts as wrapped if at least this share of its lines ends at the line width. The last lines of paragraphs are
-# not counted.
+# A text counts as wrapped if at least this share of its lines breaks off at the line width, in the middle of a sentence.
+# The last lines of paragraphs are not counted.
 _WRAPPED_SHARE = 0.25
 # Minimum line width of wrapped prose, in characters; utterances without punctuation marks have shorter lines.
 _NARROWEST = 50
@@ -39,7 +39,8 @@ _NARROWEST = 50
 # 95th percentile of line lengths. A percentile is used because single long lines (addresses, rows of tables) hardly
 # change it.
 _PERCENTILE, _MARGIN = 0.95, 0.8
-# Lines with more characters than this are taken as paragraphs, because sentences are seldom this long.
+# Lines with more characters than this number are long; sentences are seldom this long. If long lines contain more than
+# half of the characters of a text, every line of the text is taken as a paragraph.
 _LONGEST_SENTENCE = 200
 
 _REPAIRED = "line or paragraph whose broken encoding was repaired"

@@ -16,7 +16,8 @@ import psutil
 
 INTERRUPTED = threading.Event()
 """Event that is set when the user stops Snakemake. A job that ends afterwards was stopped, and has not failed."""
-# Number of seconds to wait for the end of the idle child process, which a signal to the process group would end.
+# Number of seconds to wait for the end of the idle child process. If a signal to the process group ends this child, the
+# signal has also reached the jobs, so it is not forwarded.
 PATIENCE_SECONDS = 0.5
 
 
