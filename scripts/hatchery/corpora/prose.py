@@ -30,8 +30,8 @@ from hatchery.corpora.typography import repair_mojibake
 from hatchery.settings.base import Count, Natural, Settings
 
 SEEN_CHARACTERS = 1 << 20
-# A text counts as wrapped if at least this share of its lines breaks off at the line width, in the middle of a sentence.
-# The last lines of paragraphs are not counted.
+# A text counts as wrapped if at least this share of its lines breaks off at the line width, in the middle of a
+# sentence. The last lines of paragraphs are not counted.
 _WRAPPED_SHARE = 0.25
 # Minimum line width of wrapped prose, in characters; utterances without punctuation marks have shorter lines.
 _NARROWEST = 50
