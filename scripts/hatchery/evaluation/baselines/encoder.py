@@ -227,8 +227,8 @@ class BaselineModel:
                 self._end = (tokenizer.found("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
         self.unknown_id: int | None = tokenizer.unknown_id
-        # Exported Hatchery models compute logits with the word embedding and have no output layer, so the configuration
-        # gives the size of their vocabulary.
+        # Exported Hatchery models have no module for the output matrix, so the configuration gives the size of their
+        # vocabulary.
         output = network.get_output_embeddings()
         self.vocabulary_size = int(network.config.vocab_size if output is None else output.weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
