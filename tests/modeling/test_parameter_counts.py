@@ -224,14 +224,14 @@ def verdict(rows: list[PublishedCount]) -> str:
         lines.append("yes" if len(equal) == len(rows) else f"equal to {sources(equal)}")
     if other := [row for row in rows if row.size_of]:
         printed = f"the size of the {other[0].size_of} model ({counted(other[0]):,})"
-        lines.append(f"not equal to {sources(other)}, which prints {printed}")
+        lines.append(f"not equal to {sources(other)}, which print{'s' * (len(other) == 1)} {printed}")
     if wrong := [row for row in rows if not row.size_of and not agrees(counted(row), row)]:
         lines.append(f"not equal to {sources(wrong)}")
     return "; ".join(lines)
 
 
 def sources(rows: list[PublishedCount]) -> str:
-    return ", ".join("the run" if row.source.startswith("run ") else source(row) for row in rows)
+    return " and ".join("the run" if row.source.startswith("run ") else source(row) for row in rows)
 
 
 def table_row(size: Size) -> str:
