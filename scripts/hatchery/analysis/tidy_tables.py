@@ -110,7 +110,7 @@ MEASUREMENTS = TidyTable(
             "text",
             "kind of collapse of the training, or reason for a missing score; otherwise empty",
         ),
-        Column("primary", "truth", "true if averages over tasks use this metric of the task"),
+        Column("primary", "truth", "false for further metrics of a task, otherwise true"),
         Column(
             "main",
             "truth",
@@ -258,7 +258,7 @@ CURVES = TidyTable(
         Column(
             "next_token_accuracy",
             "number",
-            "causal and translation models: share of the tokens that were predicted correctly",
+            "models that predict next tokens: share of these tokens that were predicted correctly",
             "fraction",
         ),
         *(Column(name, "number", meaning, "nats") for name, meaning in BIAS_DRIFT.items()),
