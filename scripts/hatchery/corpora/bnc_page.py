@@ -223,7 +223,7 @@ _TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 
 def text_id(root: etree._Element, file: str) -> str:
     """Return the id of a text in the BNC, such as `A00`; for a text without an id, return the file's name without
-    suffix.
+    suffix. Raises SourceError for an id of another form.
     """
     stored = root.get(XML_ID)
     if stored is None:

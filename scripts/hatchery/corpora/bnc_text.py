@@ -25,8 +25,8 @@ these errors of the converter:
 In both readings, the names of unnamed speakers are drawn with the text's identifier as seed (the published converter
 uses one generator for all files, in the order of the file system). A `<head>` of a spoken text is read (the published
 converter stops with an error). Any other unknown element, and a `<u>` without `who`, is an error with file and line.
-Elements that the rules leave out (notes, references, stage directions between blocks, turns without a letter) are
-counted. The first names are our own list, because the published list is not available.
+Elements that the rules leave out (notes, references, stage directions between blocks, turns without a letter or digit)
+are counted. The first names are our own list, because the published list is not available.
 
 The body classes have one method for each element; an element that the rules do not allow at its position is an error
 that names the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped.
@@ -70,8 +70,9 @@ def convert_text(
     """Return a text as Markdown. As in the published converter's output, a blank line follows every block, including
     the last block.
 
-    `draw_name` returns a name for an unnamed speaker; `identifier` replaces a missing title. Raises SourceError, which
-    begins with the line number, if the header or the body is missing, or if an element is at a wrong position.
+    `draw_name` returns a name for an unnamed speaker; in the reading `corrected`, `identifier` replaces a title without
+    words. Raises SourceError, which begins with the line number, if the header or the body is missing, or if an element
+    is at a wrong position.
     """
     if root.tag != "bncDoc" or not len(root) or root[0].tag != "teiHeader":
         raise SourceError("line 1: expected <bncDoc> with <teiHeader> as its first child")

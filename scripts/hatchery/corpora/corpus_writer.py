@@ -63,8 +63,9 @@ class Splitter:
     """Assigns a split to each document by its random number, which is the `point` of seed and text.
 
     `points` are the random numbers of the documents to divide. If `points` is empty, a fraction may give no development
-    document. Raises CorpusError if there are fewer documents than `development_documents`, and OneDocumentError, which
-    names `remedy`, if `development_fraction` is above 0 and all documents have the same text.
+    document. Raises CorpusError if `development_documents` leaves no document for training. If `development_documents`
+    is None and `development_fraction` is above 0, raises OneDocumentError, which names `remedy`, if all documents have
+    the same text.
     """
 
     def __init__(self, settings: SplitSettings, points: npt.NDArray[np.uint64] = _NO_POINTS, remedy: str = "") -> None:

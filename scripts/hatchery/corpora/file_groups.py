@@ -79,8 +79,8 @@ def reader_of(source: SourceSettings) -> tuple[Reader, Any]:
 
 
 def columns_of(options: Any) -> tuple[bool, tuple[str, ...]]:
-    """Return True if the reader's options name a column of licences, and return the numeric columns that the options
-    name.
+    """Return two values: whether the reader's options name a column of licences, and the numeric columns that the
+    options name.
     """
     return getattr(options, "licence_column", None) is not None, getattr(options, "numeric_columns", ())
 

@@ -44,7 +44,8 @@ class PlainTextOptions(ProseOptions):
     """Encoding of all files."""
     cut_files: Literal["auto", "always", "never"] = "auto"
     """Division of text files into documents, at blank lines or else at line ends, if `lines_per_document` is `null`.
-    `auto` divides files larger than 1 MiB, or all files if the source has fewer than 20 files.
+    `auto` divides files larger than 1 MiB, or all files if the source has fewer than 20 files. Tagged text (`tagged`)
+    is never divided.
     """
     delimiter: Delimiter | None = None
     r"""Column separator of a table, such as ";" or "\t"; `null` is a tab for .tsv files, otherwise a comma."""

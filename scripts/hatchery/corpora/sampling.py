@@ -125,7 +125,7 @@ class Drawing:
 
 def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int:
     """Return the number of characters that the sample must reach. Raises ConfigError unless exactly one of `settings`
-    and `size_of` sets this number.
+    and `size_of` sets this number, and ManifestError if `size_of` is not a corpus.
     """
     if (settings.characters is None) == (size_of is None):
         raise ConfigError(

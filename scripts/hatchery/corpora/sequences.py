@@ -178,7 +178,8 @@ class _Grouping:
 
     def table(self) -> Iterator[tuple[str, str, str, int, int, int]]:
         """Yield the rows of `selections.csv`: for each selection and source, the number of texts that the quota draws,
-        and of their words and counted words. Texts that the grouping leaves out are included.
+        the number of their words, and the number of their counted words (`n_counted`). Texts that the grouping leaves
+        out are included.
         """
         for (name, source), counts in self._counts.items():
             yield name, source, self.level, counts["texts"], counts["words"], counts["counted"]

@@ -51,7 +51,7 @@ class SplitSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Sharded(Settings):
-    """Keys that every corpus has."""
+    """The key that every corpus has."""
 
     documents_per_shard: Count = 10_000
     """Number of documents in one Parquet file."""

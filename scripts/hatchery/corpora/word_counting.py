@@ -56,7 +56,7 @@ class WordCounting(Settings):
     byte_premium: PremiumValue | None = omitted_at_default(None)
     """Byte premium of all sources that `byte_premiums` does not name, for the rule `adjusted`."""
     byte_premiums: dict[str, PremiumValue] = omitted_at_default({})
-    """For the rule adjusted, byte premiums by name of the source."""
+    """For the rule `adjusted`, byte premiums by name of the source."""
 
     def premium(self, source: str) -> float:
         """Return the byte premium of a source. Raises ConfigError if the source has no byte premium."""

@@ -1,1 +1,1 @@
-"""Evaluations of pretrained models: minimal pairs without training, and fine-tuning on labelled tasks."""
+"""Evaluations of pretrained models: perplexity, minimal pairs, surprisals, reading times, translation, fine-tuning."""

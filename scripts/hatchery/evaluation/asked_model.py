@@ -105,8 +105,9 @@ class AskedModel:
 
         If `scoring` is "auto", the score is the pseudo-log-likelihood for masked and hybrid models, and the
         left-to-right log-likelihood for all other models; docs/evaluation.md lists the other scoring methods. Raises
-        EvaluationError for a sentence without tokens, and for a value that is not a text; for such a value, the message
-        gives its number, counted from 1. Raises ConfigError for a scoring method that does not fit the model.
+        EvaluationError for a sentence without tokens, and for a value that is not a text. In the second case, the
+        message contains the number of the value, counted from 1. Raises ConfigError for a scoring method that does not
+        fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring, padded=True)
@@ -150,7 +151,8 @@ class AskedModel:
         """Return a causal model's continuation: the most probable token at each step, or tokens sampled with `seed`.
 
         Generation stops at the end of the text or of the paragraph, after `most_tokens` tokens, or at the model's
-        longest input. Raises ConfigError unless `continues` is true.
+        longest input. Raises ConfigError unless `continues` is true, and EvaluationError for a value that is not a
+        text.
         """
         model = self._model
         if isinstance(model, ModuleModel):

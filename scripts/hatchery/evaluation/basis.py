@@ -96,7 +96,7 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
 
 def window_of(objective: "ObjectiveKeys", sequence_length: int) -> str:
     """Return in words the number of tokens of a model's input sequences, and the method that splits a text into
-    sequences.
+    sequences. The text also states whether tokens attend to earlier documents in their sequence.
     """
     apart = "" if getattr(objective, "reset_attention", True) else ", behind other documents"
     return f"{sequence_length} tokens, {getattr(objective, 'segments', 'sentences')}{apart}"

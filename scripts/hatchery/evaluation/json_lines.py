@@ -15,8 +15,9 @@ from hatchery.raw.registration import RawSource
 
 @dataclass(slots=True)
 class Record:
-    """A record of a raw file, such as a JSON object; `where` is its file and line for messages; `line` is the number of
-    the line, or of the item or row in a file without a line for each record, counted from 1."""
+    """A record of a raw file, such as a JSON object. `where` is its file and line, for messages. `line` is the number
+    of its line, counted from 1; in a file without a line for each record, `line` is the number of the item or row.
+    """
 
     values: Mapping[str, Any]
     where: str

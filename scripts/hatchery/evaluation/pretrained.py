@@ -33,8 +33,8 @@ class OurModel:
     """A language model that Hatchery trained.
 
     If a text contains the spelling of a special token such as "[MASK]", the tokenizer encodes it as plain text.
-    `objective` is None if the training settings of the model are unknown. `where` is the path of the model's manifest
-    or, for a model without a manifest of its training, of its folder, or the class name of a module.
+    `objective` is None if the training settings of the model are unknown. `where` names the model in messages: the path
+    of its manifest, the path of its folder if there is no manifest of its training, or the class name of a module.
     """
 
     network: LanguageModel
@@ -67,8 +67,8 @@ class OurModel:
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> HatcheryModel:
         """Return the language model on `device`, prepared for the scoring method `scoring`.
 
-        Raises EvaluationError for a translation model, and ConfigError if the model does not support the scoring
-        method.
+        Raises EvaluationError for a translation model. A scoring method that the model does not support raises an error
+        only when texts are scored (`scoring_name`).
         """
         self.refuse_translation()
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
@@ -113,8 +113,7 @@ class ModelOfUser:
     translates = False
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> ModuleModel:
-        """Return the language model on `device`. Raises ConfigError if the model does not support the scoring
-        method."""
+        """Return the language model on `device`, prepared for the scoring method `scoring`; see `OurModel.asked`."""
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> ModuleModel:

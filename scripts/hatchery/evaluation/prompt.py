@@ -76,7 +76,9 @@ def chosen_model(word: str, names: Sequence[str]) -> str | None:
 
 
 def answer(model: "AskedModel", line: str) -> Iterator[str]:
-    """Yield the lines of the answer of `model`. Raises HatcheryError for a question that the model cannot answer."""
+    """Yield the lines of the model's answer to `line`, the text that the user typed at the prompt. Raises HatcheryError
+    for a question that the model cannot answer.
+    """
     from hatchery.evaluation.asked_model import GAPS
 
     if BETWEEN in line:

@@ -92,8 +92,8 @@ def load_sentence_model(
     """Return a pretrained language model on `device`, in float32, prepared for the scoring method `scoring`.
 
     If `template` is true, the input of an external causal model begins with the special tokens of its tokenizer's
-    template. Raises the errors of `open_trained`, EvaluationError for a translation model, and ConfigError if the model
-    does not support the scoring method.
+    template. Raises the errors of `open_trained`, and EvaluationError for a translation model. A scoring method that
+    the model does not support raises an error only when texts are scored (`scoring_name`).
     """
     return open_trained(read_manifest(manifest_path)).asked(device, scoring, template)
 
@@ -112,7 +112,9 @@ def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, toke
 
 
 def compilation_in_use(model: SentenceModel) -> Compilation:
-    """Return whether layers of a model were compiled, as stored in manifests; only Hatchery models are compiled."""
+    """Return `layers` if the layers of a model were compiled, else `off`, as stored in manifests; only Hatchery models
+    are compiled.
+    """
     return compilation_of(model.network) if isinstance(model, HatcheryModel) else "off"
 
 

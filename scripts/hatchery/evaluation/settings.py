@@ -224,8 +224,8 @@ class SuiteSettings(Settings):
         return self.edition != 2023
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if a key that the format requires is missing, if a key belongs to another format, or if a
-        key requires another `edition`.
+        """Raise ConfigError if a key that the format requires is missing, if a key belongs to another format, if a key
+        requires another `edition`, or if keys exclude each other.
         """
         since_2025 = self.edition != 2023
         require(
@@ -341,8 +341,8 @@ class EvaluationRuntime(Settings):
 
     tokens_per_batch: Count | None = None
     """Maximum number of tokens per batch, special tokens and padding included. `null` uses the evaluation's default.
-    For minimal pairs, the default is the number of tokens that was measured to be fastest on the device
-    (benchmarks/score_minimal_pairs.py).
+    For minimal pairs, the default is 4,096 on a CPU, where this number was measured to be fastest
+    (benchmarks/score_minimal_pairs.py), and 65,536 on a GPU.
     """
     device: DeviceName = "auto"
     """Device on which the model is evaluated."""

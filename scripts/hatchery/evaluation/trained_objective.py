@@ -64,8 +64,8 @@ def use_of_objective(objective: ObjectiveKeys) -> Use:
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
     """Return the objective that defines a model's prediction targets on held-out text.
 
-    For a model whose manifest contains no objective, these are the common masks. Raises the ManifestError of
-    `asked_objective`.
+    For a model whose manifest contains no objective, the common masks (`common_masks`) define the targets. Raises the
+    ManifestError of `asked_objective`.
     """
     trained = objective_of_model(model) if "objective" in model.settings else None
     return asked_objective(settings, trained, str(model.path))
@@ -89,7 +89,7 @@ def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None,
 def default_objective(use: Use) -> ObjectiveKeys | None:
     """Return default objective settings for a model with the uses `use`; None for a masked or a translation model.
 
-    These settings replace unknown training settings, if the model's folder does not contain the settings.
+    The settings are used for a model whose training settings are unknown.
     """
     if "causal" not in use.kinds:
         return None

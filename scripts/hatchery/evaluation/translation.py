@@ -87,7 +87,7 @@ class Translator:
 
 def translator_of(opened: Pretrained, device: torch.device) -> Translator:
     """Return a translation model with its search settings. Raises EvaluationError for a model that was not trained to
-    translate.
+    translate, and for a model without the manifest of its training.
     """
     is_ours = isinstance(opened, OurModel) and Path(opened.where).name == MANIFEST
     objective, network = opened.objective, opened.network

@@ -64,10 +64,10 @@ class TranslationChoice(Settings):
 
 
 def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) -> None:
-    """Raise RefusedError unless `tests` contains the test set on which the beam size is chosen.
+    """If a beam size is chosen, raise RefusedError unless `tests` contains the test set on which it is chosen.
 
-    If a beam size is chosen, also raise RefusedError for a test set with the name BEAM, because this name is a key of
-    the manifest's measures.
+    In this case, also raise RefusedError for a test set with the name BEAM, because this name is a key of the
+    manifest's measures.
     """
     if beams is not None and beams.test not in tests:
         there = ", ".join(tests) or "none"

@@ -1,8 +1,9 @@
 """Normalisers, pre-tokenisers, decoders and post-processors of tokenizers, by their names in the configuration.
 
 Sources: docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers";
-docs/papers/reduced-vocabulary.md, "Tokenizers". No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the
-post-processors here add them. The setting `reading` (`as_published` or `corrected`) changes the pre-tokenisers:
+docs/papers/reduced-vocabulary.md, "Tokenizers". LTG-BERT's tokenizer for the BNC and ELC-BERT's tokenizers do not add
+[CLS] and [SEP]; the post-processors here add them. The setting `reading` (`as_published` or `corrected`) changes the
+pre-tokenisers:
 
 - `ltg_bnc`: `as_published` splits the ending of an upper-case possessive (`SHE'S` becomes `SHE` `'` `S`), because the
   pattern in LTG-BERT's BNC code contains sixteen stray spaces. `corrected` keeps all endings whole (`SHE` `'S`).

@@ -62,7 +62,7 @@ class DocumentEncoder:
         """
 
     def encode(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str] = ()) -> TokenTable:
-        """Return the token table of documents; `sources` are needed only if the rule that counts words depends on them.
+        """Return the token table of documents; `sources`, the source of each document, is needed only with a `counter`.
 
         A document without sentences gives a row without tokens.
         """

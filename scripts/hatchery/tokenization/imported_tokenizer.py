@@ -81,8 +81,9 @@ class Piece(NamedTuple):
 
 
 def sentencepiece_tokenizer(path: Path) -> Tokenizer:
-    """Return a SentencePiece model file as a tokenizer of the library. Raises TokenizationError for unsupported
-    models."""
+    """Return a SentencePiece model file as a tokenizer of the library. Raises TokenizationError for unreadable and
+    unsupported models.
+    """
     try:
         model = _message(path.read_bytes())
         pieces = [_piece(entry) for entry in model.get(1, ()) if isinstance(entry, bytes)]

@@ -82,8 +82,7 @@ SPECIAL_SETS: dict[str, SpecialTokens] = {
 def recorded_special_tokens(recorded: object) -> SpecialTokens:
     """Return the set of special tokens from `recorded`, the measure `special_tokens` of a manifest (see `record`).
 
-    Raises TokenizationError unless the names are the names of a known set of special tokens, in the order of this set,
-    with the ids of this set.
+    Raises TokenizationError unless names, order and ids are those of a known set.
     """
     order = recorded.get("order") if isinstance(recorded, dict) else None
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order):

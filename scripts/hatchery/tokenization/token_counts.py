@@ -16,8 +16,9 @@ from hatchery.tokenization.token_shards import TokenTable
 class Counts:
     """Counts for a group of documents. Subwords are all tokens except special tokens; unknown tokens count as subwords.
 
-    `words` counts the subwords at which `word_starts` is True: words between white space, or pre-tokens if the
-    tokenizer has a continuation prefix. `unknown` counts unknown tokens, including those that the text spells out.
+    `words` is the number of subwords at which `word_starts` is True. These subwords begin words between white space, or
+    pre-tokens if the tokenizer has a continuation prefix. `unknown` is the number of unknown tokens, including those
+    that the text spells out.
     """
 
     documents: int = 0

@@ -27,14 +27,14 @@ MOST_TOKENS_PER_SHARD = 2**31 - 1
 
 @dataclass(frozen=True)
 class TokenTable:
-    """The concatenated rows of one shard; document `d` has the ids from `document_starts[d]` to `document_starts[d +
-    1]`.
+    """The concatenated rows of one shard; document `d` has the ids from `document_starts[d]` to `document_starts[d + 1]
+    - 1`.
 
-    `ids` [tokens] has the dtype `id_dtype`; `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
-    token offsets within their document; document `d` has the sentences from `sentence_bounds[d]` to `sentence_bounds[d
-    + 1]`. If `word_starts` are the starts of pre-tokens, `text_word_starts` [tokens] are the starts of words between
-    white space. For corpora that count words by another rule than white space, `word_counts` [tokens], uint16, is the
-    number of words that begin in each token.
+    `ids` [tokens] has the dtype `id_dtype`; `word_starts` [tokens] is bool. `sentence_starts` [sentences] are token
+    offsets within their document; document `d` has the sentences from `sentence_bounds[d]` to `sentence_bounds[d + 1] -
+    1`. If `word_starts` are the starts of pre-tokens, `text_word_starts` [tokens] are the starts of words between white
+    space. For corpora that count words by another rule than white space, `word_counts` [tokens], uint16, is the number
+    of words that begin in each token.
     """
 
     doc_ids: list[str]
@@ -193,7 +193,7 @@ class _Shard:
 
 
 class TokenShards:
-    """The encoded documents of a split, made by `TokenShards.open`; `special` is the set of special tokens."""
+    """The encoded documents of a split; `special` is the set of special tokens."""
 
     def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
         self.manifest = manifest
@@ -218,8 +218,8 @@ class TokenShards:
     def open(cls, manifest_path: str | Path, split: str) -> Self:
         """Map the shards of `split` into memory.
 
-        Raises ManifestError for an unusable manifest, and TokenizationError if the split is missing or a shard has
-        unexpected columns.
+        Raises ManifestError for an unusable manifest, and TokenizationError if the split or a measure is missing, or if
+        a shard is damaged or has unexpected columns.
         """
         manifest = read_manifest(manifest_path)
         try:

@@ -127,8 +127,9 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
     as in the papers' code); all other special tokens in a text are encoded as ordinary letters. All special tokens keep
     their ids. Names that the tokenizer lacks are ignored.
 
-    Raises TokenizationError, naming the file, if the file is missing or damaged, has no known set of special tokens at
-    their ids, has gaps in its ids, or does not mark word starts.
+    Raises TokenizationError, naming the file, if the file is missing or damaged, has an unsupported model, has no known
+    set of special tokens at their ids, encodes unknown text as another token than the set's unknown token, has gaps in
+    its ids, or does not mark word starts.
     """
     path = Path(path)
     definition = _read(path)

@@ -102,8 +102,8 @@ class SegmentLattice:
     def expected_counts(self, scores: np.ndarray, alive: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         """Return the expected count of each piece if text i occurs `frequencies[i]` times.
 
-        `scores` are the pieces' log-probabilities. `alive` is True for pieces that may be used, in this and all later
-        calls. A text without segmentation adds nothing.
+        `scores` are the pieces' log-probabilities. `alive` is False for removed pieces, which must also be False in all
+        later calls. A text without segmentation adds nothing.
         """
         probabilities = self._probabilities(scores, alive)
         forward, backward = self._sums_forward(probabilities), self._sums_backward(probabilities)

@@ -32,8 +32,9 @@ _WORD = re.compile(r"\S+")
 
 
 class WordStarts:
-    """Finds word starts from ids. Only sentences with unknown tokens or other than ASCII white space are read again as
-    text."""
+    """Finds word starts from ids. Only sentences with unknown tokens or with white space outside ASCII are read again
+    as text.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         tokens = tokenizer.tokens

@@ -145,8 +145,8 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
     """Yield the pieces of a file; yield no piece if the file cannot be divided, because it is one document, one JSON
-    list, or a Parquet file in which a document has several rows. All files except for Parquet files are read
-    completely.
+    list, or a Parquet file in which a document has several rows. To find the pieces, a file is read completely, unless
+    it is a Parquet file.
 
     Raises SourceError if the file cannot be read.
     """

@@ -42,8 +42,8 @@ class OwnText:
     """The non-empty documents of a split, as a `HeldOutText` without word starts."""
 
     n_special = 0
-    """Number of ids at the start of the vocabulary that are reserved for special tokens: 0, because any id may be the
-    id of a text token.
+    """Number of ids at the start of the vocabulary that are reserved for special tokens: 0, because the special ids of
+    an external tokenizer may be anywhere in its vocabulary.
     """
 
     def __init__(self, model: BaselineModel, documents: Iterable[list[str]], split: str, where: str) -> None:

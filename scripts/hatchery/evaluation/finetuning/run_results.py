@@ -54,8 +54,9 @@ class SetResult:
 class RunResult:
     """Results of one run: one seed with one learning rate.
 
-    `best_step` counts optimiser steps; `n_train` and `n_development` count items. `layer_weights` has a list for each
-    span: a probe's weights of the layers.
+    `best_step` is a number of optimiser steps; `n_train` and `n_development` are numbers of items. `best_step` and
+    `development_value` are None for a diverged run. `layer_weights` has a list for each span: a probe's weights of the
+    layers.
     """
 
     seed: int

@@ -177,9 +177,9 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` (the name of each unit's group,
-    whose rows are evaluated together) and `facts` (additional texts for metrics) have one entry per unit, and are empty
-    for sentences with spans.
+    """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` are the names of the units'
+    groups; the rows of a group are evaluated together. `facts` are additional texts for metrics. `groups` and `facts`
+    have one entry per unit, and are empty for sentences with spans.
 
     `label_names` are the labels of the task to which the set belongs, empty for a task without named labels.
     """

@@ -34,8 +34,9 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row, except for the rows that BabyLM 2026 omits (NOTHING): the options after one prefix, the
-    right option first. Rows of a file with the same number of operations are a paradigm."""
+    """Yield an item per row: the options after one prefix, the right option first. With the edition 2026, rows in which
+    an option contains NOTHING are omitted. Rows of a file with the same number of operations are a paradigm.
+    """
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         options, count = record.value("options"), record.value("numops")

@@ -93,9 +93,9 @@ def tie_rule(suite: SuiteSettings) -> str:
 
 
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
-    """Return the decision on an item under its suite's rules. If several candidates have the best score, the preferred
-    candidate is the first of them; in BabyLM 2026, the candidate is drawn at random, or with the tie rule
-    "first_in_row" is the first of them in the file's row.
+    """Return the decision on an item under its suite's rules. If several candidates have the best score, the first of
+    these candidates is preferred. In BabyLM 2026, one of these candidates is drawn at random. With the tie rule
+    "first_in_row", the first of these candidates in the file's row is preferred.
 
     If `unknown` is true, a text of the item contains an unknown token, and the item counts as wrong.
     """

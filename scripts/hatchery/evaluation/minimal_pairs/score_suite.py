@@ -117,9 +117,9 @@ the right candidate first.
 class CandidateScores:
     """Scores of the candidates of I items, at most K each: `scores` float64 [I, K] and `tokens` int32 [I, K].
 
-    `tokens` counts scored tokens. Where an item has fewer than K candidates, `scores` is NaN and `tokens` is 0. `rows`
-    is the number of model inputs for the distinct texts (`Way.rows`): one per scored token for pseudo-log-likelihoods,
-    and one per text for log-likelihoods from left to right.
+    `tokens` is the number of scored tokens. Where an item has fewer than K candidates, `scores` is NaN and `tokens` is
+    0. `rows` is the number of model inputs for the distinct texts (`Way.rows`). For example, pseudo-log-likelihoods
+    need one input per scored token, and log-likelihoods from left to right need one input per text.
     """
 
     scores: np.ndarray

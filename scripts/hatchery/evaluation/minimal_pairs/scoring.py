@@ -27,8 +27,8 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
     """Return the architecture (masked or causal) in which the method `scoring` scores a model that was trained for the
     uses `kinds`.
 
-    Return the first architecture of the method that is in `kinds`; if the method allows any architecture, the first of
-    `kinds`.
+    Return the first architecture of the method that is in `kinds`. If there is no such architecture, and if the method
+    is "auto", return the first of `kinds`.
     """
     for architecture in WAYS[scoring].architectures if scoring in WAYS else ():
         if architecture in kinds:
@@ -56,8 +56,8 @@ def scoring_name(
 
 
 def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
-    """Return the number of tokens of a batch: `wanted`, or the fastest measured number if `wanted` is None. The number
-    is reduced if the batch would have more than LOGITS_PER_BATCH logits.
+    """Return the number of tokens of a batch: `wanted`, or the device's number in TOKENS_PER_BATCH if `wanted` is None.
+    The number is reduced if the batch would have more than LOGITS_PER_BATCH logits.
 
     Raises ConfigError if `wanted` is below 1.
     """

@@ -78,10 +78,10 @@ def passage_words(
     """Return a table with the columns SCHEMA and a row for each word of the passages; surprisal and entropy are in
     nats.
 
-    Surprisal and entropy are null for a word in which no token begins. `entropy` is also null if its token has no
-    prediction, and null for all words if neither `settings.of_model` contains `entropy` nor word boundaries are
-    corrected. Raises ConfigError for a model that assigns no surprisals or does not fit the settings, and
-    EvaluationError naming an item that is too long for a masked model.
+    Surprisal and entropy are null for a word in which no token begins. `entropy` is also null if the word's first token
+    has no prediction. It is computed only if `settings.of_model` contains `entropy` or if word boundaries are
+    corrected; otherwise, it is null for all words. Raises ConfigError for a model that assigns no surprisals or does
+    not fit the settings, and EvaluationError naming an item that is too long for a masked model.
     """
     parts = (passages[start : start + PASSAGES_AT_ONCE] for start in range(0, len(passages), PASSAGES_AT_ONCE))
     return pl.concat(
@@ -166,8 +166,8 @@ def begins_words(model: Model) -> np.ndarray:
 def _windows(
     number: int, sentence: EncodedSentence, owners: np.ndarray, longest: int, has_beginning: bool
 ) -> list[_Window]:
-    """Return the windows of a passage; each token is scored in exactly one window (without start token, the first token
-    in none).
+    """Return the windows of a passage; each token is scored in exactly one window. If the model has no start token, the
+    first token is scored in no window.
     """
     ids, length = sentence.ids, len(sentence.ids)
     if length <= longest:

@@ -72,7 +72,8 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
 
     Rows without a word or a position, and rows whose word differs from the word of the text, are omitted and counted.
     Raises EvaluationError naming file and line for a missing column, a missing item or participant, and a text in a
-    column of numbers. Raises EvaluationError naming the file for a table in which no row has a word and a position.
+    column of numbers. If all rows are read, also raises EvaluationError naming the file for a table in which no row has
+    a word and a position.
     """
     name = source.one_name(settings.files)
     numbers: dict[str, array[float]] | None = None

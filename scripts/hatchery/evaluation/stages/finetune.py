@@ -83,7 +83,7 @@ def tasks_read(project: "Project", experiment: str) -> Iterator[ReadData]:
 
 
 def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Iterable[str]:
-    """Check the rows of a task: read them as fine-tuning does."""
+    """Check the rows of a task by reading them (`task_rows.check_rows`)."""
     from hatchery.evaluation.tasks.task_rows import check_rows
 
     check_rows(source, task, rows)

@@ -1,9 +1,9 @@
 """Score the words of a user's texts under one model.
 
-`surprisal.parquet` and `surprisal.csv` have a row for each word. The columns are the file; the line (in Parquet files
-the row) of the text, or of the word if each row of the user's table is one word; the columns of `words.SCHEMA`; and the
-columns of the user's table as text (`own_columns`). Texts are read twice: once to check and count them, and once in
-chunks that are scored and written.
+`surprisal.parquet` and `surprisal.csv` have a row for each word. The columns are `file`, `line`, the columns of
+`words.SCHEMA`, and the columns of the user's table as text (`own_columns`). `line` is the line of the text (in Parquet
+files, the row). If each row of the user's table is one word, `line` is the line of the word. Texts are read twice: once
+to check and count them, and once in chunks that are scored and written.
 """
 
 import json

@@ -38,7 +38,8 @@ LINE_FIELDS = ("sentence",)
 def read_labelled_lines(source: RawSource, name: str, label: str) -> Iterator[Record]:
     """Return the lines of a file as records with the label `label`. Runs of white space become one space.
 
-    Raises EvaluationError naming file and line for bytes that are not UTF-8, and naming a file without lines.
+    Raises SourceError naming the file and the first byte that is not UTF-8, and EvaluationError naming a file without
+    lines.
     """
     lines = decode_lines(source, name)
     return some(
@@ -200,7 +201,8 @@ def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Coll
     `columns` contains the column names of a tab-separated table without a header. `wanted` are the fields to read;
     other fields may be skipped. If `wanted` is None, all fields are read.
 
-    Raises EvaluationError for an unknown suffix, and naming file and line for malformed rows.
+    Raises EvaluationError for an unknown suffix, and EvaluationError or SourceError naming file and line for malformed
+    rows.
     """
     ending = PurePosixPath(name).suffix.lower()
     if ending not in READERS:

@@ -102,7 +102,7 @@ ReadLabel = Callable[[Record, object], int | float]
 
 def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
     """Return a function that reads a task's labels. Labels are class indices if the task lists labels. Otherwise,
-    labels are indices of choices if there are `choices` choices, and finite numbers if there are none.
+    labels are indices of `choices` choices or, if `choices` is None, finite numbers.
 
     The function raises EvaluationError naming file and line, the wrong label and the expected labels.
     """

@@ -110,8 +110,10 @@ class TaskKeys(Settings):
     suite: BlockName = "finetuning"
     """Suite under which the results of the task are listed."""
     format: Format
-    """File format. `rows`: JSON lines, Parquet, CSV or TSV. `jiant`, `conllu` and `conll2012` (OntoNotes): formats of
-    edge probing. `treebanks`: CoNLL-U files of several languages, which are pooled and divided into new splits.
+    """File format. `rows`: JSON lines, Parquet, CSV or TSV. `labelled_lines`: text files with one text per line; the
+    label of a file is its key in `files`. `rte_xml`: XML files of the RTE challenges. `jiant`, `conllu` and `conll2012`
+    (OntoNotes): formats of edge probing. `treebanks`: CoNLL-U files of several languages, which are pooled and divided
+    into new splits.
     """
     layout: LayoutName = "segments"
     """Conversion of a row to model inputs. `segments` is for any task; every other layout is for the SuperGLUE task of
@@ -127,8 +129,8 @@ class TaskKeys(Settings):
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
     """One to three text fields, or templates such as "Question: {question}"."""
     label_field: str = "label"
-    """Field of the label; dots select a field of an object (`idx.question`). With the format `conllu`: `XPOS`, `UPOS`
-    or `DEPREL`. With the format `conll2012`: `pos`, `ner`, `srl` or `coref`.
+    """Field of the label; dots select a field of an object (`idx.question`). With the formats `conllu` and `treebanks`:
+    `XPOS`, `UPOS` or `DEPREL`. With the format `conll2012`: `pos`, `ner`, `srl` or `coref`.
     """
     labels: Annotated[tuple[LabelValue, ...], Unique()] = ()
     """Labels in the order of their ids; the second label is the positive class. Empty for tasks whose labels are
@@ -225,9 +227,9 @@ class ProtocolSettings(Settings):
     warmup_fraction: Share = 0.01
     """Share of the steps in which the learning rate rises to its peak."""
     schedule: Literal["cosine", "linear", "linear_as_published", "constant"] = "cosine"
-    """Decay of the learning rate after its peak."""
+    """Decay of the learning rate after its peak. `linear_as_published` also decays during the warm-up."""
     final_fraction: Share = 0.0
-    """Final learning rate as a share of the peak learning rate."""
+    """Final learning rate as a share of the peak learning rate, for the schedules `cosine` and `linear`."""
     weight_decay: NonNegative = 0.1
     """Coefficient of decoupled weight decay."""
     decay: Literal["matrices", "weights", "all"] = "matrices"
@@ -244,7 +246,7 @@ class ProtocolSettings(Settings):
     """Global L2 norm to which gradients are clipped; `null` disables clipping (ELC-BERT's paper mentions no clipping).
     """
     dropout: ShareBelowOne = 0.1
-    """Dropout probability of the head, and of the encoder unless it is frozen."""
+    """Dropout probability of the head and, with `edition: 2023`, of an encoder that is not frozen."""
     max_length: Annotated[int, Range(ge=8)] = 128
     """Maximum number of tokens in an input, special tokens included. Longer inputs are truncated at the end of their
     longest segment; in edge probing, longer sentences are dropped."""

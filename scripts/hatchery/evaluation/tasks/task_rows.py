@@ -89,7 +89,8 @@ def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] 
 
     Raises EvaluationError naming file and line for wrong data: missing fields; unknown, hidden or null labels; a file
     of another suite. Also raises EvaluationError for a split with a wrong number of rows, without rows or without
-    scored rows, for training rows that all have one label, and for training files without a label of the task.
+    scored rows, for training rows that all have one label, and for training files in which a label of the task does not
+    occur.
     """
     return read_task_with_report(source, task, vocabulary)[0]
 

@@ -1,6 +1,6 @@
 """WiC: two sentences with one marked word in each sentence. The head `marked_words_classification` reads the two words
-together with [CLS].
-`start1`, `end1`, `start2`, `end2` count characters of the raw sentences, so the sentences stay unchanged.
+together with [CLS]. `start1`, `end1`, `start2` and `end2` are positions of characters in the raw sentences, so the
+sentences stay unchanged.
 """
 
 from collections.abc import Iterator
