@@ -88,8 +88,9 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
     evaluation=Evaluation(
         place=36,
         title="Reading times",
-        note="Surprisal explains this percentage of the variance that word length, frequency and context length leave "
-        "unexplained; chance is 0.",
+        note="Surprisal explains this percentage of the variance that word length, frequency, context length and their "
+        "products leave unexplained; chance is 0. For self-paced reading, the length and the surprisal of the previous "
+        "word are also taken into account.",
         asked=lambda experiment, run: () if experiment.reading is None else ONCE,
         rows=reading_rows,
         data=DataCheck(settings=ReadingSettings, reads=times_read, check=check_times),
