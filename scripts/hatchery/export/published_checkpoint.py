@@ -59,8 +59,9 @@ def import_checkpoint(
     """Write the model as `config.json`, `model.safetensors` and `tokenizer.json` next to the manifest `output`.
 
     `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`); `config` is the
-    authors' configuration in JSON. Raises ModelError for unusable files, and if `layer_weighting` or
-    `position_head_layout` is missing or contradicts the weights. Raises TokenizationError for an unusable tokenizer.
+    authors' configuration in JSON. Raises ModelError for unusable files, if `layer_weighting` or `position_head_layout`
+    contradicts the weights, and if one of the two is missing although the weights do not determine it. Raises
+    TokenizationError for an unusable tokenizer.
     """
     state = under_training_names(read_weights(weights))
     chosen = checkpoint_config(state, read_config(config), str(weights), layer_weighting, position_head_layout)
@@ -101,8 +102,9 @@ def checkpoint_config(
 ) -> ModelConfig:
     """Return Hatchery's configuration of a published model; `where` is the file's name in messages.
 
-    Only the keys `SIZES` and `OPTIONAL` of `published` are read. Raises ModelError for an invalid value, and if
-    `layer_weighting` or `position_head_layout` is missing, unknown, or contradicts the weights.
+    Only the keys `SIZES` and `OPTIONAL` of `published` are read. Raises ModelError for an invalid value, if
+    `layer_weighting` or `position_head_layout` is unknown or contradicts the weights, and if one of the two is missing
+    although the weights do not determine it.
     """
     values: dict[str, Any] = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     configuration: type[ModelConfig] = GptBertConfig if _is_gpt_bert(state) else LtgBertConfig

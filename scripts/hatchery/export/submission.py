@@ -99,7 +99,7 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
     """Return the scores of a checkpoint on a fast suite: the accuracy on each paradigm as a fraction, or two scores of
-    reading times.
+    reading times. None without an evaluation.
     """
     if manifest is None:
         return None

@@ -1,5 +1,5 @@
 """The run that an experiment submits to BabyLM's leaderboard. A check refuses an experiment that evaluates none of the
-submission's suites, or that fine-tunes on tasks of which none belongs to the submission.
+submission's suites, or that fine-tunes only on tasks outside of the submission.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -42,7 +42,7 @@ def suite_names(wanted: "Submission") -> list[str]:
 
 def check_submission(project: "Project", name: str) -> None:
     """Raise ConfigError if an experiment submits an unknown run, evaluates none of the submission's suites, or
-    fine-tunes on tasks of which none belongs to the submission.
+    fine-tunes only on tasks outside of the submission.
     """
     experiment, problems = project.experiment(name), Problems()
     one, other = experiment.submission, experiment.multilingual_submission

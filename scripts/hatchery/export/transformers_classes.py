@@ -44,8 +44,8 @@ class HatcheryConfig(PretrainedConfig):
     `classifier_dropout` is the dropout of a classification head; None means `hidden_dropout_prob`.
     `classifier_transform` names the layers of the classification head before its output layer (see `TRANSFORMS`). The
     configuration class of each family must define values for fields without default, because `transformers` creates
-    configurations without arguments. This class must also define `__init__`; otherwise, `transformers` adds a dataclass
-    constructor.
+    configurations without arguments. The family's class must also define `__init__`; otherwise, `transformers` adds a
+    dataclass constructor.
     """
 
     architecture_class: ClassVar[Any] = None
@@ -148,8 +148,9 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Initialise weights that are missing in a checkpoint: truncated normal for matrices, 0 for biases, 1 for norms
-        and scales.
+        """Initialise weights that are missing in a checkpoint: truncated normal for matrices, 1 for the gains of
+        `LayerNorm`, for head scales and for residual scales, the initial weights of `LayerMixture` for layer weights,
+        and 0 for other vectors. Tables, which are not stored, are computed.
 
         `transformers` calls this method for each module with parameters or tables that were not loaded.
         """
@@ -349,10 +350,11 @@ def given_tokens(
     attention_mask: Tensor | None = None,
     position_ids: Tensor | None = None,
 ) -> Tensor:
-    """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E]; encoders can read either input.
+    """Return the argument that is given: `input_ids` int64 [B, T], or `inputs_embeds` [B, T, E]. Encoders read both
+    kinds of input.
 
-    Raises ValueError unless exactly one of `input_ids` and `inputs_embeds` is given. Also raises ValueError if the
-    model has absolute positions and `position_ids` differ from the positions that the model computes.
+    Raises ValueError unless exactly one of `input_ids` and `inputs_embeds` is given. In a model with absolute
+    positions, also raises ValueError if the `position_ids` of the unmasked tokens are not consecutive numbers.
     """
     if (input_ids is None) == (inputs_embeds is None):
         raise ValueError("input_ids, inputs_embeds: expected exactly one of these two arguments")

@@ -105,7 +105,7 @@ def _write_branch(
 
 def generation_settings(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
     """Return defaults for `generate` with which the beam search of `transformers` is as similar as possible to
-    Hatchery's.
+    Hatchery's. Raises ModelError if the model was not trained with the task translation.
     """
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
@@ -241,8 +241,8 @@ def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentenc
 
 
 def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] | None:
-    """Return (source language, target language) of a translation model; None for other models, and unless the corpus
-    has exactly two languages.
+    """Return (source language, target language) of a translation model; None for other models, and for a corpus whose
+    number of languages is not two.
     """
     if not facts.translates or len(settings.languages) != 2:
         return None

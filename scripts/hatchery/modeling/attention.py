@@ -8,8 +8,9 @@ cache is exact if the state of a token depends only on this token and earlier to
 Relative positions do not invalidate the cache, because they change the scores and not the keys. A layer that reads
 several earlier layers does not invalidate the cache either, because it reads their states of the same token.
 
-`attend` uses torch's fused kernel on a GPU and, where the kernel was measured to be faster, on the CPU; elsewhere,
-`attend` uses separate operations (benchmarks/attention.py). The output of a query that may attend to no key is finite.
+Unless the probabilities are requested, `attend` uses torch's fused kernel on a GPU and, where the kernel was measured
+to be faster, on the CPU. In all other cases, `attend` uses separate operations (benchmarks/attention.py). The output of
+a query that may attend to no key is finite.
 """
 
 from dataclasses import dataclass

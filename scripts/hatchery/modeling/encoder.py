@@ -1,9 +1,9 @@
 """The interface of all encoders, which return the hidden states that heads, probes and fine-tuning read.
 
 Hatchery's encoders are `LayeredEncoder`s: an embedding, and layers that are connected by a layer weighting (ELC-BERT,
-Section 3). Every family works with every layer weighting; "none" is the plain residual transformer. External models of
-the library `transformers` are wrapped in `evaluation.baselines.encoder`. Tensors are batch first, and attention masks
-are True at tokens.
+Section 3). Every family except `encoder_decoder` works with every layer weighting; "none" is the plain residual
+transformer. External models of the library `transformers` are wrapped in `evaluation.baselines.encoder`. Tensors are
+batch first, and attention masks are True at tokens.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,7 @@
 """Random initial weights that depend only on a seed and the names of the tensors.
 
 Every tensor has its own random stream, drawn on the CPU. So the weights of a tensor do not depend on other modules, on
-the order of construction, or on the device. The families define the distributions (`ltg.encoder`, `roberta.encoder`).
+the order of construction, or on the device. The families define the distributions, for example in `ltg.encoder`.
 """
 
 import hashlib

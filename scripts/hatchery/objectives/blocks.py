@@ -2,8 +2,8 @@
 token.
 
 Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). Each sequence contains one
-piece of the split and, until the sequence is full, other randomly drawn pieces (fillers). Each token is predicted at
-the previous position, and the labels are already shifted by one position.
+piece of the split and, until the sequence is full, other randomly drawn pieces (fillers). The label of a predicted
+token is at the position before this token.
 
 Unlike the published code, this module draws fillers and masked tokens from seed, epoch and index of the sequence, so
 that a resumed run continues exactly. The published code draws fillers without replacement, and prefers document parts
@@ -81,10 +81,10 @@ _CAUSAL_STREAM = 1
 
 
 class BlockExamples(PaddedExamples):
-    """Examples of blocks `start t1 .. tn`. Each token except the start token is predicted at the previous position.
+    """Examples of blocks `start t1 .. tn`. The label of a predicted token is at the position before this token.
 
     If there is a masking rule, it chooses the tokens of each block that are hidden and predicted. Without a masking
-    rule, every token is predicted, with causal attention.
+    rule, every token except the start tokens is predicted, with causal attention.
     """
 
     def __init__(

@@ -60,9 +60,9 @@ def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_si
     """Return, for each token id that masking can choose, the number of tokens with this id in `documents`: int64
     [vocab_size].
 
-    If each token is masked with the same probability, labels have this distribution. Ids below `special.n_protected`
-    are never masked, so their count is 0. Raises TrainingError for an id outside of the vocabulary, and if masking can
-    choose no token.
+    If each token is masked with the same probability, labels have this distribution. The count of ids below
+    `special.n_protected` is 0, because these special tokens are masked only with `special_tokens_maskable`. Raises
+    TrainingError for an id outside of the vocabulary, and if masking can choose no token.
     """
     counts = _counted((document.ids for document in documents), vocab_size)
     counts[: special.n_protected] = 0

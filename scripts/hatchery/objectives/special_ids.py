@@ -21,8 +21,9 @@ class SpecialIds:
     pad: int
     mask: int
     n_protected: int
-    """Tokens with ids below this number are masked only if special tokens are maskable: [UNK] to [PAR], but not [TAB]
-    (docs/papers/elc-bert.md, "Masking").
+    """Tokens with ids below this number are masked only if special tokens are maskable. In a set with [PAR], these are
+    [UNK] to [PAR]; [TAB] has a higher id (docs/papers/elc-bert.md, "Masking"). In a set without [PAR], these are all
+    special tokens.
     """
     first_random: int
     """Lowest id that may be drawn as a random token."""
@@ -36,7 +37,7 @@ class SpecialIds:
         """Return the ids of a set of special tokens; a `SpecialIds` is returned unchanged.
 
         As in LTG-BERT's code, whose lowest random id is too low by 1, [PAR] may be drawn as a random token. If the set
-        has no [PAR], no special token is masked or drawn; no published span objective uses a set without [PAR].
+        has no [PAR], no special token is masked or drawn.
         """
         if isinstance(special, SpecialIds):
             return special

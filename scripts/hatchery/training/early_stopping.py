@@ -23,7 +23,9 @@ BEST = "best_weights::"
 
 
 class EarlyStopping(Watcher):
-    """The best evaluation of a run so far, and a copy of the weights at that step in main memory."""
+    """The best evaluation of a run so far. With `export: best`, one process also keeps a copy of the weights at that
+    step in main memory.
+    """
 
     def __init__(
         self,

@@ -155,7 +155,9 @@ class Engine:
         return self._engine(**for_model(self.on_device(batch)))
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradients of `loss`, which is already divided by the divisor of the global batch."""
+        """Add the gradients of `loss` to the gradients of the parameters. The caller has divided `loss` by the divisor
+        of the global batch.
+        """
         self._engine.backward(self.precision.scaled(loss * self._averaged_over), scale_wrt_gas=False)
 
     def step(self) -> Update:

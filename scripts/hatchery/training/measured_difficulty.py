@@ -140,7 +140,7 @@ def words_of(text: str) -> list[str]:
 def read_values(of: WordValues) -> dict[str, float]:
     """Return the table's values by lower-case word.
 
-    Rows whose value is not a number are left out; for a repeated word, the first of the other rows counts. Raises
+    Rows whose value is not a number are left out; for a repeated word, the first row with a number counts. Raises
     ConfigError for a missing column, and for a table in which no row has a number.
     """
     source = open_source(of.source)

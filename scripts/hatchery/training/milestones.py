@@ -1,4 +1,6 @@
-"""Paths of intermediate checkpoints, and the number of words seen by a model, for planning without PyTorch."""
+"""Paths of intermediate checkpoints, and the number of words that a model has seen. Planning uses this module, so it
+does not import PyTorch.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -47,11 +47,11 @@ def prepare_output_(
     """Set the initial bias and matrix of the output layer of `model`, which is on the CPU; return the manifest's
     entries.
 
-    `make_examples` returns the training examples of the first sequence length; this function is called only if labels
-    are counted or reported. `count_corpus` counts the possible targets of `shards`, the training split. If `show` is
-    true, progress is shown. There are no entries if `settings.kind` is not "unigram" and `settings.report` is not set.
-    Raises ModelError if the settings do not fit the model (tied matrix, no bias), and TrainingError if there is nothing
-    to count.
+    `make_examples` returns the training examples of the first sequence length; this function is called only if there
+    are entries. `count_corpus` counts the possible targets of `shards`, the training split. If `show` is true, progress
+    is shown. There are no entries if `settings.kind` is not "unigram" and `settings.report` is not set. Raises
+    ModelError if the settings do not fit the model (tied matrix, no bias), and TrainingError if there is nothing to
+    count.
     """
     head = model.head
     # This check precedes the counting of labels, which may take a minute, so that an error is raised at once.

@@ -166,7 +166,9 @@ def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.
 
 
 def computes_bf16_fast(device: torch.device) -> bool:
-    """Return whether the device computes bf16 in hardware; a CPU needs AVX-512 BF16 or AMX."""
+    """Return whether the device has bf16: a CPU in hardware (AVX-512 BF16 or AMX), a GPU in hardware or by torch's
+    emulation.
+    """
     if device.type != "cpu":
         return torch.cuda.is_bf16_supported()
     return any(has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name)

@@ -48,20 +48,23 @@ class TrainingRuntime(Settings):
     stored in the folder `milestones` of the model.
     """
     background_checkpoints: bool = True
-    """Write checkpoints in the background, without pausing the training."""
+    """Write checkpoints in the background. Training pauses only to copy its state, and to wait for the previous
+    checkpoint.
+    """
     workers: Natural = 0
     """Number of processes that prepare batches in advance; 0 uses one thread instead."""
     compile: CompilationChoice = "auto"
     """Use of torch.compile for the layers. `layers`: always. `off`: never. `auto`: on GPUs with Triton and a C
     compiler, if the work is long: several hundred steps of training, several thousand steps of fine-tuning, or scoring
-    in many batches.
+    in many batches. With `zero_stage: 3`, `auto` does not compile the training.
     """
     activation_checkpointing: bool = False
     """Recompute activations in the backward pass instead of storing them. This saves memory and takes a third more
     time; the results are the same."""
     zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
     """Stage of DeepSpeed's ZeRO, for AdamW on several processes: 1 shards the optimiser's state, 2 also shards the
-    gradients, and 3 also shards the parameters. All other optimisers require 0.
+    gradients, and 3 also shards the parameters. All other optimisers, and AdamW with `cautious_decay` or
+    `decay_follows_rate`, require 0.
     """
     time_limit_minutes: Positive | None = None
     """Maximum duration of the job in minutes, counted from the start of its training loop; the job stops cleanly before
@@ -97,8 +100,9 @@ def not_installed(package: str) -> str:
 
 
 def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:
-    """Raise ConfigError, naming `key`, for a ZeRO stage that the optimiser, the objective or a measurement does not
-    support."""
+    """Raise ConfigError, naming `key`, for a ZeRO stage that the optimiser, the objective, the weight average or a
+    measurement does not support.
+    """
     if training.steps == 0:
         return
     if stage != 0 and training.optimizer.name != "adamw":

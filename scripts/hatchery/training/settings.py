@@ -230,11 +230,13 @@ class TrainingSettings(Settings):
         return None if self.budget is None else self.budget.words
 
     def with_steps(self, steps: int) -> Self:
-        """Return the settings with `steps`, the number of steps that spend the budget, instead of the budget."""
+        """Return the settings with `steps`, the number of steps that spend the budget, instead of the budget and its
+        word milestones.
+        """
         return replace(self, steps=steps, budget=None, checkpoints_at=())
 
     def planned(self) -> Self:
-        """Return the settings; without `steps`, add an estimate of the number of steps that spend the budget."""
+        """Return the settings; without `steps`, an estimated number of steps replaces the budget (`with_steps`)."""
         if self.steps is not ABSENT or self.budget is None:
             return self
         return self.with_steps(self._likely_steps(self.budget))

@@ -135,7 +135,9 @@ class KeptMemory:
         self._steps, self._limit = 0, float("inf")
 
     def step_finished(self) -> None:
-        """Count a step; at intervals, return freed memory if the process exceeds `GROWTH` times its first size."""
+        """Count a step; at intervals, return freed memory if the process exceeds `GROWTH` times its size after
+        `FIRST_STEPS` steps.
+        """
         self._steps += 1
         if self._steps == FIRST_STEPS:
             self._limit = GROWTH * _resident_bytes()

@@ -46,7 +46,9 @@ class TensorBoardSink:
 
 
 class TrackioSink:
-    """A run of trackio's project "hatchery", in trackio's own folder or in `folder`."""
+    """A run of trackio's project "hatchery", in `folder` or, if the environment variable TRACKIO_DIR is set, in the
+    folder that it names.
+    """
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
         """Continue the trackio run `run`, if it exists. Steps after `after_step` appear twice if an earlier attempt

@@ -207,7 +207,8 @@ class SpanClassifier(TaskModel):
         `layers` [L, B, T, D], the result of `layer_vectors`. `widest`, the length of the longest span, saves
         computation on a GPU (`tokens_of_spans`). Raises EvaluationError for a wrong number of spans and, on the CPU,
         for a span that is empty or not within the tokens. Raises ModelError unless exactly one of `input_ids` and
-        `layers` is given, for `layers` of another shape, and for `layers` of an encoder that is not frozen.
+        `layers` is given, for `layers` of another shape, and for `layers` if the encoder is trained or, in training
+        mode, `frozen_with_dropout`.
         """
         if (input_ids is None) == (layers is None):
             raise ModelError("inputs: expected exactly one of input_ids and layers")

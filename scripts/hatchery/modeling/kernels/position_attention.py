@@ -17,7 +17,7 @@ from hatchery.modeling.norm_and_dropout import Dropout
 HEAD_SIZES = (16, 32, 64, 128)
 """Head sizes that the kernels support."""
 MOST_ROWS = 64
-"""Maximum number of rows, plus one, of a position table for which the block sizes below were measured."""
+"""A position table must have fewer rows than this number. The block sizes below were measured for such tables."""
 
 
 class Blocks(NamedTuple):

@@ -84,7 +84,9 @@ class CausalObjective(Objective):
         return (Term(output.loss_sum, (output.n_correct,)),)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the number of times that each token id is a target in a split, including document ends: int64 [V]."""
+        """Return the number of times that each token id is a target in a split: int64 [V]. Document ends count, except
+        with `segments: blocks`.
+        """
         from hatchery.objectives.label_counts import next_token_counts
         from hatchery.objectives.special_ids import SpecialIds
 

@@ -45,10 +45,15 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     short_probability: Share = 0.1
     """Share of the sequences that are truncated to a random shorter length. Packed sequences are never truncated."""
     segments: SegmentsName = "babylm"
-    """Method that splits documents into sequences; `packed` fills every sequence."""
+    """Method that splits documents into sequences. `babylm`: sentences until a sentence does not fit; this sentence is
+    truncated, and repeated at the beginning of the next sequence. `bnc`: for each sentence, a sequence that begins with
+    this sentence. `documents`: the beginning of each document. `packed`: consecutive pieces of documents that fill
+    every sequence.
+    """
     sentence_pairs: Literal["none", "document", "order"] = "none"
-    """Put two texts into a sequence, and train a head that predicts whether the texts belong together. `none` puts one
-    text into a sequence.
+    """Put two texts into a sequence, and train a head that predicts whether the texts belong together. `document`: the
+    second text follows the first text, or comes from another document. `order`: two neighbouring texts are in their
+    original order, or swapped. `none` puts one text into a sequence.
     """
     padding_in_loss: bool = False
     """Predict padding tokens in addition to masked tokens, as the reduced-vocabulary study does by mistake."""

@@ -149,8 +149,8 @@ def pretrain(
     order_corpus: Path | None = None,
     name: str = "",
 ) -> None:
-    """Pretrain a language model on token shards. Exit status 75: a signal or the time limit stopped the run after a
-    checkpoint.
+    """Pretrain a language model on token shards. Exit status 75: a signal, the time limit or another attempt of the
+    same job stopped the run; the same command continues the run.
 
     All inputs are manifests. `initial_model` replaces random initial weights. The output bias is counted in the token
     shards `counts`. The model learns from `teachers`, or is an ensemble of `members`. The loss of `order_model`, the
