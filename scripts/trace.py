@@ -23,7 +23,7 @@ from hatchery.settings.problems import alternatives
 
 
 def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
-    """Return the components of a text `model/suite/task/metric` by column; components at its end may be missing.
+    """Return the components of a text `model/suite/task/metric` by column; the last components may be missing.
 
     The name of a model in a study contains a slash. Raises EvaluationError for too many components.
     """
@@ -50,8 +50,8 @@ def select(
     """Return the rows that have all values in `wanted` (None allows any value); if `number` is given, only row
     `number`.
 
-    For a value that does not occur, raises EvaluationError, which suggests the most similar value. Also raises
-    EvaluationError if no row has all values.
+    Raises EvaluationError if `number` is not the number of a row, or if no row has all values. For a value that does
+    not occur, the error suggests the most similar value.
     """
     if number is not None:
         if not 1 <= number <= len(rows):
@@ -77,7 +77,7 @@ def select(
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the provenance of one row: the chain of manifests back to the raw files. If several rows match, list these
-    rows.
+    rows and raise EvaluationError.
     """
     where = str(arguments.summary)
     # Read the Parquet file, which contains the rows of the CSV file with typed values.

@@ -72,8 +72,8 @@ class Recipe(Settings):
     abbreviations: dict[str, str] = field(default_factory=dict)
     """Abbreviations to add, without their last full stop, by name of a group of abbreviations."""
     initials: str = ""
-    """Letters that are initials of names. Each letter (`j`) and each pair of letters (`j.r`) is added as an
-    abbreviation.
+    """Letters that are initials of names. Each letter (`j`) that is not in `not_abbreviations`, and each pair of
+    letters (`j.r`), is added as an abbreviation.
     """
     before_numbers: str = ""
     """Words such as `No` in `No. 5`: a full stop after such a word does not end the sentence if a number follows."""

@@ -67,11 +67,11 @@ def evaluate(
     the evaluation `acquisition` (age of acquisition), `model` is a mapping from numbers of training words to
     checkpoints of one training, or the folder of a training with stored checkpoints.
 
-    `suite` is the name of a suite, a task, or a kind of evaluation (`perplexity`, `reading`), a YAML file of a suite or
-    task, or minimal pairs: a table, a list of (good, bad), or a .csv, .tsv, .jsonl or .parquet file. `data` is the
-    file, folder or archive with the suite's data, or a table. If `data` is None, the path in config.yaml is used. Other
-    `settings` are keys of the suite's file, such as `pairs_per_paradigm=100`; for a task, `protocol` and
-    `head_options`.
+    `suite` is the name of a suite, a task, a table of reading times, or a kind of evaluation (`perplexity`, `reading`).
+    It may also be a YAML file of a suite or task, or minimal pairs: a table, a list of (good, bad), or a .csv, .tsv,
+    .jsonl or .parquet file. `data` is the file, folder or archive with the suite's data, or a table. If `data` is None,
+    the path in config.yaml is used. Other `settings` are keys of the suite's file, such as `pairs_per_paradigm=100`;
+    for a task, `protocol` and `head_options`.
 
     If `device` is None, a folder is evaluated on a GPU if there is one, and a module on the device of its parameters.
     `architecture` is only needed if neither the model nor the folder of its tokenizer determines the architecture.
@@ -229,8 +229,8 @@ def _project() -> Project:
 
 
 def suites() -> pl.DataFrame:
-    """Return a table of all suites, tasks and kinds of evaluation that `evaluate` accepts: `name`, `kind`,
-    `description`.
+    """Return a table of all suites, tasks, tables of reading times and kinds of evaluation that `evaluate` accepts:
+    `name`, `kind`, `description`.
     """
     project = _project()
     rows = [(name, PAIRS, project.suite(name).description) for name in project.names("suite")]
@@ -281,9 +281,10 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
 
 
 def stand_in(opened: Pretrained | Checkpoints) -> Manifest:
-    """Return a manifest for a model that has no manifest file.
+    """Return a manifest that represents the opened model when rows of scores are made.
 
-    The settings of the manifest contain the objective of the model, or mark the model as external.
+    For a model of this project, the settings of the manifest contain the model's objective if it is known. For an
+    external model, they are the external model's settings. For checkpoints, they are empty.
     """
     if isinstance(opened, Checkpoints):
         return Manifest(Path(opened.where), "pretrain", {}, {}, [], {}, "")

@@ -116,7 +116,8 @@ def train(
 
     `texts` is a file or folder (docs/corpora.md lists the formats), the folder of a converted corpus, or a list of
     texts, each of which is a document. A file, or a single text, is divided into documents. If there is only one
-    document, or only copies of one document, no development text is held out, and a line on standard error says so.
+    document, or only copies of one document, no development text is held out, and a line on standard error says so. If
+    `corpus` contains `split`, CorpusError is raised instead.
 
     `model` is a name in `config/models/`, a YAML file or a mapping of the keys of such a file; or your own module, or a
     function that returns a module for a vocabulary size (`training.own_model` describes the interface). `tokenizer` is
@@ -262,7 +263,8 @@ def _made(function: Callable[..., None], settings: Mapping[str, Any], output: Pa
 
 
 def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, WordCounting]:
-    """Convert `texts` to a corpus; return the corpus's manifest and the rule by which its words are counted."""
+    """Convert `texts` to a corpus, unless it is the folder of a converted corpus; return the corpus's manifest and the
+    rule by which its words are counted."""
     if isinstance(texts, str | Path):
         root = Path(texts).expanduser()
         if not root.exists():

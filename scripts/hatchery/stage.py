@@ -2,7 +2,8 @@
 
 The stage `name` is defined in the file `<package>/stages/name.py`, with its record, its settings and the function
 `name`. The Snakefile builds the rule `name` from the record. Planning imports the files of all stages. To keep planning
-fast, numerical libraries are imported inside the functions. A job imports only the file of its own stage.
+fast, numerical libraries are imported inside the functions. A job imports the file of its own stage, and not the files
+of all stages.
 """
 
 import inspect

@@ -1,9 +1,10 @@
 """Converts dictionaries to settings objects and back. The same class validates a configuration file and reads the
 settings of a job.
 
-A stage receives exactly the keys that its settings class declares, so every key in the settings is used. Integers are
-converted to floats if the class declares floats; there are no other conversions. All problems of keys and types are
-reported at once. Combinations of values are only checked if each single value is valid.
+A stage receives exactly the keys that its settings class declares, so every key in the settings is used. If the class
+declares floats, integers are converted to floats. If it declares tuples, lists are converted to tuples. If it declares
+a `ShortNumber`, texts such as `100M` are converted to integers. There are no other conversions. All problems of keys
+and types are reported at once. Combinations of values are only checked if each single value is valid.
 """
 
 import json

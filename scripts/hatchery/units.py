@@ -1,6 +1,6 @@
 """Formats numbers in readable units, and parses durations in the notation of Slurm's commands.
 
-A dash represents a missing value or 0. The manual page of sbatch describes Slurm's notation of durations (`--time`).
+The manual page of sbatch describes Slurm's notation of durations (`--time`).
 """
 
 import math

@@ -121,7 +121,7 @@ class PretrainedRun:
 
 
 def pretrained_run(manifest: Manifest) -> PretrainedRun:
-    """Return the run that a manifest describes. Raises EvaluationError naming file and line, ManifestError for an
+    """Return the run that a manifest describes. Raises EvaluationError for an invalid file, and ManifestError for an
     altered file.
     """
     rows = metric_rows(manifest)

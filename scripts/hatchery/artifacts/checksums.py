@@ -19,7 +19,8 @@ from hatchery.errors import HatcheryError, ManifestError
 
 
 def canonical_json(value: Any) -> str:
-    """Return the canonical JSON of `value`: sorted keys, no spaces between elements. Raises ValueError for NaN.
+    """Return the canonical JSON of `value`: sorted keys, no spaces between elements. Raises ValueError for NaN and
+    infinity.
 
     Settings are passed to Snakemake as one parameter in this form. Snakemake compares several parameters as an
     unordered set, so an exchange of the values of two parameters would go unnoticed.

@@ -74,7 +74,7 @@ class Expansion:
         return {run: made.label for run, made in self.runs.items() if made.label}
 
     def swept(self) -> dict[str, str]:
-        """Return, for each run that a sweep generated, the name of the run that contains the sweep in the file."""
+        """Return, for each run that a sweep generated, the name of the run from which the sweep generated it."""
         return {run: made.base for run, made in self.runs.items() if made.values}
 
     def sets(self) -> dict[str, str]:

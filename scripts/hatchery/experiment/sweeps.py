@@ -41,7 +41,7 @@ class MadeRun:
 
     place: str
     base: str
-    """Name of the run in the file that contains the sweeps."""
+    """Name of the run from which the sweeps generated this run; without sweeps, the name of this run."""
     label: str = ""
     """Displayed label of the run, such as `rv, H 256 L 8, untrained`; empty for a run that neither a grid nor a sweep
     generated.

@@ -36,8 +36,8 @@ class Found:
 
 
 class ManifestIndex:
-    """All manifests below `project`, the folder that contains `results/` and `resources/`, and its tables of published
-    values, by digest.
+    """All manifests and tables of published values below `project`, by digest. `project` is the folder that contains
+    `results/` and `resources/`.
     """
 
     def __init__(self, project: str | Path = ".") -> None:
@@ -50,8 +50,8 @@ class ManifestIndex:
         self._digests = {path: found.digest for found in self._found.values() for path in found.paths}
 
     def add(self, path: str | Path, digest: str) -> bool:
-        """Add a file that no stage produced, and return True, if the file exists and has this digest. Otherwise, return
-        False.
+        """Add a file that no stage produced, and return True, if the file exists, has this digest, and is not in the
+        index. Otherwise, return False.
 
         `path` is relative to the project folder.
         """
@@ -106,7 +106,7 @@ class Node:
     """One file of the chain. `path` is None if no file with this digest exists any more.
 
     If the file is the manifest of a stage, `manifest` is set. If the file is the registration of a raw input, `source`
-    and `origin` are set. Otherwise these fields are None.
+    and `origin` are set. Otherwise, `manifest` and `source` are None, and `origin` is empty.
     """
 
     digest: str
@@ -206,8 +206,8 @@ class _Walk:
             self.chain.problems.append(str(error))
 
     def _lies_outside(self, node: Node, link: Link) -> bool:
-        """Return True if a file outside of results/ (such as an external model) that a stage read is still unchanged at
-        its path.
+        """Return True if the stage of `node` read this input from a file that is not in the index (such as a file of an
+        external model), and the file is unchanged.
         """
         path = _read_from(node, link.name)
         return path is not None and self._index.add(path, link.digest)

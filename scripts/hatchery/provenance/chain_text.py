@@ -29,9 +29,8 @@ class _Branch:
 def tree_text(title: str, chain: Chain, full: bool = False) -> str:
     """Return the chain as a tree below `title`; the text ends in a newline.
 
-    If `full` is false, settings are shortened, and only the first raw files of a source are listed; if a stage was run
-    several times, only its first run is shown completely, and for the other runs, the tree shows differences from the
-    first run.
+    If `full` is false, settings are shortened, and only the first raw files of a source are listed. If a stage was run
+    several times, its first run is shown completely; for the other runs, the tree shows differences from the first run.
     """
     writer = _Writer(chain, full)
     root = _Branch(title, branches=[writer.branch(link) for link in chain.roots])

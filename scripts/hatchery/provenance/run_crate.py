@@ -2,8 +2,8 @@
 
 The metadata follow RO-Crate 1.1 and the profile Provenance Run Crate 0.5, which includes the profiles of workflows and
 of workflow runs. Each manifest of the chain is a `CreateAction`. Because crates are shared, the metadata name no host,
-no user and no folder outside of the project. Identifiers are derived from digests, so equal results produce equal
-crates.
+no user and no folder outside of the project. Identifiers are derived from digests, so equal results have equal
+identifiers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -118,7 +118,8 @@ def _add_skeleton(crate: Crate, run: Run) -> None:
 
 
 def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
-    """Add the manifest of a stage with its outputs, or a raw input with its files, and return its identifier."""
+    """Add the manifest of a stage with its outputs, a raw input with its files, or another or missing file, and return
+    its identifier."""
     if node.manifest is not None and node.path is not None:
         for output in node.manifest.outputs:
             crate.file(_name(chain, output.path), output.sha256, output.bytes)

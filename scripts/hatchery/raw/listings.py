@@ -48,8 +48,8 @@ def listing_of(
 
     Hidden files are left out, as in the registration. The files are not read. At most `most` files are listed. If
     `strict` is true, raises SourceError for an unreadable folder, for a link to a missing file and, unless
-    `follow_links` is true, for any link in `root`. Otherwise, unreadable files and folders are skipped and, unless
-    `follow_links` is true, links to folders.
+    `follow_links` is true, for any link in `root`. Otherwise, unreadable files and folders are skipped. Links to
+    folders are also skipped, unless `follow_links` is true.
     """
     root = Path(root)
     if root.is_file():
@@ -90,7 +90,8 @@ def _walk(
 
 @contextmanager
 def _readable(place: str | Path, strict: bool) -> Iterator[None]:
-    """If the `with` block cannot read a file or folder, end the block; if `strict`, raise SourceError naming it."""
+    """If the `with` block cannot read a file or folder, end the block; if `strict`, raise SourceError, which names
+    `place`."""
     try:
         yield
     except OSError as error:

@@ -16,7 +16,8 @@ from hatchery.errors import ConfigError
 
 
 class Settings:
-    """Base of all settings classes: unknown keys are errors, and values are not converted between types."""
+    """Base of all settings classes: unknown keys are errors, and so are values of another type, except integers for
+    floats."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 

@@ -62,7 +62,7 @@ class Comparison(Protocol):
         ...
 
     def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
-        """Return True if the vocabulary contains `word` or, in the version corrected, another form of `word`."""
+        """Return True if the vocabulary contains `word` or, in the version `corrected`, another form of `word`."""
         ...
 
 
@@ -97,7 +97,7 @@ class AsPublished:
 
 
 class Corrected:
-    """The version corrected: a numeral is one word, and a contraction is one word."""
+    """The version `corrected`: a numeral is one word, and a contraction is one word."""
 
     separators = _ascii_but("A-Za-z0-9'")
     _apostrophes = re.compile("[’ʼ]")
@@ -224,7 +224,7 @@ class Outcome:
     accepted: list[tuple[str, int]] = field(default_factory=list)
     rejected: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
     examples: dict[str, str] = field(default_factory=dict)
-    """First rejected candidate by reason of the rejection; empty if the caller requested no examples."""
+    """First rejected candidate by reason of the rejection; empty if a filter was called without `examples`."""
 
 
 def verdict(text: str, rule: Rule) -> tuple[str | None, int]:

@@ -2,9 +2,9 @@
 project.
 
 Transcripts (docs/papers/reduced-vocabulary.md, "Words of child-directed speech" and "Cleaning of words") are CHILDES
-tables with one utterance per row. The text is the raw `gloss` column. Dropped are utterances to children older than six
-years (2,190 days; rows without age are kept), utterances without tokens, utterances of children, and utterances from
-collections other than the North American one.
+tables with one utterance per row. The text is the raw `gloss` column. The following utterances are dropped: utterances
+to children older than six years (2,190 days; rows without age are kept), utterances without tokens or without text,
+utterances of children, and utterances from collections other than the North American one.
 
 Cleaning of words in the version `as_published`: the authors' regular expression contains an unescaped hyphen. Therefore
 it deletes all ASCII characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more), and also

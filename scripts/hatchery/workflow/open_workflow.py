@@ -133,8 +133,8 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
 
 
 def _files(folder: str | Path) -> dict[Path, bytes]:
-    """Return the contents of a configuration's files by path, including the files of the shipped configuration that it
-    uses.
+    """Return the contents of a configuration's files by path, including the files of the shipped configuration on which
+    it is based.
     """
     found = _files_in(Path(folder))
     shipped = shipped_for(Path(folder))
@@ -149,7 +149,7 @@ def _files_in(folder: Path) -> dict[Path, bytes]:
 
 
 def _digest(files: Mapping[Path, bytes]) -> str:
-    """Return the digest of a configuration's files; the copy of the configuration has this digest as its name."""
+    """Return the digest of a configuration's files. The copy of the configuration is named by this digest."""
     content = b"".join(f"{path} {len(text)}\n".encode() + text for path, text in sorted(files.items()))
     return sha256(content).hexdigest()[:16]
 

@@ -174,7 +174,7 @@ def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
 
 def settings_of(kind: str, entry: Mapping[str, Any]) -> AnalysisSettings:
     """Return the settings of an entry under `analyses` as an object of the settings class of the analysis `kind`.
-    Raises ConfigError."""
+    Raises ConfigError for invalid settings."""
     return build(analysis_called(kind).settings, entry)
 
 

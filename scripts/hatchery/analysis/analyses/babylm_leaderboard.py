@@ -75,7 +75,7 @@ def read_published(path: Path) -> list[PublishedScore]:
 def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
     """Return the table with the rows of our models, the published rows, and the row of the chance level.
 
-    Raises ManifestError or EvaluationError.
+    Raises ManifestError for an altered file, and EvaluationError for an invalid file.
     """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 

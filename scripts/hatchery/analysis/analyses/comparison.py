@@ -39,7 +39,8 @@ class ComparisonSettings(AnalysisSettings):
 
 
 def check(settings: ComparisonSettings, study: Study) -> None:
-    """Raise ConfigError if a key names a model that the study does not contain."""
+    """Raise ConfigError if `against` is not the name of a model of the study, or if `variant` determines no pair of
+    models."""
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
@@ -53,7 +54,8 @@ def check(settings: ComparisonSettings, study: Study) -> None:
 
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
-    """Return findings with a group of table rows for each model that has a reference model. Raises ManifestError."""
+    """Return findings with a group of table rows for each model that has a reference model. Raises ManifestError for an
+    altered summary."""
     from hatchery.analysis.scores import read_scores
 
     labels = labels_of(study.runs)

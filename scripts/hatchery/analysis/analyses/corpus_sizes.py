@@ -45,7 +45,8 @@ class CorpusSizesSettings(AnalysisSettings):
 
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
-    """Return the sizes of every corpus, the paper's sizes first. Raises ManifestError or EvaluationError."""
+    """Return the sizes of every corpus, the paper's sizes first. Raises ManifestError for an altered file, and
+    EvaluationError for an invalid file."""
     from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
 

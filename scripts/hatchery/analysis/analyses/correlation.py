@@ -128,7 +128,8 @@ class Pair:
 
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
-    """Return the pairs of perplexity and score, and their correlations. Raises ManifestError or EvaluationError."""
+    """Return the pairs of perplexity and score, and their correlations. Raises ManifestError for an altered file, and
+    EvaluationError for an invalid file."""
     from hatchery.analysis.compute_optimal import compared
 
     ours = [*_our_pairs(settings, study)]

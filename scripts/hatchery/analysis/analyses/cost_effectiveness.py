@@ -126,8 +126,8 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
-    """Return the cost-effectiveness ratios of all pairs of models that differ in one size. Raises ManifestError or
-    EvaluationError.
+    """Return the cost-effectiveness ratios of all pairs of models that differ in one size. Raises ManifestError for an
+    altered file, and EvaluationError for an invalid file.
     """
     ours, split, apart = _our_options(settings, study)
     printed = _printed(settings, study)

@@ -49,8 +49,8 @@ NOUNS = Nouns(
 
 
 def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
-    """Return a row for each task and pair of models. Raises EvaluationError if models answered different rows of a
-    task."""
+    """Return a row for each pair of models and each task whose main metric judges each answer as correct or wrong.
+    Raises EvaluationError if models answered different rows of a task."""
     found = manifests_of(study, FINETUNING)
     judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
     answered = {task: read_answers(models, _read, NOUNS.items) for task, models in judged.items()}

@@ -89,7 +89,7 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
     """Return a row for each model that is not in `curve`, and each score of this model that is comparable with a score
     of the baseline.
 
-    Raises ManifestError for an altered table, and EvaluationError if the data curve cannot be fitted.
+    Raises ManifestError for an altered table.
     """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
 

@@ -59,7 +59,8 @@ def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
 def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: Nouns) -> list[str]:
     """Return sentences that state, for each suite or task, which models differ significantly and which do not.
 
-    If there are more than MOST_NAMED comparisons, a sentence gives the number of significant comparisons instead.
+    If a suite or task has more than MOST_NAMED comparisons, a sentence gives the number of its significant comparisons
+    instead.
     """
     from hatchery.analysis.summary_rows import summarised_text
     from hatchery.rendering.escaping import listed, readable

@@ -33,7 +33,7 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
     """Return the compute-optimal points, fitted laws and break points of the study's models and of the published
     curves.
 
-    Raises ManifestError or EvaluationError.
+    Raises ManifestError for an altered file, and EvaluationError for an invalid file.
     """
     from hatchery.analysis.compute_optimal import points_of_runs, published_points, why_no_points
     from hatchery.analysis.published_curves import read_published_curves

@@ -80,7 +80,8 @@ class PublishedTableSettings(AnalysisSettings):
 
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
-    """Return the paper's rows, each followed by the rows of our models. Raises ManifestError or EvaluationError."""
+    """Return the paper's rows, each followed by the rows of our models. Raises ManifestError for an altered file, and
+    EvaluationError for an invalid file."""
     from hatchery.analysis.published_values import read_numbers
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == settings.table]

@@ -44,7 +44,8 @@ def manifest_of_sweep(results: "ResultPaths", name: str, settings: TokenizerSwee
 
 
 def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:
-    """Return a row for each candidate tokenizer of the sweep. Raises ManifestError or EvaluationError."""
+    """Return a row for each candidate tokenizer of the sweep. Raises ManifestError for an altered file, and
+    EvaluationError for an invalid file."""
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.artifacts.records import read_rows
 

@@ -65,9 +65,9 @@ def collect_measurements(
 
     All inputs are manifests: `model` contains the manifest of every run and baseline, `evaluation` contains the
     manifests of the evaluations of these models (keys: `Result.key`), `tokens` is the manifest of the token shards, and
-    `corpus` is the manifest of the documents. All inputs are read before a table gets its final name. Raises
-    ManifestError if a file differs from its manifest or an evaluation belongs to another model, and EvaluationError if
-    a table is invalid.
+    `corpus` is the manifest of the documents. The table of curves gets its final name before the evaluations are read;
+    the other tables are written after all inputs were read. Raises ManifestError if a file differs from its manifest or
+    an evaluation belongs to another model, and EvaluationError if a table is invalid.
     """
     from hatchery.analysis.collect_measurements import collect
 

@@ -234,7 +234,8 @@ def licence_section(licensed: Sequence[Licensed]) -> Section:
 
 
 def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
-    """Return the section on repeated text; `duplicates` is the corpus's setting: keep, drop_documents or drop_lines."""
+    """Return the section on repeated text; `duplicates` is the corpus's setting: `keep`, `drop_documents` or
+    `drop_lines`."""
     title = "Repeated text"
     rows = [(source, split, *map(count, counts)) for source, split, *counts in map(astuple, repeated)]
     header = (

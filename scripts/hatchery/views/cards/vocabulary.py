@@ -85,8 +85,8 @@ class _PreTokens(dict[str, int]):
 
 @dataclass
 class Vocabulary:
-    """Frequencies of the running words of one source. When there are `max_types` types, `complete` becomes False and
-    counting stops.
+    """Frequencies of the running words of one source. When there are `max_types` types, `add` sets `complete` to False
+    and counts no more words.
     """
 
     max_types: int

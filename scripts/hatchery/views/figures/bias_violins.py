@@ -110,7 +110,7 @@ class Violin:
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """Return the figure, with a panel per suite and a row per model; scores are from -1 on the left to 1 on the right.
 
-    Raises ManifestError for an altered table.
+    Raises ManifestError for an altered table, and EvaluationError for a task without Matthews correlation.
     """
     panels = violins(settings, read_bias_runs(settings, tables), comparable_values(settings, tables))
     style = settings.style

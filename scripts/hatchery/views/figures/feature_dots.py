@@ -68,7 +68,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     columns. The panel of a pair of features without a task contains only the text "not run"; on phones, this panel is
     omitted.
 
-    Raises ManifestError for an altered table.
+    Raises ManifestError for an altered table, and EvaluationError for a task without Matthews correlation.
     """
     runs, published = read_bias_runs(settings, tables), comparable_values(settings, tables)
     style = settings.style
