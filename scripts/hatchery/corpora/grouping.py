@@ -43,8 +43,8 @@ class Item(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A sequence of grouped items. `selection` is the selection of the first item (of the following item if the
-    sequence is empty), and `items` is the number of items.
+    """A sequence of grouped items. `selection` is the selection of the first item; if the sequence is empty, it is the
+    selection of the following item. `items` is the number of items.
     """
 
     selection: str

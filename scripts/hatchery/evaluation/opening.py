@@ -303,7 +303,7 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
 
 def _example(folder: Path) -> str:
     """Return the end of a message: an example of a folder, and the names of the folders next to `folder` that contain a
-    manifest (if there are more than MOST_LISTED, only the most similar name).
+    manifest. If there are more than MOST_LISTED names, only the most similar name is given.
     """
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{MANIFEST}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest

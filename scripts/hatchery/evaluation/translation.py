@@ -184,7 +184,9 @@ def evaluate(request: Request) -> Answer:
 
 
 def best_beam(scored: Mapping[int, float]) -> int:
-    """Return the beam size with the highest BLEU; the smallest such size if several sizes have the highest BLEU."""
+    """Return the beam size with the highest BLEU. If several sizes have the highest BLEU, return the smallest of these
+    sizes.
+    """
     return max(scored, key=lambda size: (scored[size], -size))
 
 

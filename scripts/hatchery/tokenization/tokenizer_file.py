@@ -123,9 +123,9 @@ class Tokenizer:
 def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> Tokenizer:
     """Load the tokenizer file at `path`.
 
-    `recognise` names the special tokens that are recognised if a text spells them out (by default all special tokens,
-    as in the papers' code); all other special tokens in a text are encoded as ordinary letters. All special tokens keep
-    their ids. Names that the tokenizer lacks are ignored.
+    `recognise` names the special tokens that are recognised if a text spells them out. By default, all special tokens
+    are recognised, as in the papers' code. Special tokens that `recognise` does not name are encoded as ordinary
+    letters. All special tokens keep their ids. Names that the tokenizer lacks are ignored.
 
     Raises TokenizationError, naming the file, if the file is missing or damaged, has an unsupported model, has no known
     set of special tokens at their ids, encodes unknown text as another token than the set's unknown token, has gaps in

@@ -14,11 +14,11 @@ from hatchery.evaluation.metrics import FILES
 class Scored:
     """Labels, predictions and scores of n units of one scored set.
 
-    `labels` and `predictions` are int64 [n] (classes, right choices; the label -1 is unknown to the model and always
-    predicted wrongly), float64 [n] (regression) or bool [n, K] (independent labels). `scores`, float [n, K], are the
-    head's outputs, or in a transfer the summed probabilities of each label. Units with the same entry in `groups`
-    belong to one group, such as a question; `facts` are further inputs of some metrics (see `Example`); `label_names`
-    are the task's labels in the order of their indices, empty for a task without a label set.
+    `labels` and `predictions` are int64 [n] (classes, right choices), float64 [n] (regression) or bool [n, K]
+    (independent labels). The label -1 is unknown to the model, so its prediction is always wrong. `scores`, float [n,
+    K], are the head's outputs, or in a transfer the summed probabilities of each label. Units with the same entry in
+    `groups` belong to one group, such as a question; `facts` are further inputs of some metrics (see `Example`);
+    `label_names` are the task's labels in the order of their indices, empty for a task without a label set.
     """
 
     labels: np.ndarray

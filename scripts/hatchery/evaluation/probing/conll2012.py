@@ -112,7 +112,7 @@ def _sentence(rows: list[list[str]], where: str) -> AnnotatedSentence:
 
 def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
     """Return the labelled spans that cells such as `(ARG0*`, `*`, `*)` and `(GPE)` encode, sorted by first word, longer
-    spans first.
+    spans first. Raises EvaluationError for a bracket that is not opened or not closed.
     """
     opened: list[tuple[int, str]] = []
     spans = []

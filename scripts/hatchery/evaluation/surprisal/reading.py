@@ -6,9 +6,9 @@ the text so far. A token inside a word may therefore be replaced by a token that
 comparable with published scores, but the surprisals differ from the surprisals of `surprisal.words`.
 
 A score is a share of variance: the variance that surprisal explains, divided by the variance that word length,
-frequency, context length and their products leave unexplained: (R2 with surprisal - R2 without) / (1 - R2 without). For
-self-paced reading, the length and the surprisal of the previous word are also among the other predictors. Tables show
-scores in percent.
+frequency, context length and their products leave unexplained. The formula is (R2 with surprisal - R2 without
+surprisal) / (1 - R2 without surprisal). For self-paced reading, the length and the surprisal of the previous word, and
+all products of two predictors, are further predictors. Tables show scores in percent.
 """
 
 import math

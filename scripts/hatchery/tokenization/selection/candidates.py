@@ -80,7 +80,9 @@ class MeasureTask:
 
 
 def train_part(task: TrainTask, path: Path) -> Facts:
-    """Train a tokenizer and write its file. Raises CorpusError if the shards contain no text."""
+    """Train a tokenizer and write its file. Raises CorpusError if the shards contain no text, and TokenizationError if
+    special tokens and alphabet alone exceed the vocabulary size.
+    """
     use_threads(task.threads)
     text = LineStream(task.shards, sources=task.settings.sources)
     try:

@@ -27,6 +27,7 @@ def lay_out_entities(context: Context) -> LayOut:
 
     The `facts` of an example are the entity and the answers (a JSON list), spelled as in the file; its `group` is the
     query. The query and the entity are normalised before the entity is inserted, so that no text is normalised twice.
+    The function raises EvaluationError for a row without a passage, placeholder, entity or answer.
     """
 
     def lay_out(record: Record) -> Iterator[Example]:

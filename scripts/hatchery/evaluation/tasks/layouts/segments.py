@@ -21,7 +21,8 @@ PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 def lay_out_segments(context: Context) -> LayOut:
     """Return a function from a record to an example whose segments are the task's `fields`.
 
-    A segment may be empty (QQP has empty questions) if another segment of the same input is not empty.
+    A segment may be empty (QQP has empty questions) if another segment of the same input is not empty. The function
+    raises EvaluationError if all segments are empty.
     """
     task, label = context.task, context.label
     fields = text_fields(task)
