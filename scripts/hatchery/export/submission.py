@@ -83,8 +83,9 @@ def _predictions(manifest: Manifest | None) -> Any:
 
 
 def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dict[str, Any]:
-    """Return the surprisals of all checkpoints and the age-of-acquisition score (0 with `age_of_acquisition: zero`);
-    null for both unless exactly the checkpoints of the settings were evaluated.
+    """Return the surprisals of all checkpoints and the age-of-acquisition score; with `age_of_acquisition: zero`, the
+    score is 0. Both are null if there is no evaluation, or if the evaluated checkpoints differ from the checkpoints of
+    the settings.
     """
     if manifest is None:
         return {"aoa_surprisals": None, "aoa": None}

@@ -43,8 +43,10 @@ class EncoderSizes(Settings):
     """Number of attention heads; each is `hidden_size / num_attention_heads` wide."""
 
     hidden_dropout_prob: ShareBelowOne = 0.1
-    """Dropout probability of the embedding output, of the feed-forward output, of the attention output (except in
-    LTG-BERT and GPT-BERT), of the heads of pretraining that have dropout, and of the task heads of exported models."""
+    """Dropout probability of the embedding output, the attention output, the feed-forward output, the heads of
+    pretraining that have dropout, and the task heads of exported models. In LTG-BERT and GPT-BERT, the attention output
+    has the dropout probability `attention_probs_dropout_prob` instead.
+    """
 
     attention_probs_dropout_prob: ShareBelowOne = 0.1
     """Dropout probability of the attention probabilities; in LTG-BERT and GPT-BERT also of the relative embedding and

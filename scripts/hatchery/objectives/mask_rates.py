@@ -41,8 +41,8 @@ class MaskRates(Settings):
     """Largest share of masked tokens."""
     weights: Literal["equal", "diffusion"] = "equal"
     """Weights of the labels in the loss. `equal`: the loss is the mean over the labels, as with a constant share.
-    `diffusion`: the weight of a label is the derivative of the share divided by the share, and the weighted sum is
-    divided by the number of maskable tokens; with shares from 0 to 1, this loss is the bound of masked diffusion.
+    `diffusion`: the weight of a label is the derivative of the share divided by the share. The weighted sum is divided
+    by the number of maskable tokens. With shares from 0 to 1, this loss is the bound of masked diffusion.
     """
 
     def __post_init__(self) -> None:

@@ -194,7 +194,9 @@ def _groups(documents: DocumentCollection) -> Iterator[tuple[int, np.ndarray, li
 
 
 def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the document and the first token of each segment of a group of documents."""
+    """Return, for each segment of a group of documents, the index of its document in the group, and the position of its
+    first token in the document.
+    """
     # Omit documents without tokens, because their sentences belong to no segment.
     counts = np.array([len(starts) if length else 0 for starts, length in zip(sentence_starts, lengths, strict=True)])
     if not counts.sum():

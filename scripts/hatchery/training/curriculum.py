@@ -1,11 +1,11 @@
 """A curriculum: the sequences of an epoch are ordered by the difficulty of their text instead of at random.
 
-Every epoch contains every sequence once, so the number of words per epoch does not change. Sequences are sorted by the
-sum of their difficulty's rank and a random number times `spread`: with `spread` 0 the position depends only on the
-rank, and with `spread` 1 a sequence moves by up to the length of the epoch. The order is a function of seed and epoch,
-so a resumed run continues exactly. Difficulties are computed before the first epoch of a sequence length. Sources:
-Bengio et al. 2009 (word frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of
-a packed sequence is computed over all its texts.
+Every epoch contains every sequence once, so the number of words per epoch does not change. Sequences are sorted by a
+sum: the rank of their difficulty as a share of the epoch, plus a random number from 0 to 1 times `spread`. With
+`spread` 0, the position depends only on the rank. With `spread` 1, a sequence moves by up to the length of the epoch.
+The order is a function of seed and epoch, so a resumed run continues exactly. Difficulties are computed before the
+first epoch of a sequence length. Sources: Bengio et al. 2009 (word frequency) and Platanios et al. 2019,
+arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed sequence is computed over all its texts.
 """
 
 from collections.abc import Callable

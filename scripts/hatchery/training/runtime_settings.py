@@ -52,7 +52,8 @@ class TrainingRuntime(Settings):
     checkpoint.
     """
     workers: Natural = 0
-    """Number of processes that prepare batches in advance; 0 uses one thread instead."""
+    """Number of worker processes that prepare batches in advance, for each training process; 0 uses one thread instead.
+    """
     compile: CompilationChoice = "auto"
     """Use of torch.compile for the layers. `layers`: always. `off`: never. `auto`: on GPUs with Triton and a C
     compiler, if the work is long: several hundred steps of training, several thousand steps of fine-tuning, or scoring

@@ -73,8 +73,8 @@ class ScheduleSettings(Settings):
     warmup_steps_limit: Count | None = None
     """Maximum number of warm-up steps; `null` sets no maximum."""
     warmup_steps: Count = ABSENT
-    """Number of warm-up steps, instead of `warmup_fraction`. This number must not exceed the number of steps, unless
-    the training state is kept for another run. With this key and without a cooldown, the learning rates of
+    """Number of warm-up steps, instead of `warmup_fraction`. In a run with `steps` and without `keep_training_state`,
+    the maximum is the number of steps. With this key and without a cooldown, the learning rates of
     `inverse_square_root` and `constant` do not depend on the number of steps.
     """
 

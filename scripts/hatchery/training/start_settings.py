@@ -74,8 +74,9 @@ class InitialModelChoice(ModelChoice, InitialModelSettings):
 @dataclass(frozen=True)
 class EarlyStoppingSettings(Settings):
     """Stop training if consecutive evaluations do not improve on the best value by more than the minimum improvement.
-    The value is the development loss; for the task `translation`, the BLEU score of development text (the loss if
-    `development_translations` is 0); for the task `preference`, the preference loss of development pairs.
+    The value is the development loss. For the task `preference`, the value is the preference loss of development pairs.
+    For the task `translation`, the value is the BLEU score of development text, or the development loss if
+    `development_translations` is 0.
     """
 
     patience_evaluations: Count
@@ -92,8 +93,9 @@ class EarlyStoppingSettings(Settings):
 
 @dataclass(frozen=True)
 class BudgetSettings(OneOfKeys):
-    """Maximum amount of text or training time. The last step of a run is the last step that does not exceed the budget
-    (for `minutes`, by an estimate)."""
+    """Maximum amount of text or training time. The last step of a run is the last step that does not exceed the budget.
+    With `minutes`, this step is estimated.
+    """
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("words_seen",): "words_seen: 100M", ("minutes",): "minutes: 10"}
 
@@ -244,8 +246,8 @@ class OutputBiasSettings(Settings):
     gives the matrix the norm of the bias, as in the paper's literal rule.
     """
     report: bool = False
-    """Also report measures of the initial output layer if `kind` is `zero` or `none` (with `unigram`, they are always
-    reported); this report requires counting labels.
+    """Also report measures of the initial output layer if `kind` is `zero` or `none`; labels are then counted. With
+    `unigram`, the measures are always reported.
     """
 
     def __post_init__(self) -> None:

@@ -1,9 +1,9 @@
 """Difficulties of subwords during training, which determine the subwords that masking prefers (AMLM).
 
 Source: Edman & Fraser 2025, arXiv:2510.20475: every 200 batches, a subword's difficulty becomes a weighted mean of its
-previous difficulty and its recent difficulty. Details that the paper does not specify (inferred): the recent difficulty
-is the share of wrong predictions, with one correct and one wrong prediction added, or the mean loss; a subword without
-a label since the last update keeps its difficulty.
+previous difficulty and its recent difficulty. The paper does not specify the recent difficulty. In this module, the
+recent difficulty is the mean loss, or the share of wrong predictions, with one correct and one wrong prediction added
+(inferred). A subword without a label since the last update keeps its difficulty (inferred).
 
 Losses are summed as integers, in millionths of a nat, so that the sums depend neither on the order of additions on a
 GPU nor on the number of processes. A checkpoint contains difficulties and sums, so a resumed run is bitwise equal.

@@ -1,9 +1,9 @@
 """The rank of this process, the number of processes, and the collective operations of a run.
 
 The rank comes from the environment variables of torchrun or of a Slurm job step. All processes connect at MASTER_ADDR.
-In a Slurm job step without this variable, all processes connect to rank 0 on the first host of the step's node list or,
-if this host's name cannot be resolved, at the address from which `srun` was started. This module does not import
-DeepSpeed, because it is also used without a training loop.
+In a Slurm job step without this variable, all processes connect to rank 0 on the first host of the step's node list. If
+this host's name cannot be resolved, they connect at the address from which `srun` was started. This module does not
+import DeepSpeed, because it is also used without a training loop.
 """
 
 import re

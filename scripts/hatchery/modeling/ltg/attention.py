@@ -203,8 +203,8 @@ def context_at_one(
     """Return the context [B, D] of one query per sequence, at the positions `query_rows`, int64 [B]; a position is the
     flat index b * T + t.
 
-    The last layer uses this function if only one prediction per sequence is requested. The result equals the result of
-    `DisentangledSelfAttention` up to rounding, except for a query that may attend to no key, but the products are
+    The last layer uses this function if only one prediction per sequence is requested. Up to rounding, the result
+    equals the result of `DisentangledSelfAttention`, except for a query that may attend to no key. The products are
     computed in another order: key and value projections are applied to one vector per head and sequence, `q . (W x_j) =
     (W^T q) . x_j`, instead of every token.
 

@@ -88,7 +88,8 @@ class RobertaEmbedding(nn.Module):
 
 
 class RobertaEncoder(LayeredEncoder):
-    """Embedding, optional projection with a norm (if the configuration has an `embedding_size`), and post-norm layers.
+    """Embedding and post-norm layers. If the configuration has an `embedding_size`, a projection with a norm follows
+    the embedding.
 
     If `weighting` is given, it replaces the layer weighting that `config.layer_weighting` names, for experiments with
     layer weightings that have no name.

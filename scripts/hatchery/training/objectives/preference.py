@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class PreferenceSettings(ObjectiveKeys):
     """Preference training on pairs of a chosen and a rejected text. `batch_size` is the number of pairs in a step;
-    `sequence_length` is the maximum number of tokens of a prompt with one of the texts and special tokens. Longer pairs
-    are left out and counted."""
+    `sequence_length` is the maximum number of tokens of a prompt, one of the texts and special tokens together. Longer
+    pairs are left out and counted.
+    """
 
     perplexity_per: ClassVar[str] = "per token"
     asked_for: ClassVar[str] = (
