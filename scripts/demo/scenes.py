@@ -282,8 +282,8 @@ def restatement(scene: Scene) -> list[Words]:
 
 
 def echo(scene: Scene) -> list[Words]:
-    """Return a pair of sentences: a sentence with a place, and the same sentence without the place; a report ("Tom said
-    that ..."), and the reported sentence; or a yes-no question, and its answer.
+    """Return a pair of sentences of one of three kinds: a sentence with a place, and the same sentence without the
+    place; a report ("Tom said that ..."), and the reported sentence; a yes-no question, and its answer.
     """
     noun = scene.one((*scene.animals, *scene.things))
     known = noun_phrase("the", noun, scene.number())

@@ -119,10 +119,10 @@ def train(
     document, or only copies of one document, no development text is held out, and a line on standard error says so. If
     `corpus` contains `split`, CorpusError is raised instead.
 
-    `model` is a name in `config/models/`, a YAML file or a mapping of the keys of such a file; or your own module, or a
-    function that returns a module for a vocabulary size (`training.own_model` describes the interface). `tokenizer` is
-    a name in `config/tokenizers/`, a YAML file or a mapping of the keys of such a file, or the folder of a trained
-    tokenizer or model. `corpus` contains keys of a corpus file, such as `split`, and `options` of the reader
+    `model` is a name in `config/models/`, a YAML file or a mapping of the keys of such a file. It may also be your own
+    module, or a function that returns a module for a vocabulary size (`training.own_model` describes the interface).
+    `tokenizer` is a name in `config/tokenizers/`, a YAML file or a mapping of the keys of such a file, or the folder of
+    a trained tokenizer or model. `corpus` contains keys of a corpus file, such as `split`, and `options` of the reader
     `plain_text`. `settings` are keys of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`,
     `optimizer` and so on. `runtime` contains keys of `compute`, which do not affect results. `watchers` observe the
     training (docs/extending.md).

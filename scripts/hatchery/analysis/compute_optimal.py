@@ -49,8 +49,8 @@ class ScalingPoint:
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
-    """Return the rows of `runs.parquet` for the pretrainings and milestones of `experiments` (if empty, of all
-    experiments), without repeated models.
+    """Return the rows of `runs.parquet` for the pretrainings and milestones of `experiments`, without repeated models.
+    If `experiments` is empty, return the rows of all experiments.
 
     Several experiments may contain the same model, which is trained only once. If `within` names columns, two rows are
     the same model only if they also agree in these columns. Raises ManifestError for an altered table.
@@ -62,12 +62,12 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
 def points_of_runs(
     runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
 ) -> list[ScalingPoint]:
-    """Return the points (cost and loss) of the trained models of `experiments` (if empty, of all experiments), in the
-    order of the tables.
+    """Return the points (cost and loss) of the trained models of `experiments`, in the order of the tables. If
+    `experiments` is empty, return the points of all experiments.
 
-    A point is the mean over a model's seeds at a step at which all seeds were evaluated. (The lowest loss over seeds
-    would bias the fitted laws.) Runs whose FLOPs cannot be counted by the method `count`, and models with more than
-    `most_parameters` parameters, are left out. The result is empty if the development losses are not comparable
+    A point is the mean over a model's seeds at a step at which all seeds were evaluated, because the lowest loss over
+    seeds would bias the fitted laws. Runs whose FLOPs cannot be counted by the method `count`, and models with more
+    than `most_parameters` parameters, are left out. The result is empty if the development losses are not comparable
     (`why_no_points`). Raises ManifestError for an altered table.
     """
     if why_no_points(runs, experiments):

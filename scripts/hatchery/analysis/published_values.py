@@ -168,8 +168,8 @@ def for_experiment(
     `rows` maps our models to published models, which may repeat. If several tables print the same score, the number
     with the most digits is used; if the digits are equally many, the number in the later table is used. A number that
     is only printed as a difference from another model (LTG-BERT Table 2) is converted to an absolute number. Raises
-    ConfigError, naming the nearest known name, for an unknown paper, track or published row, and EvaluationError if
-    this other model's number is not in the table.
+    ConfigError, naming the nearest known name, for an unknown paper, track or published row, and EvaluationError if the
+    table does not contain the number from which a printed difference was computed.
     """
     known = list(numbers)
     _check("published.paper", paper, {number.paper for number in known})

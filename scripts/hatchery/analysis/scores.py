@@ -120,10 +120,16 @@ class Scores:
         The noise of a difference is the square root of the sum of the squared noise of the two scores. If the noise of
         a model is unknown, the noise of the best model is used. If runs of a model failed, the model is worse only if
         its score is worse with and without the failed runs. Only a model with several pretraining seeds can be best.
-        The result is empty if fewer than two models have a mean, if the direction of the metric is unknown, if the
-        scores are not comparable, if the noise of the best model is unknown, if noise could explain all differences, if
-        the best model does not exceed a blind guess by more than its noise, or if one of the models to return has only
-        one pretraining seed.
+
+        The result is empty in each of these cases:
+
+        - fewer than two models have a mean;
+        - the direction of the metric is unknown;
+        - the scores are not comparable;
+        - the noise of the best model is unknown;
+        - noise could explain all differences;
+        - the best model does not exceed a blind guess by more than its noise;
+        - one of the models to return has only one pretraining seed.
         """
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
         rows = self.with_means(measure)

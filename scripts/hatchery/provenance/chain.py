@@ -36,8 +36,8 @@ class Found:
 
 
 class ManifestIndex:
-    """All manifests and tables of published values below `project`, by digest. `project` is the folder that contains
-    `results/` and `resources/`.
+    """All manifests, registrations of raw inputs and tables of published values below `project`, by digest. `project`
+    is the folder that contains `results/` and `resources/`.
     """
 
     def __init__(self, project: str | Path = ".") -> None:

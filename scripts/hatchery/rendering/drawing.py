@@ -271,6 +271,7 @@ def abbreviated(value: float, _: int | None = None) -> str:
 
 
 def grid_shape(count: int, columns: int) -> tuple[int, int]:
-    """Return the number of rows and the number of columns of a grid of `count` panels; at most `columns` columns."""
+    """Return the number of rows and the number of columns of a grid of `count` panels. The grid has at most `columns`
+    columns."""
     columns = max(1, min(count, columns))
     return -(-count // columns), columns

@@ -223,8 +223,8 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
 
     Numbers with equal displayed digits count as equal; if several numbers are the best, all are marked. If
     `within_deviation` is True, a number is also marked if its distance from the best number is at most the deviation of
-    the best number; if several numbers are the best, the largest of their deviations is used (in LTG-BERT's Table 3,
-    92.3 on SST-2 is bold next to 92.8 ± 0.5 and 92.8 ± 0.4). The only number of a column is not marked. None of our
+    the best number. If several numbers are the best, the largest of their deviations is used: in LTG-BERT's Table 3,
+    92.3 on SST-2 is bold next to 92.8 ± 0.5 and 92.8 ± 0.4. The only number of a column is not marked. None of our
     numbers in a column is marked if our numbers are not comparable with each other, or if one of the best numbers
     belongs to a model with one pretraining seed.
     """

@@ -212,12 +212,12 @@ def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
 
 
 def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return a comparison between the list that Hatchery has built (`ours`) and the authors' published list
-    (`released`), as counts.
+    """Return counts that compare the list that Hatchery has built (`ours`) with the authors' published list
+    (`released`).
 
-    The counts are the number of words and the number of tokens in each list; the numbers of words in both lists
-    (`found`), only in the published list (`missing`), and only in `ours` (`extra`); the numbers of common words whose
-    frequency in `ours` is equal, lower or higher; and the number of tokens of common words in the published list.
+    Words and tokens of each list are counted, and words that are in both lists (`found`), only in the published list
+    (`missing`), or only in `ours` (`extra`). Further counts are the numbers of common words whose frequency in `ours`
+    is equal, lower or higher, and the number of tokens of common words in the published list.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()

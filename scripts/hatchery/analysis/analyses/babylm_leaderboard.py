@@ -68,7 +68,8 @@ class PublishedScore(Record):
 
 
 def read_published(path: Path) -> list[PublishedScore]:
-    """Read the published scores of BabyLM 2026. Raises EvaluationError naming file and line."""
+    """Read the published scores of BabyLM 2026. Raises EvaluationError, which names file and line, for an invalid
+    table."""
     return read_records(path, PublishedScore, ("track", "row", "part"))
 
 

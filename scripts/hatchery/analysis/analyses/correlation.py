@@ -1,7 +1,7 @@
 """Spearman's correlation between perplexity and scores after fine-tuning, with the number of models n and the p value.
 
 The analysis answers two questions: do models with a lower perplexity have higher scores than models with a higher
-perplexity, and do compute-optimal models have higher scores than other models of equal size? Source: the
+perplexity? And do compute-optimal models have higher scores than other models of equal size? Source: the
 reduced-vocabulary study, Section 5.3 and Figure 4. If `paper` is set, the analysis also shows the printed correlations,
 the p values that follow from the printed number of models, and the correlation over the models in the paper's Table 3.
 The printed p values do not fit the printed number of models (docs/papers/reduced-vocabulary.md, "Correlation"), so n

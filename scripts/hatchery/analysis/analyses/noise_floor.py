@@ -192,8 +192,8 @@ def _curve(
     key: Key,
     notes: list[str],
 ) -> "DataCurve | None":
-    """Fit the loss as a function of the amount of text, append a note on the fit to `notes`, and return the curve; None
-    if there is only one amount of text, if the settings name no models of the curve, or if the fit fails.
+    """Fit the loss as a function of the amount of text, append a note on the fit to `notes`, and return the curve.
+    Return None if there is only one amount of text, if the settings name no models of the curve, or if the fit fails.
 
     Models whose loss is not comparable with the baseline's loss are left out.
     """

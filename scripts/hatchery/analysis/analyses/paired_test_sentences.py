@@ -9,8 +9,8 @@ from typing import Any
 from hatchery.analysis.comparability import ONE_SEED
 
 MOST_NAMED = 6
-"""Maximum number of comparisons per suite or task that the answer names. Of more comparisons, the answer gives only the
-number.
+"""Maximum number of comparisons per suite or task that the answer names. If there are more comparisons, the answer
+gives only their number.
 """
 BEYOND_CHANCE = 0.05
 

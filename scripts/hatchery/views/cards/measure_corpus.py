@@ -229,7 +229,7 @@ def measure_document(measured: SourceMeasurement, document: Document, pieces: Pi
 
 
 def blocks(text: str, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
-    """Yield the text in blocks of at least `characters` (except the last block) that end at line ends.
+    """Yield the text in blocks that end at line ends. Each block except the last has at least `characters` characters.
 
     Most documents are one block.
     """

@@ -69,7 +69,7 @@ class Gains:
     )
 
     def points_of(self, model: str, axis: int) -> list[Point]:
-        """Return the points of a model, sorted by perplexity (`axis` 0) or number of words seen (`axis` 1); a milestone
+        """Return the points of a model, sorted by perplexity (`axis` 0) or number of words seen (`axis` 1). A milestone
         has no point if this value is unknown for one of its seeds.
         """
         found = []
