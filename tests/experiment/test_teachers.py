@@ -220,6 +220,10 @@ def of(run: str, experiment: str | None = None) -> dict[str, str]:
     return {"run": run} | ({"experiment": experiment} if experiment else {})
 
 
+def by_loss(model: dict[str, str]) -> dict[str, Any]:
+    return {"by": "loss", "model": model}
+
+
 FIRST, MIDDLE = trained("40M", 4), trained("30M", 3, of("first", "other"))
 TRACKED = {
     "corpus": "demo",
@@ -264,6 +268,14 @@ NAMES = "entry/last-s42, other/middle-s42, other/first-s42"
             "'first' of other trains on 'demo_books', expected 'demo'",
         ),
         (trained("30M", 3, {"path": "folder"}), {}, "depends on folder/manifest.json: expected a `run`"),
+        # A model whose loss orders the text counts as a teacher does: 60M + 40M words are the limit.
+        (trained("60M", 6, order=by_loss(of("first", "other"))), {}, ""),
+        (
+            trained("61M", 6, order=by_loss(of("first", "other"))),
+            {},
+            "runs.last.pretraining.order.model: the budgets of entry/last-s42, other/first-s42 have 101,000,000 words",
+        ),
+        (trained("30M", 3, order=by_loss({"path": "folder"})), {}, "depends on folder/manifest.json: expected a `run`"),
     ],
 )
 def test_a_track_counts_the_words_of_teachers_and_of_their_teachers(

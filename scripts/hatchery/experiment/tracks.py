@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from hatchery.corpora.word_counting import WordCountName
 from hatchery.experiment.continuation import Origin, ancestors, path_of, pretraining_of, trained_before, trains
-from hatchery.experiment.distillation import taught_by, teachers_of
+from hatchery.experiment.distillation import order_model_of, taught_by, teachers_of
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 from hatchery.training.start_settings import BudgetSettings
@@ -78,8 +78,9 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
                 own = Origin(name, run, seed)
                 for problem in _earlier(track, name, experiment, own, project):
                     problems.add(f"{place}.initialise_from: {problem}")
+                key = "distillation" if teachers_of(project, name, run, seed) else "order.model"
                 for problem in _taught(track, name, experiment, own, project):
-                    problems.add(f"{place}.distillation: {problem}")
+                    problems.add(f"{place}.{key}: {problem}")
     problems.raise_any()
 
 
@@ -198,18 +199,19 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
 
 
 def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield a message for each broken rule of a run that depends on teachers, directly or through other runs.
+    """Yield a message for each broken rule of a run that depends on teachers, or on models whose loss orders its text,
+    directly or through other runs.
 
     The words of all trainings on which the run depends are added up, each training once. A budget includes the words of
     the initial model, so the contribution of a training is its budget minus the budget of the initial model.
     """
     everything = [run, *(one for one in taught_by(project, run) if one != run)]
-    if not any(teachers_of(project, one.experiment, one.run, one.seed) for one in everything):
+    teachers = [(one, teacher) for one in everything for teacher in _teachers(project, one)]
+    if not teachers:
         return
-    for one in everything:
-        for teacher in teachers_of(project, one.experiment, one.run, one.seed):
-            if isinstance(teacher, str):
-                yield f"{one.run!r} of {one.experiment} depends on {teacher}: {UNKNOWN}"
+    for one, teacher in teachers:
+        if isinstance(teacher, str):
+            yield f"{one.run!r} of {one.experiment} depends on {teacher}: {UNKNOWN}"
     chain = [run, *ancestors(project, run.experiment, run.run, run.seed)]
     for one in everything:
         other, called = project.experiment(one.experiment), f"{one.run!r} of {one.experiment}"
@@ -237,7 +239,7 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     if track.words_seen is not None and None not in words and (total := sum(filter(None, words))) > track.words_seen:
         yield (
             f"the budgets of {names} have {total:,.0f} words together, expected at most {track.words_seen:,}, because "
-            "the words seen by teachers also count"
+            "the words seen by teachers and by models that order the text also count"
         )
     epochs = [_increment(project, one, "epochs") for one in trainings]
     if track.epochs is None:
@@ -246,10 +248,16 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
         missing = next(one for one, count in zip(trainings, epochs, strict=True) if count is None)
         yield (
             f"{missing.run!r} of {missing.experiment} has no `budget.epochs`; expected this key in all of {names}, "
-            f"with a sum of at most {track.epochs}, because the epochs of teachers also count"
+            f"with a sum of at most {track.epochs}, because the epochs of these models also count"
         )
     elif (total := sum(filter(None, epochs))) > track.epochs:
         yield f"the budgets of {names} have {total:g} epochs together, expected at most {track.epochs}"
+
+
+def _teachers(project: "Project", run: Origin) -> list[Origin | str]:
+    """Return the teachers of a run and the model whose loss orders its text: runs, or paths of manifests."""
+    of = project, run.experiment, run.run, run.seed
+    return [*teachers_of(*of), *order_model_of(*of)]
 
 
 def _increment(project: "Project", run: Origin, key: str) -> float | None:
