@@ -22,7 +22,7 @@ from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 UNFINISHED = Path("results/finetuning_runs")
-"""Folder in which each finished fine-tuning run is stored until all runs of its job are finished."""
+"""Folder in which each finished fine-tuning run is stored, so that a repeated job trains only the missing runs."""
 
 SOURCE = "source {}"
 """Pattern for the name of an input in manifests: the source manifest of a task."""
