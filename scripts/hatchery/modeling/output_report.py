@@ -33,11 +33,14 @@ def output_measures(
     """Return measures of p = softmax(weight @ phi + bias) over the rows phi of `features` [M, d], M >= 1.
 
     `weight` [V, d] and `bias` [V] are the parameters of the output layer. If the prior `distribution` [n], n <= V, is
-    given, norms ignore the rows of the layer from n on, and these measures are added: `prior_entropy`;
-    `divergence_from_prior`, the mean of KL(prior || p) over the rows of `features`; `predicted_divergence`, half the
-    variance of the logits without bias, which approximates this mean for small values; and, if the layer has a bias,
-    `bias_divergence_from_prior`, KL(prior || softmax(bias)). If the bias was set from the prior, this last measure is 0
-    until training changes the bias.
+    given, norms ignore the rows of the layer from n on, and these measures are added:
+
+    - `prior_entropy`
+    - `divergence_from_prior`: the mean of KL(prior || p) over the rows of `features`
+    - `predicted_divergence`: half the variance of the logits without bias, which approximates this mean for small
+      values
+    - `bias_divergence_from_prior`, if the layer has a bias: KL(prior || softmax(bias)). If the bias was set from the
+      prior, this measure is 0 until training changes the bias.
 
     If the unsmoothed label counts `frequencies` [n] are given with a prior, the cross-entropy of the labels under the
     prior (`prior_loss`) and under p (`expected_first_loss`) is added. If the labels `targets` int64 [M] are given,

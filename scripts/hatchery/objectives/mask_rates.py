@@ -2,9 +2,9 @@
 
 If the share of masked tokens is constant, the objective is masked language modelling. If each sequence draws a share
 from 0 to 1 and `weights` is `diffusion`, the objective is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et
-al. 2024, arXiv:2406.04329): if the share is rate(t) for a uniform t, the loss of a masked token has the weight rate'(t)
-/ rate(t). The weighted sum of losses, averaged over t, is an upper bound of the negative log-likelihood of a text, for
-any function `rate` that increases from 0 to 1. With the shape `cosine`, small shares are more probable
+al. 2024, arXiv:2406.04329). If the share is rate(t) for a uniform t, the loss of a masked token then has the weight
+rate'(t) / rate(t). The weighted sum of losses, averaged over t, is an upper bound of the negative log-likelihood of a
+text, for any function `rate` that increases from 0 to 1. With the shape `cosine`, small shares are more probable
 (arXiv:2509.05056 trains BabyLM models with this shape).
 
 The share of masked tokens may exceed the share of predicted tokens: then some masked tokens have no label (Wettig et

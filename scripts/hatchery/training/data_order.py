@@ -82,9 +82,9 @@ class DataOrder:
 
     In a hybrid objective, the indices of causal sequences follow the indices of masked sequences. If `length_schedule`
     changes the sequence length within an epoch, the sequences of the new length read the text that this epoch has not
-    read yet. So that the text that is still unread is the same for sequences of both lengths, such an epoch reads
-    windows of the text in a random order; a window is as wide as the run's longest sequence. All other epochs are
-    random permutations of all sequences. At the change of `long_sequence`, the first epoch begins again.
+    read yet. So that the text that is still unread is the same for sequences of both lengths, an epoch with such a
+    change reads windows of the text in a random order; a window is as wide as the run's longest sequence. All other
+    epochs are random permutations of all sequences. At the change of `long_sequence`, the first epoch begins again.
     """
 
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:

@@ -117,9 +117,9 @@ class DevelopmentSet:
         """Return the scores of the current model, without dropout, by column of the metrics; every process must call
         this method.
 
-        The scores are the mean negative log-likelihood (nats) per predicted token (for masked diffusion, its upper
-        bound per maskable token), the perplexity and, for an objective with sentence pairs, the share of pairs whose
-        label is predicted correctly.
+        The scores are the mean negative log-likelihood (nats) per predicted token, and the perplexity. For masked
+        diffusion, the upper bound per maskable token replaces the mean per predicted token. For an objective with
+        sentence pairs, the share of pairs whose label is predicted correctly is a third score.
         """
         parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)

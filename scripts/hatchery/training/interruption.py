@@ -1,9 +1,9 @@
 """A clean stop: after a signal or at a time limit, a run finishes the current step and saves a checkpoint.
 
 The signals are SIGTERM (Slurm's time limit or preemption), SIGUSR1 (`sbatch --signal=USR1@300`) and Ctrl-C. The command
-then exits with status 75 (`EX_TEMPFAIL`), which Snakemake treats as a failure and repeats (`retries`); the same command
-continues from the checkpoint. A second Ctrl-C ends the process at once. A second SIGTERM does not end the process,
-because Slurm may send several SIGTERM signals while the checkpoint is being written.
+then exits with status 75 (`EX_TEMPFAIL`). Snakemake treats this status as a failure, and repeats the job (`retries`);
+the same command continues from the checkpoint. A second Ctrl-C ends the process at once. A second SIGTERM does not end
+the process, because Slurm may send several SIGTERM signals while the checkpoint is being written.
 
 The time limit is the end of the Slurm job or the limit in the settings, whichever is earlier. A run that stops before
 the limit loses no steps; a run that Slurm kills loses the steps since its last checkpoint. The end of the Slurm job

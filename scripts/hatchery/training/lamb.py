@@ -1,5 +1,4 @@
-"""LAMB, the optimiser of LTG-BERT and ELC-BERT (You et al. 2020, arXiv:1904.00962, in the variant of the code of
-LTG-BERT and ELC-BERT).
+"""LAMB (You et al. 2020, arXiv:1904.00962), in the variant of the code of LTG-BERT and ELC-BERT.
 
 For each tensor: Adam with bias correction, decoupled weight decay, and an update that is multiplied by the trust ratio
 `||p|| / ||u||` (norms of parameter and update). A parameter group without weight decay has NO trust ratio, so its

@@ -1,8 +1,9 @@
 """Difficulties of sequences from a finished model, a word list or a column of the corpus, for the data order of a
 curriculum.
 
-Difficulties are computed anew in every attempt of a run (losses on the CPU in float32), so a resumed run has the same
-data order on the same machine. Source of difficulty by a model's loss: Hacohen and Weinshall 2019, arXiv:1904.03626.
+Every attempt of a run computes the difficulties again. Losses are computed on the CPU in float32, so a resumed run has
+the same data order on the same machine. Source of difficulty by a model's loss: Hacohen and Weinshall 2019,
+arXiv:1904.03626.
 """
 
 import csv

@@ -1,7 +1,7 @@
 """The arithmetic of a run: fp32, or bf16 or fp16 by autocast; and the loss scaling of fp16.
 
-Loss scaling keeps small fp16 gradients above zero. Parameters and optimiser state are fp32 in all precisions (LTG-BERT
-and ELC-BERT used fp16 with dynamic loss scaling; docs/papers/ltg-bert.md, "Differences"). The scale depends only on
+Loss scaling keeps small fp16 gradients above zero. Parameters and optimiser state are fp32 in all precisions. LTG-BERT
+and ELC-BERT used fp16 with dynamic loss scaling (docs/papers/ltg-bert.md, "Differences"). The scale depends only on
 gradients that are summed over processes, so the scale is equal in all processes. The scale is a power of two, so
 scaling rounds nothing. The state of the loss scaler is two numbers, which checkpoints store, so a resumed run is exact.
 """

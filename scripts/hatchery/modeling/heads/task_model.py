@@ -133,11 +133,11 @@ class EncoderOptions(Settings):
 class TaskModel(nn.Module):
     """An encoder with a new head. Subclasses define `forward`, which computes the scores for `target`.
 
-    The encoder is not copied. A frozen encoder gets no gradients. It stays in evaluation mode, without dropout, unless
-    `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md, "Edge
-    probing"). `context.dropout` is the dropout of the head, and of a trained encoder unless
-    `context.keeps_encoder_dropout` is set. `context.seed` determines the initial weights of the head. Raises ModelError
-    for an invalid dropout.
+    The encoder is not copied. A frozen encoder gets no gradients. In the mode "frozen", the encoder has no dropout. In
+    the mode "frozen_with_dropout", the encoder has dropout in training, as in LTG-BERT's published probing code
+    (docs/papers/ltg-bert.md, "Edge probing"). `context.dropout` is the dropout of the head, and of a trained encoder
+    unless `context.keeps_encoder_dropout` is set. `context.seed` determines the initial weights of the head. Raises
+    ModelError for an invalid dropout.
     """
 
     def __init__(

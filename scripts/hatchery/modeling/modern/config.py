@@ -47,8 +47,9 @@ class ModernSizes(EncoderSizes):
     2025, arXiv:2505.06708)."""
 
     unet_skips: bool = False
-    """Add the output of layer i of n, for i up to n / 2, to the input of layer n + 1 - i, multiplied by a learned scale
-    per dimension. For odd n, the middle layer has no skip connection."""
+    """Connect the two halves of the n layers: for i up to n / 2, the output of layer i, multiplied by a learned scale
+    per dimension, is added to the input of layer n + 1 - i. For odd n, the middle layer has no skip connection.
+    """
 
     stochastic_depth: ShareBelowOne = omitted_at_default(0.0)
     """Probability that a training sequence skips the last layer. The probability decreases linearly towards the first
