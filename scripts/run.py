@@ -31,6 +31,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", help="name of the stage: the name of a file in a folder `stages` of scripts/hatchery/")
     parser.add_argument(
-        "given", nargs="*", metavar="JSON", help="arguments: a JSON object, or a file that contains a JSON object"
+        "given",
+        nargs="*",
+        metavar="JSON",
+        help="arguments of the stage: a JSON object, or a file that contains a JSON object",
     )
     run_command(main, parser)

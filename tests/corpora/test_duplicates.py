@@ -98,10 +98,10 @@ def test_documents_and_lines_are_left_out_where_the_key_says_so(tmp_path: Path) 
     whole = {"split": {"development_fraction": 0}}
     manifest = converted(tmp_path / "documents", texts, duplicates="drop_documents", **whole)
     assert texts_of(manifest, "train") == kept
-    assert "raw,document that stands in the corpus before,1\n" in manifest.file("rejected.csv").read_text()
+    assert "raw,duplicate of an earlier document,1\n" in manifest.file("rejected.csv").read_text()
     manifest = converted(tmp_path / "lines", texts, duplicates="drop_lines", **whole)
     assert texts_of(manifest, "train") == [texts["a.txt"], "Two.\n\nThree."]
-    assert "raw,long line that stands in the corpus before,2\n" in manifest.file("rejected.csv").read_text()
+    assert "raw,long line that repeats an earlier line,2\n" in manifest.file("rejected.csv").read_text()
 
 
 @given(st.lists(st.integers(0, 5)))

@@ -160,7 +160,7 @@ def test_held_out_documents_have_no_near_duplicate_in_the_training_text_and_keep
 def test_repeated_documents_keep_their_own_reason(tmp_path: Path) -> None:
     texts = {"a.txt": with_tail("w", 0), "b.txt": with_tail("w", 0), "c.txt": with_tail("w", 1)}
     made = corpus(tmp_path, {"text": texts}, near={}, duplicates="drop_documents", **ALL_TRAINING)
-    assert rejected(made) == {("text", "document that stands in the corpus before"): 1, ("text", NEAR): 1}
+    assert rejected(made) == {("text", "duplicate of an earlier document"): 1, ("text", NEAR): 1}
 
 
 def test_similarity_is_the_share_of_the_union() -> None:

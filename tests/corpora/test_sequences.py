@@ -274,7 +274,8 @@ def test_selections_of_another_kind_are_named(tmp_path: Path, three: dict[str, M
         run.add_output(shard)
     other = {**three, "books": read_manifest(shard.with_name("manifest.json"))}
     with pytest.raises(
-        ManifestError, match="the file does not contain items of a selection: the column 'n_counted' is missing"
+        ManifestError,
+        match=r"the file does not contain the items of a text selection .*: the column 'n_counted' is missing",
     ):
         made(tmp_path / "out", settings(), other)
     assert list((tmp_path / "out").iterdir()) == []

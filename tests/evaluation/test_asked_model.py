@@ -140,7 +140,10 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
         (lambda model: model.surprisals(["The", float("nan")]), "sentence 2: got nan, expected a text"),
         (lambda model: model.surprisals(["The", "a \ud800"]), "sentence 2: character .* is half of a surrogate pair"),
         (lambda model: model.fill("The ____ sleep .", number=-1), "number: got -1, expected at least 1"),
-        (lambda model: model.continuation("The"), "needs a model that was trained with task causal or hybrid"),
+        (
+            lambda model: model.continuation("The"),
+            "needs a single model that Hatchery trained to predict the next token",
+        ),
         (lambda model: model.scores([""]), "a sentence has no tokens"),
         (lambda model: model.scores(["The"], scoring="left_to_right"), "needs a causal language model"),
     ],

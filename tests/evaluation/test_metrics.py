@@ -386,5 +386,5 @@ def test_rows_without_a_group_are_one_clear_error(metric):
 
 def test_record_without_entities_is_one_clear_error():
     rows = Scored(np.array([1]), np.array([1]), np.ones((1, 2)), ["q"], [{"answers": "[]"}])
-    with pytest.raises(EvaluationError, match="a row has no value of 'entity' among its `facts`"):
+    with pytest.raises(EvaluationError, match="the `facts` of a row lack 'entity'"):
         value("record_f1", rows)

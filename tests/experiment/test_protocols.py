@@ -181,7 +181,9 @@ def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own() -> None:
 
 
 def test_an_unknown_job_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="has no job 'batch_9' with several fine-tuning tasks; there are: batch_1"):
+    with pytest.raises(
+        ConfigError, match=r"has no job 'batch_9' that combines several .*; the jobs with several tasks are: batch_1"
+    ):
         task_batch(PROJECT, "bnc_mini", "batch_9")
-    with pytest.raises(ConfigError, match="there are: none"):
+    with pytest.raises(ConfigError, match="the jobs with several tasks are: none"):
         task_batch(PROJECT, "strict", "batch_1")

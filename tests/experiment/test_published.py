@@ -198,7 +198,9 @@ def test_a_pattern_that_makes_no_row_is_told(configuration: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace("*_unconstrained", "*_unconstraint"), encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         rows(configuration, UNCONSTRAINED)
-    assert str(caught.value).startswith(f"{path}: published.rows.*: got '*_unconstraint', expected the name of a row ")
+    assert str(caught.value).startswith(
+        f"{path}: published.rows.*: got '*_unconstraint', expected a pattern, such as small_*: "
+    )
     assert "\n" not in str(caught.value)
 
 

@@ -288,7 +288,7 @@ def test_from_a_lost_milestone_training_goes_back_to_make_it_again(
     assert [folder.name[-1] for folder in checkpoint_folders(tmp_path)] == ["2", "1"]
     warning = capsys.readouterr().err
     assert warning.count("\n") == 1 and f"{lost}" in warning
-    assert "training goes back to step 1 to make this milestone again" in warning
+    assert "training goes back to step 1 to make the milestone of step " in warning
 
 
 @pytest.mark.parametrize("moment", [1, 2, 3, 4])

@@ -149,7 +149,7 @@ def test_a_signal_in_a_callback_of_an_import_ends_the_process(tmp_path: Path) ->
         check=False,
     )
     assert process.returncode == EXIT_STATUS_INTERRUPTED
-    assert process.stderr == "stopped by SIGTERM outside of training; run the same command again to continue\n"
+    assert process.stderr == "stopped by SIGTERM before or after training; run the same command again to continue\n"
 
 
 SLURM = {"SLURM_JOB_END_TIME": "1000900"}

@@ -132,7 +132,7 @@ def test_a_damaged_milestone_is_made_again_when_the_run_goes_on(make_command: Ma
     process.send_signal(signal.SIGKILL if then == "killed" else signal.SIGCONT)
     told = f"{path}: the content differs from its checksum"
     assert (told in process.communicate(timeout=60)[1]) == (then == "continued")
-    assert f"warning: {told}; training goes back to the beginning to make this milestone again" in command.finish()
+    assert f"warning: {told}; training goes back to the beginning to make the milestone of step " in command.finish()
     assert command.digests() == whole.digests()
 
 
@@ -167,7 +167,7 @@ def test_a_signal_while_libraries_are_imported_is_one_line_and_not_lost(
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == EXIT_STATUS_INTERRUPTED, err
-    assert err == f"stopped by {number.name} outside of training; run the same command again to continue\n"
+    assert err == f"stopped by {number.name} before or after training; run the same command again to continue\n"
 
 
 def test_shards_that_change_while_they_are_read_end_the_training_before_a_checkpoint_has_seen_them(

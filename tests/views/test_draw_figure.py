@@ -106,7 +106,8 @@ def test_a_figure_of_something_new_is_its_file_and_one_record(
 def test_a_figure_of_something_else_names_those_that_there_are() -> None:
     drawn = ", ".join(figures_drawn_from({"runs", "curves"}))
     with pytest.raises(
-        ConfigError, match=rf"'phenomena' of 'demo': there are no suites of minimal pairs; it has the figures: {drawn}$"
+        ConfigError,
+        match=rf"'phenomena' of 'demo': there are no suites of minimal pairs; 'demo' has the figures: {drawn}$",
     ):
         require_figure("phenomena", {"runs", "curves"}, "demo")
     assert require_figure("phenomena", {"minimal_pairs"}, "demo").title == "Minimal pairs"

@@ -223,8 +223,8 @@ def _merge(
                 progress.note(f"source {name!r}: text left out (rejected.csv): {_most_frequent(rejections.counts)}")
             if note := duplicates_note(corpus.duplicates, name):
                 progress.note(
-                    f"source {name!r}: {note} ({DUPLICATES}; the key `duplicates` of the corpus can exclude "
-                    "repeated text)"
+                    f"source {name!r}: {note} (numbers in {DUPLICATES}); to exclude repeated text, set the key "
+                    "`duplicates` of the corpus"
                 )
             if not documents_by_source[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
@@ -280,10 +280,10 @@ def _remaining_text(
     if settings.duplicates == "keep":
         return text
     if duplicates.documents[document]:
-        rejections.count("document that stands in the corpus before", sample=text)
+        rejections.count("duplicate of an earlier document", sample=text)
         return None
     if settings.duplicates == "drop_lines" and (lines := sum(duplicates.lines_of(document))):
-        rejections.count("long line that stands in the corpus before", lines)
+        rejections.count("long line that repeats an earlier line", lines)
         return without_lines(text, duplicates.lines_of(document)) or None
     return text
 

@@ -253,7 +253,8 @@ def _batches(manifest: Manifest, columns: list[str]) -> Iterator[pa.RecordBatch]
             missing = sorted(set(columns) - set(batch.schema.names))
             if missing:
                 raise ManifestError(
-                    f"{path}: the file does not contain items of a selection: the column {missing[0]!r} is missing"
+                    f"{path}: the file does not contain the items of a text selection (stage `select_text`): the "
+                    f"column {missing[0]!r} is missing"
                 )
             yield batch.select(columns)
 

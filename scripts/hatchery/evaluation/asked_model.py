@@ -158,7 +158,9 @@ class AskedModel:
         if isinstance(model, ModuleModel):
             raise _logits_alone(model, "continuation")
         if not (isinstance(model, HatcheryModel) and self.continues):
-            raise ConfigError("continuation: needs a model that was trained with task causal or hybrid")
+            raise ConfigError(
+                "continuation: needs a single model that Hatchery trained to predict the next token (causal or hybrid)"
+            )
         (ids,) = model.tokenizer.encode_sentences(_one_text(beginning))
         generator = None if seed is None else np.random.Generator(np.random.Philox(seed))
         start = [model.tokenizer.cls_id, *ids]

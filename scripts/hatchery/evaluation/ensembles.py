@@ -55,8 +55,8 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
     for member in members:
         if not isinstance(member, OurModel) or member.translates:
             raise ConfigError(
-                f"{member.where}: got an external model or a translation model, expected members that are masked or "
-                "causal models trained with Hatchery"
+                f"{member.where}: got an external model or a translation model, expected members that are masked, "
+                "causal or hybrid models trained with Hatchery"
             )
         ours.append(member)
     first = ours[0]

@@ -60,8 +60,8 @@ class OurModel:
         """Raise EvaluationError if the model is a translation model."""
         if self.translates:
             raise EvaluationError(
-                f"{self.where}: this model translates, expected a model that was trained with task masked or causal; "
-                "translation models are scored on the test sets of `translation` in an experiment"
+                f"{self.where}: this model translates, expected a masked, causal or hybrid model; translation models "
+                "are scored on the test sets of `translation` in an experiment"
             )
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> HatcheryModel:

@@ -107,8 +107,8 @@ def task_batch(project: "Project", experiment: str, batch: str) -> list[str]:
     batches = _batches(project, experiment)
     if batch not in batches:
         raise ConfigError(
-            f"experiment {experiment!r} has no job {batch!r} with several fine-tuning tasks; "
-            f"there are: {', '.join(batches) or 'none'}"
+            f"experiment {experiment!r} has no job {batch!r} that combines several fine-tuning tasks; "
+            f"the jobs with several tasks are: {', '.join(batches) or 'none'}"
         )
     return batches[batch]
 

@@ -357,7 +357,7 @@ class Project:
         block = self.experiment(experiment)
         batches = {**suite_batches(block, of_milestone=False), **suite_batches(block, of_milestone=True)}
         if batch not in batches:
-            raise ConfigError(f"experiment {experiment!r} has no job {batch!r} with several suites")
+            raise ConfigError(f"experiment {experiment!r} has no job {batch!r} that combines several suites")
         return batches[batch]
 
     def checkpoints(self, experiment: str, run: str) -> list[tuple[str, SeededRun]]:

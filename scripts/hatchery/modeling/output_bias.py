@@ -42,7 +42,10 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
     logarithm = np.log(distribution)
     rows = len(logarithm) if n_rows is None else n_rows
     if rows < len(logarithm):
-        raise ModelError(f"output layer: has {rows} rows, expected at least one for each of {len(logarithm)} entries")
+        raise ModelError(
+            f"output layer: has {rows} rows, expected at least one for each of the {len(logarithm)} vocabulary entries "
+            "of the prior"
+        )
     bias = np.full(rows, SPARE_ROW_BIAS)
     bias[: len(logarithm)] = logarithm - logarithm.mean() if centred else logarithm
     return torch.from_numpy(bias).float()

@@ -118,10 +118,11 @@ class TokenizerSettings(Settings):
         alphabet = BYTE_SYMBOLS if byte_level and self.byte_alphabet == "full" else 1
         count = len(self.special.order)
         if self.vocabulary_size < count + alphabet:
+            symbols = f"the {BYTE_SYMBOLS} bytes of the full alphabet" if alphabet > 1 else "one other entry"
             raise RefusedError(
                 "vocabulary_size",
-                f"got {self.vocabulary_size}, expected at least {count + alphabet}, the number of special tokens "
-                f"({count}) and of symbols of the {self.byte_alphabet} alphabet ({alphabet})",
+                f"got {self.vocabulary_size}, expected at least {count + alphabet}, for {count} special tokens and "
+                f"{symbols}",
             )
 
     @property
@@ -142,9 +143,11 @@ class TokenizerSettings(Settings):
             expected = f"an empty text, because the kind {kind} has no prefix; only wordpiece has a prefix"
             raise refused(key, self.continuing_subword_prefix, expected)
         if kind == "byte_bpe" and self.pre_tokenizer not in BYTE_LEVEL:
-            raise refused("pre_tokenizer", self.pre_tokenizer, f"{' or '.join(BYTE_LEVEL)} with kind byte_bpe")
+            expected = f"{' or '.join(BYTE_LEVEL)}, because the kind byte_bpe allows no other pre_tokenizer"
+            raise refused("pre_tokenizer", self.pre_tokenizer, expected)
         if kind in ("bpe", "unigram") and self.pre_tokenizer != "metaspace":
-            raise refused("pre_tokenizer", self.pre_tokenizer, f"metaspace with kind {kind}")
+            expected = f"metaspace, because the kind {kind} allows no other pre_tokenizer"
+            raise refused("pre_tokenizer", self.pre_tokenizer, expected)
         if kind != "byte_bpe" and self.pre_tokenizer == "gpt_bert":
             expected = f"another pre_tokenizer with kind {kind}, because gpt_bert is only for byte_bpe"
             raise refused("pre_tokenizer", self.pre_tokenizer, expected)

@@ -195,7 +195,9 @@ def newest_sound_checkpoint(
         newest = _newest_whole(run_folder)
         back = "the beginning" if newest is None else f"step {checkpoint_step(newest):,}"
         print(
-            f"warning: {reason}; training goes back to {back} to make this milestone again", file=sys.stderr, flush=True
+            f"warning: {reason}; training goes back to {back} to make the milestone of step {step:,} again",
+            file=sys.stderr,
+            flush=True,
         )
     return newest
 

@@ -123,7 +123,7 @@ def leave_on_signals() -> None:
     def leave(number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
         print(
-            f"stopped by {name} outside of training; run the same command again to continue",
+            f"stopped by {name} before or after training; run the same command again to continue",
             file=sys.stderr,
             flush=True,
         )

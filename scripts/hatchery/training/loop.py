@@ -253,7 +253,8 @@ class StepMeasures:
         *counted, tokens, words, stop = counts
         if counted[0] == 0:
             raise TrainingError(
-                f"step {part.step + 1}: the batch contains no labelled token; expected mask_probability > 0"
+                f"step {part.step + 1}: the batch contains no labelled token, expected at least one; raise batch_size "
+                "or the share of masked tokens"
             )
         terms, values = [], iter(sums)
         for count, (loss, *others) in zip(counted, self.columns, strict=False):

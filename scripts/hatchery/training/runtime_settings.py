@@ -123,7 +123,8 @@ def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None
         )
     if stage == 3 and training.weight_average is not None:
         raise ConfigError(
-            f"{key}: got 3, expected at most 2 with weight_average, because stage 3 divides the averaged parameters"
+            f"{key}: got 3, expected at most 2 with weight_average, because stage 3 distributes the averaged "
+            "parameters over the processes"
         )
     if stage == 3 and (training.divergences or training.bias_drift):
         raise ConfigError(

@@ -101,10 +101,10 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     names = [scores.label(model) for model in scores.models if model in beats and not any(beats[model])]
     if not names or len(names) > MOST_NAMED:
         return []
-    does = "does" if len(names) == 1 else "do"
+    are = "is" if len(names) == 1 else "are"
     return [
-        f"{listed(names)} {does} no better than a blind guess on any average for which the score of a blind guess is "
-        "known."
+        f"{listed(names)} {are} not clearly better than a blind guess on any average for which the score of a blind "
+        "guess is known."
     ]
 
 

@@ -107,13 +107,16 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
         numbers = Group(rows, f"Numbers, {BETWEEN_TWO}" if single == len(rows) else "Numbers")
         notes.append(
             f"In brackets: the {100 * LEVEL:.0f} % interval of the difference; bold: the interval excludes 0, and "
-            "both models have several pretraining seeds. A difference without an interval is between single runs with "
-            "unknown noise."
+            "both models have several pretraining seeds. A difference has no interval if one of its means is from "
+            "a single run with unknown noise."
         )
         notes += [ONE_SEED] if single else []
         notes += not_compared(incomparable)
         notes += (
-            [f"Differences within noise that are not shown: {left_out}; ALL=1 shows these differences."]
+            [
+                "Scores that are not shown, because differences may be noise or scores are not comparable: "
+                f"{left_out}; `make diff` with ALL=1 and `hatchery compare` with --all show these scores."
+            ]
             if left_out
             else []
         )

@@ -52,11 +52,12 @@ def endless_trainings(experiments: Iterable[str], resources: Resources, retries:
                 found[run] = _pieces(seconds / 60, first, limit), seconds
         run, (pieces, seconds) = max(found.items(), key=lambda item: item[1], default=("", (0, 0.0)))
         if pieces > retries + 1:
-            longest = f"at most {limit} minutes" if limit is not None else f"{cluster.pretraining_minutes} minutes"
+            minutes = cluster.pretraining_minutes or 0
+            lengths = f"at most {limit} minutes" if limit is not None else f"{minutes}, {2 * minutes}, ... minutes"
             yield (
                 f"{experiment}: the training {run} is planned to take {rough_duration(seconds)}, in {pieces} attempts "
-                f"of {longest}, but retries: {retries} allows {retries + 1} attempts, so the training cannot finish; "
-                f"raise the limit, or run snakemake with --retries {pieces} (or set this in the profile)"
+                f"of {lengths}, but retries: {retries} allows {retries + 1} attempts, so the training cannot finish; "
+                f"raise the time limit, or run snakemake with --retries {pieces - 1} (key `retries` of a profile)"
             )
 
 

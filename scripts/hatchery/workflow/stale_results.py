@@ -105,17 +105,18 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     if stale:
         first, *others = stale.values()
         more = f" (and results of {len(others)} more rules)" if others else ""
+        again = "these results" if others else "this result"
+        said = "wrongly considered up to date" if has_other_content else "considered up to date, but perhaps outdated"
         yield StaleLine(
-            f"wrongly considered up to date: {first}{more}; to make this result again, give the same command with "
-            f"--forcerun {' '.join(stale)}",
+            f"{said}: {first}{more}; to make {again} again, give the same command with --forcerun {' '.join(stale)}",
             has_other_content,
         )
     elif ahead:
         seconds, path = next(iter(ahead.values()))
         yield StaleLine(
             f"{path}: its modification time is {rough_duration(seconds)} ahead of this machine's clock, so Snakemake "
-            "may wrongly consider files with such a time up to date; to make these files again, give the same command "
-            f"with --forcerun {' '.join(ahead)}",
+            "may wrongly consider the file up to date; to make the file again, give the same command with --forcerun "
+            f"{' '.join(ahead)}",
             False,
         )
 

@@ -189,7 +189,10 @@ def test_mistakes_in_five_files_are_told_together(configuration: Path) -> None:
         ("experiments/mine.yaml", "pretraining.sequence_length allows sequences of 64 tokens"),
         ("experiments/mine.yaml", "max_length of finetuning.tasks.judged allows sequences of 128 tokens"),
         ("corpora/mine.yaml", "got 'utf8ish', expected a text encoding"),
-        ("tokenizers/mine.yaml", "pre_tokenizer: got 'metaspace', expected byte_level or gpt_bert with kind byte_bpe"),
+        (
+            "tokenizers/mine.yaml",
+            "pre_tokenizer: got 'metaspace', expected byte_level or gpt_bert, because the kind byte_bpe",
+        ),
         ("tasks/judged.yaml", "train.jsonl:1: the field 'sentense' of the task 'judged' is missing"),
     ]
     for file, words in expected:

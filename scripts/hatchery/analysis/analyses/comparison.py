@@ -38,6 +38,13 @@ class ComparisonSettings(AnalysisSettings):
             )
 
 
+NO_REFERENCE = (
+    "No models were compared, because the other experiments have no model with the name of a model of the first "
+    "experiment. Set `against` to the model with which all other models are compared."
+)
+NO_AVERAGE = "No models were compared, because no model has an average in common with the model of the comparison."
+
+
 def check(settings: ComparisonSettings, study: Study) -> None:
     """Raise ConfigError if `against` is not the name of a model of the study, or if `variant` determines no pair of
     models."""
@@ -78,10 +85,7 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
     notes += [ONE_SEED] if any(single) else []
     notes += not_compared({str(row["measure"]): different for row in rows if (different := differing(_bases(row)))})
     if not groups:
-        notes = [
-            "No models were compared, because the other experiments have no model with the name of a model of the "
-            "first experiment. Set `against` to the model with which all other models are compared."
-        ]
+        notes = [NO_AVERAGE if references else NO_REFERENCE]
     return Findings(rows, [Table(columns, groups, title)] if groups else [], notes)
 
 

@@ -294,7 +294,7 @@ def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> l
             f"compared: {names}."
         )
     if not any_rows:
-        notes.append("No two models of the study differ in only one size.")
+        notes.append("No two compared models differ in only one size.")
     if settings.paper:
         notes.append(
             "Published logs: the perplexities that the authors logged, before rounding, and FLOPs by their code "

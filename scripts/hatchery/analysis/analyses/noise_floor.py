@@ -127,6 +127,12 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
                 apart[f"{labels[model]}, {' '.join(key)}"] = different
                 continue
             rows.append(_row(settings, model, key, found, curve, amounts, seconds))
+    if any(row["data_factor"] is not None for row in rows):
+        notes.append(
+            "Text: the amount of text with which the baseline would reach the model's loss, divided by the model's "
+            "amount of text. Per second: the same amount divided by the baseline's amount of text, and by the ratio of "
+            "the training times (model to baseline)."
+        )
     columns = [
         Column("number", words=True),
         Column("difference"),

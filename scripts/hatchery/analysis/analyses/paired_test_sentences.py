@@ -113,6 +113,8 @@ def notes_of(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
         f"its deviation is not bold, whatever its p, because one {nouns.runs.removesuffix('s')} may cause the "
         "difference."
     )
+    if nouns.runs != "seeds":
+        several += " A difference that is not larger than its deviation over pretraining seeds is not bold either."
     failed = (
         "If runs failed (one answer for every row, or answers no better than chance), a difference is bold only if, "
         "without these runs, it has the same direction and is also larger than its deviation."

@@ -30,8 +30,9 @@ line.
 """
 NOTE = (
     "A sentence is in the training text if a line of this text contains all words of the sentence in sequence, with "
-    "the same spelling and punctuation. If only the good sentence of a pair is in the training text, a model can "
-    "answer from memory instead of grammar."
+    f"the same spelling and punctuation. A sentence with fewer than {_FIRST} words must be a complete line; words are "
+    "separated by white space. If only the good sentence of a pair is in the training text, a model can answer from "
+    "memory instead of grammar."
 )
 
 

@@ -90,7 +90,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
             entity, answers = facts["entity"], json.loads(facts["answers"])
         except KeyError as error:
             raise EvaluationError(
-                f"metric {name}: a row has no value of {error} among its `facts`, expected entity and answers"
+                f"metric {name}: the `facts` of a row lack {error}, expected entity and answers"
             ) from error
         values.append(max((similarity(entity, answer) for answer in answers), default=0.0))
     return float(np.mean(values))

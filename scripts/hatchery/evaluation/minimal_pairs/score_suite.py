@@ -320,7 +320,7 @@ def candidate_scores(
             if is_empty or len(sentence.ids) > longest:
                 raise EvaluationError(
                     f"{item.paradigm}, pair {item.item_id}: a sentence becomes {len(sentence.ids):,} tokens, "
-                    f"expected 1 to {longest:,}" + (", some of them after the prefix" if sentence.given else "")
+                    f"expected 1 to {longest:,}" + (", at least one of them after the prefix" if sentence.given else "")
                 )
     empty = [text for text in texts if encoded[text].scored < 1]
     texts = [text for text in texts if encoded[text].scored > 0]

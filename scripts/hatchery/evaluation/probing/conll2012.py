@@ -212,7 +212,7 @@ def _sentence_of_row(
         **{f"tags of predicate {i}": len(frame["frames"]) for i, frame in enumerate(sentence["srl_frames"] or ())},
     }.items():
         if n_words != len(words):
-            raise EvaluationError(f"{where}: {n_words} {what} for {len(words)} words")
+            raise EvaluationError(f"{where}: got {n_words} {what} for {len(words)} words, expected one for each word")
     if any(not 0 <= mention.start < mention.end <= len(words) for mention in mentions):
         raise EvaluationError(f"{where}: a mention is not within the {len(words)} words of the sentence")
     return found

@@ -93,7 +93,9 @@ def _words_of(
     model: Model, passages: Sequence[Passage], settings: ReadingTableSettings, tokens_per_batch: int | None
 ) -> pl.DataFrame:
     if model.architecture == "encoder_decoder":
-        raise ConfigError("reading times: an encoder-decoder has no surprisals; expected a causal or a masked model")
+        raise ConfigError(
+            "reading times: an encoder-decoder has no surprisals; expected a causal, masked or hybrid model"
+        )
     way = scoring_name(settings.scoring, model.architecture, model.predicted_before)
     corrected, entropy = settings.word_boundaries == "corrected", "entropy" in settings.of_model
     if (corrected or entropy) and way != "left_to_right":

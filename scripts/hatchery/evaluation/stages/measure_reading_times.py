@@ -58,7 +58,8 @@ def check_table(source: "RawSource", settings: NamedReadingTable, rows: MostRows
         place=37,
         title="Likelihood of reading times",
         note="Gain in the log-likelihood (nats, per row and in total) of a regression of reading times if the "
-        "surprisals of the model are added as predictors; chance is 0. The interval is over readers.",
+        "surprisals of the model are added as predictors; chance is 0. The interval is over readers or, in a table "
+        "without readers, over items.",
         asked=lambda experiment, run: experiment.reading_times,
         rows=gain_rows,
         data=DataCheck(settings=NamedReadingTable, reads=tables_read, check=check_table),

@@ -137,6 +137,6 @@ def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
     if lacking:
         drawn = ", ".join(figures_drawn_from(has))
         raise ConfigError(
-            f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; it has the figures: {drawn}"
+            f"the figure {name!r} of {of!r}: there are no {' and no '.join(lacking)}; {of!r} has the figures: {drawn}"
         )
     return figure
