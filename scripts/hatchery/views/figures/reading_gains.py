@@ -41,7 +41,8 @@ FIGURE = Declaration(
     caption="Gain in log-likelihood per word when a model's surprisals are added to a regression of reading times, "
     "against the perplexity of the model on the texts that were read, and against the number of words that "
     "the model had seen; means over pretraining seeds, with their deviation as a band (for a single seed, the "
-    "band is the 95 % confidence interval due to the sampling of the readers or, in a table without readers, of the items).",
+    "band is the 95 % confidence interval due to the sampling of the readers or, in a table without readers, of the "
+    "items).",
     explanation="""
 A row of panels shows a table of reading times, or one response of a table with several responses. A point is a finished
 model or, if `evaluate_milestones` contains `reading_times`, an intermediate checkpoint; a line joins the points of a
