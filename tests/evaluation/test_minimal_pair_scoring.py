@@ -158,7 +158,7 @@ def test_a_model_that_translates_is_refused(model_manifest, make_source, json_li
         for path in [*save_model(copy, model), copy / "tokenizer.json"]:
             run.add_output(path)
     source = make_source({"pairs.jsonl": json_lines(PAIRS)})
-    with pytest.raises(EvaluationError, match="this model translates, expected a model that was trained with"):
+    with pytest.raises(EvaluationError, match="this model translates, expected a masked, causal or hybrid model"):
         score(copy / "manifest.json", source, tmp_path / "out")
 
 

@@ -213,7 +213,7 @@ def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> N
         ({"continuing_subword_prefix": "@@"}, "continuing_subword_prefix: got '@@', expected an empty text"),
         ({"pre_tokenizer": "ltg_bnc"}, "continuing_subword_prefix: got '', expected a prefix"),
         ({"kind": "byte_bpe", "pre_tokenizer": "metaspace"}, "pre_tokenizer: got 'metaspace', expected byte_level"),
-        ({"kind": "bpe"}, "pre_tokenizer: got 'byte_level', expected metaspace with kind bpe"),
+        ({"kind": "bpe"}, "pre_tokenizer: got 'byte_level', expected metaspace, because the kind bpe"),
         (
             {"kind": "byte_bpe", "continuing_subword_prefix": "@@"},
             "continuing_subword_prefix: got '@@', expected an empty text, because the kind byte_bpe has no",

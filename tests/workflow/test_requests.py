@@ -49,7 +49,8 @@ def test_mistakes_of_several_files_are_told_before_anything_is_planned(project: 
     lines = refused(project, "-n", "results/tiny/summary.csv")
 
     assert lines == [
-        "config/tokenizers/tiny.yaml: pre_tokenizer: got 'byte_level', expected metaspace with kind unigram",
+        "config/tokenizers/tiny.yaml: pre_tokenizer: got 'byte_level', expected metaspace, because the kind unigram "
+        "allows no other pre_tokenizer",
         "config/tasks/judged.yaml: train.jsonl:1: the field 'sentense' of the task 'judged' is missing; "
         "the record has: label, sentence; the record looks like a record of CoLA or SST-2",
     ]

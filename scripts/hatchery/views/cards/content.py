@@ -288,7 +288,9 @@ def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
 
 def provenance_section(digests: Sequence[tuple[str, str]]) -> Section:
     """Return the section with the checksums of the manifests from which the card was made."""
-    note = "SHA-256 of the manifests from which this card was made, and of those from which the corpus was made."
+    note = (
+        "SHA-256 of the manifests from which this card was made, and of the manifests from which the corpus was made."
+    )
     return Section("Provenance", [note], tables=[_table("Provenance", ("what", "SHA-256"), list(digests), words=2)])
 
 
