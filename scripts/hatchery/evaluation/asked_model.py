@@ -137,7 +137,10 @@ class AskedModel:
         if number < 1:
             raise ConfigError(f"number: got {number}, expected at least 1")
         if model.mask_id is None:
-            raise ConfigError("fill: this model predicts from left to right; use `continuation` for the rest of a text")
+            other = (
+                "`continuation` for the rest of a text" if self.continues else "`surprisals` for the words of a text"
+            )
+            raise ConfigError(f"fill: this model predicts from left to right; use {other}")
         ids, gaps = self._with_gaps(sentence, model.mask_id)
         logits = model.logits_at(torch.tensor([ids], device=model.device), torch.tensor(gaps, device=model.device))
         rows = [

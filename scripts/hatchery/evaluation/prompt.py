@@ -27,11 +27,11 @@ DRAWS = 2
 
 # Lines of the help text must fit into a terminal of 80 columns.
 HELP = """\
-A masked model fills the gap in a line (The dog ____ the cat.). If a line has no
-gap, a causal or hybrid model continues the line, and a masked model shows the
-surprisal of every word. If a line has two sentences with | between them, the
-model compares the sentences. The number or the name of a model selects this
-model for the next lines. Ctrl-D quits."""
+A masked or hybrid model fills the gap in a line (The dog ____ the cat.). If a
+line has no gap, a causal or hybrid model that Hatchery trained continues the
+line, and any other model shows the surprisal of every word. If a line has two
+sentences with | between them, the model compares the sentences. The number or
+the name of a model selects this model for the next lines. Ctrl-D quits."""
 
 
 def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str, Path]:
@@ -87,9 +87,10 @@ def answer(model: "AskedModel", line: str) -> Iterator[str]:
         yield from _compared(model, [part.strip() for part in line.split(BETWEEN)])
     elif GAPS.search(line):
         if not model.fills_gaps:
+            does = "continues the text" if model.continues else "shows the surprisal of every word"
             raise ConfigError(
                 f"this model predicts from left to right and cannot fill {GAP}; write the beginning of a text, and "
-                "the model continues the text"
+                f"the model {does}"
             )
         rows = model.fill(line).rows(named=True)
         several = rows[-1]["gap"] > 1
