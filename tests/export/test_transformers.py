@@ -166,6 +166,15 @@ def test_a_model_from_a_configuration_alone_starts_near_the_uniform_loss(hub, lo
         # Some versions call this for every module, including norms without parameters.
         for module in model.modules():
             model._init_weights(module)
+    vectors = {name: p for name, p in model.named_parameters() if p.ndim == 1 and "layer_weights" not in name}
+    assert not [name for name, vector in vectors.items() if not bool((vector == start_of(name)).all())]
+
+
+def start_of(name: str) -> float:
+    """Return the value with which the entries of a vector begin: gains and scales 1, half of the values, biases 0."""
+    if "value_residual_scale" in name:
+        return 0.5
+    return float(name.endswith("norm.weight") or "scale" in name)
 
 
 @pytest.mark.parametrize("variant", ["ltg", "roberta_tied"], indirect=True)

@@ -100,7 +100,10 @@ def test_auto_is_full_precision_on_the_cpu() -> None:
 
 @pytest.mark.parametrize(("supported", "name"), [(True, "bf16"), (False, "fp32")])
 def test_auto_on_a_gpu_is_bf16_or_full_precision_and_never_fp16(monkeypatch, supported, name) -> None:
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: supported)
+    # PyTorch emulates bf16 on every GPU.
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or supported
+    )
     assert resolve_precision("auto", torch.device("cuda", 0)).name == name
 
 

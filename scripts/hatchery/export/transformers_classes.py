@@ -29,7 +29,7 @@ from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.layer_weighting import LayerMixture
 from hatchery.modeling.layers import SentencePairHead
-from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
+from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.modeling.recomputation import recompute_
 
 CACHE_FIELD = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
@@ -148,9 +148,9 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Initialise weights that are missing in a checkpoint: truncated normal for matrices, 1 for the gains of
-        `LayerNorm`, for head scales and for residual scales, the initial weights of `LayerMixture` for layer weights,
-        and 0 for other vectors. Tables, which are not stored, are computed.
+        """Initialise weights that are missing in a checkpoint: truncated normal for matrices, 1 for gains of norms and
+        for scales, the initial weights of `LayerMixture` for layer weights, the initial share for mixed values, and 0
+        for other vectors. Tables, which are not stored, are computed.
 
         `transformers` calls this method for each module with parameters or tables that were not loaded.
         """
@@ -158,16 +158,18 @@ class HatcheryPreTrainedModel(PreTrainedModel):
         if any(True for _ in module.buffers(recurse=False)):
             restore_tables(module, self.word_encoder, type(self.word_encoder)(self.config.architecture()))
         elif isinstance(module, nn.ParameterList):
-            for mixture in self.word_encoder.modules():
-                if isinstance(mixture, LayerMixture) and mixture.layer_weights is module:
-                    for parameter, start in zip(module, mixture.initial_weights(), strict=True):
-                        # `transformers` sets this attribute on loaded parameters, which must not be initialised again.
-                        if not getattr(parameter, "_is_hf_initialized", False):
-                            parameter.copy_(start)
+            mixtures = [one for one in self.word_encoder.modules() if isinstance(one, LayerMixture)]
+            starts = next((one.initial_weights() for one in mixtures if one.layer_weights is module), None)
+            for parameter, start in zip(module, starts or map(torch.ones_like, module), strict=True):
+                # `transformers` sets this attribute on loaded parameters, which must not be initialised again.
+                if not getattr(parameter, "_is_hf_initialized", False):
+                    parameter.copy_(start)
         else:
             for name, parameter in module.named_parameters(recurse=False):
-                if (isinstance(module, LayerNorm) and name == "weight") or name in ("head_scale", "residual_scale"):
+                if (name == "weight" and parameter.ndim == 1) or name in ("head_scale", "residual_scale"):
                     nn.init.ones_(parameter)
+                elif name == "value_residual_scale":
+                    nn.init.constant_(parameter, cast("float", module.first_mix))
                 elif parameter.ndim > 1:
                     nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
                 else:

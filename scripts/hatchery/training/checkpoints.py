@@ -106,8 +106,8 @@ def take_snapshot(
 def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
     """Write the checkpoint `step_<position.step>` under a temporary name and rename it; return its folder.
 
-    After a kill, the folder is either absent or complete. Raises CheckpointError if the checkpoint cannot be written
-    (full disk, missing rights).
+    After a kill, the folder is absent, or complete, or, if it was to replace an existing folder, detectably damaged.
+    Raises CheckpointError if the checkpoint cannot be written (full disk, missing rights).
     """
     target = checkpoint_folder(run_folder, position.step)
     partial = _partial(target)

@@ -156,21 +156,21 @@ class InPrecision(nn.Module):
 
 
 def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.device) -> Precision:
-    """Return the precision called `requested`; "auto" is bf16 on a CUDA device that supports bf16, otherwise fp32.
+    """Return the precision called `requested`; "auto" is bf16 on a CUDA device with bf16 in hardware, otherwise fp32.
 
     "auto" never selects fp16, because fp16 skips steps, and a user should choose fp16 explicitly.
     """
     if requested == "auto":
-        return Precision("bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32")
+        return Precision("bf16" if device.type == "cuda" and computes_bf16_fast(device) else "fp32")
     return Precision(requested, LossScaler() if requested == "fp16" else None)
 
 
 def computes_bf16_fast(device: torch.device) -> bool:
-    """Return whether the device has bf16: a CPU in hardware (AVX-512 BF16 or AMX), a GPU in hardware or by torch's
-    emulation.
+    """Return whether the device has bf16 in hardware: a CPU with AVX-512 BF16 or AMX, or a GPU since Ampere. On other
+    GPUs, PyTorch emulates bf16.
     """
     if device.type != "cpu":
-        return torch.cuda.is_bf16_supported()
+        return torch.cuda.is_bf16_supported(including_emulation=False)
     return any(has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name)
 
 

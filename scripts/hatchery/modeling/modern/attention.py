@@ -14,9 +14,6 @@ from hatchery.modeling.attention import AttentionInputs, attend, join_heads, spl
 from hatchery.modeling.modern.config import ModernSizes
 from hatchery.modeling.norm_and_dropout import Dropout, full_precision
 
-FIRST_MIX = 0.5
-"""Initial weight of the first layer's values in the mixed values of a later layer."""
-
 
 class RmsNorm(nn.Module):
     """Division by the root of the mean square, times a gain, computed and returned in full precision."""
@@ -65,6 +62,9 @@ def rotated(heads: Tensor, rotary: Tensor) -> Tensor:
 class RotaryAttention(nn.Module):
     """Attention block without residual and without biases: norm, attention, output projection, dropout."""
 
+    first_mix = 0.5
+    """Initial weight of the first layer's values in the mixed values of a later layer."""
+
     def __init__(self, config: ModernSizes, mixes_values: bool) -> None:
         """Create the block. If `mixes_values` is true, its values are mixed with the values of the first layer."""
         super().__init__()
@@ -78,7 +78,7 @@ class RotaryAttention(nn.Module):
         self.query_norm = self.key_norm = None
         if config.query_key_norm:
             self.query_norm, self.key_norm = (RmsNorm(config.head_size, config.layer_norm_eps) for _ in range(2))
-        self.value_residual_scale = nn.Parameter(torch.full((1,), FIRST_MIX)) if mixes_values else None
+        self.value_residual_scale = nn.Parameter(torch.full((1,), self.first_mix)) if mixes_values else None
         self.gate_projection = nn.Linear(size, self.n_heads, bias=False) if config.head_gate else None
         self.probability_dropout = Dropout(config.attention_probs_dropout_prob)
         self.output_dropout = Dropout(config.hidden_dropout_prob)

@@ -18,7 +18,7 @@ from hatchery.modeling.encoder import LayeredEncoder
 from hatchery.modeling.initialisation import truncated_normal_
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layers import EncoderLayer, FeedForward, VocabularyHead, word_vectors
-from hatchery.modeling.modern.attention import FIRST_MIX, RmsNorm, RotaryAttention, norm_of, rotations
+from hatchery.modeling.modern.attention import RmsNorm, RotaryAttention, norm_of, rotations
 from hatchery.modeling.modern.config import ModernConfig
 from hatchery.modeling.modern.stochastic_depth import SkippedLayer
 from hatchery.modeling.norm_and_dropout import Dropout
@@ -177,7 +177,7 @@ def initialise_modern_(model: nn.Module, seed: int) -> None:
                 deviation = DEVIATION / depth if name.endswith("output_projection.weight") else DEVIATION
                 truncated_normal_(parameter, deviation, seed, name)
             elif name.endswith("value_residual_scale"):
-                parameter.fill_(FIRST_MIX)
+                parameter.fill_(RotaryAttention.first_mix)
             elif "skip_residual_scales" in name:
                 parameter.fill_(1.0)
             elif not isinstance(module, nn.ParameterList):
