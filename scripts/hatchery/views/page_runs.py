@@ -2,7 +2,7 @@
 
 A section contains losses by step, settings, and FLOPs; settings that all trained models share are shown once. The page
 shows only two kinds of times: the day of training, and training times below paper tables that print training times. The
-provenance page shows other times, and machines. Therefore pages of equal results are byte-identical until a model is
+provenance page shows other times, and versions. Therefore pages of equal results are byte-identical until a model is
 trained again.
 """
 
