@@ -67,12 +67,14 @@ def test_an_error_above_the_bound_raises_it_and_selects_further_items() -> None:
     half, full = suite_of([5.0] * 400, [0.0] * 400)
     _, asked = screen(half, full)
     rest = [number for number in range(400) if number not in asked[0]]
-    close, flipped = rest[:2]
+    close, flipped, exact = rest[:3]
     half[close], full[close] = (0.0, 0.0), (0.5, 0.0)
     # The larger bf16 score is wrong, and its margin is between the first bound and the raised one.
     half[flipped], full[flipped] = (0.0, 0.75), (0.25, 0.0)
+    # The last selected item has no error, and the bound remains that of the largest error of all rounds.
+    half[exact] = full[exact] = (3.0, 0.0)
     found, asked = screen(half, full)
-    assert asked[1:] == [[close], [flipped]] and found.largest_error == 1.0
+    assert asked[1:] == [[close], [flipped], [exact]] and found.largest_error == 1.0
     assert (found.scores.argmax(axis=1) == full.argmax(axis=1)).all() and found.bound == 4.0
     assert found.scores[flipped].tolist() == [0.25, 0.0]
 

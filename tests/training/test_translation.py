@@ -17,11 +17,13 @@ from torch.nn import functional as F
 import hatchery
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, TrainingError
+from hatchery.evaluation import translation
 from hatchery.evaluation.scores import csv_of
+from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.translate_tests import translate_tests
-from hatchery.evaluation.translation import best_beam, read_pairs
-from hatchery.evaluation.translation_settings import HeldOutPairs, TranslationTests
+from hatchery.evaluation.translation import Translator, best_beam, read_pairs
+from hatchery.evaluation.translation_settings import BeamChoice, HeldOutPairs, TranslationTests
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.modeling.store import save_model
@@ -34,6 +36,7 @@ from hatchery.training.run_parts import require_shares
 from hatchery.training.settings import TrainingSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.translation.settings import SearchSettings
 from hatchery.typed import build
 
 Make = Callable[..., Any]
@@ -135,6 +138,21 @@ def test_pairs_in_memory_and_a_corpus_have_the_numbers_of_the_stage(
 def test_the_beam_with_the_highest_bleu_of_validation_text_is_chosen_and_of_equal_ones_the_smallest() -> None:
     assert best_beam({1: 20.0, 5: 21.5, 10: 21.0}) == 5
     assert best_beam({10: 21.5, 5: 21.5, 1: 20.0}) == 5
+
+
+def test_the_chosen_beam_also_translates_the_test_sets_that_do_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fake(network: Any, tokenizer: Any, sources: list[str], search: SearchSettings, *_: Any) -> list[str]:
+        return [f"{source} with a beam of {search.beam}" for source in sources]
+
+    monkeypatch.setattr(translation, "translate", fake)
+    # Only beam 4 gives the reference of the validation text; the model's own beam is 5.
+    pairs = {"dev": (["A cat"], ["A cat with a beam of 4"]), "other": (["A dog"], ["A dog"])}
+    tests = {name: HeldOutPairs(corpus="pairs") for name in pairs}
+    settings = TranslationTests(tests=tests, beams=BeamChoice(test="dev", sizes=(1, 4)))
+    nothing: Any = None
+    translator = Translator(nothing, nothing, SearchSettings(beam=5), 30, "forward", torch.device("cpu"))
+    found = translation.score(translator, pairs, settings, EvaluationRuntime())
+    assert found.facts["beam"] == 4 and found.texts["other.txt"] == "A dog with a beam of 4\n"
 
 
 def test_where_a_beam_is_chosen_no_test_set_may_be_called_so() -> None:
