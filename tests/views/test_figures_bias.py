@@ -86,6 +86,10 @@ def test_a_violin_has_its_median_and_its_mean_over_tasks(bimodal: Any) -> None:
     assert means[1] == pytest.approx(np.mean(tasks))
     medians = {round(y): x for x, y in dots(axes, "o", failed=True) if y - round(y) == pytest.approx(-0.12)}
     assert medians == {0: pytest.approx(np.median(values)), 1: pytest.approx(np.median([*values[:45], *last]))}
+    # The first model has 24 low and 30 high scores. The quartiles are a quarter of the way from the 14th to the 15th
+    # low score, and between the 16th and the 17th high score, which are equal.
+    boxes = [[*map(float, line.get_xdata())] for line in axes.lines if line.get_solid_capstyle() == "butt"]  # type: ignore[arg-type]
+    assert boxes[0] == pytest.approx([-0.715, 0.6])
 
 
 def test_the_density_integrates_to_one_and_keeps_two_modes_apart() -> None:

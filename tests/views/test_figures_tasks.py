@@ -27,19 +27,22 @@ SEEDS = (12, 13, 14)
 
 @pytest.fixture
 def glue(experiment: Any) -> Any:
-    """Two models on eleven tasks. On WSC, one run of `ltg` predicts one class; no run of `elc` has a value."""
+    """Two models on eleven tasks. On WSC, one run of `ltg` predicts one class; no run of `elc` has a value. The second
+    metric of MRPC and QQP is an accuracy of 30 %, which the figure does not show.
+    """
     for index, model in enumerate(ROWS):
         cell = experiment.add_model(model, 42, [])
         for place, task in enumerate(BABYLM_GLUE_TASKS):
-            metric = "f1" if task in ("babylm_mrpc", "babylm_qqp") else "accuracy"
+            has_f1 = task in ("babylm_mrpc", "babylm_qqp")
+            metrics, second = (("f1", "accuracy"), (0.3,)) if has_f1 else (("accuracy",), ())
             base = 0.6 + 0.02 * place + 0.05 * index
-            results: dict[Any, Any] = {seed: ((base + 0.01 * (seed - 13),), "") for seed in SEEDS}
+            results: dict[Any, Any] = {seed: ((base + 0.01 * (seed - 13), *second), "") for seed in SEEDS}
             if task == "babylm_wsc" and model == "ltg":
                 results[12] = ((0.614,), "majority_class")
             if task == "babylm_wsc" and model == "elc":
                 results = dict.fromkeys(SEEDS, ((None,), "nan"))
             majority = {"validation": 0.614 if task == "babylm_wsc" else 0.5}
-            experiment.add_finetuning(cell, task, (metric,), results, suite="babylm_glue", majority=majority)
+            experiment.add_finetuning(cell, task, metrics, results, suite="babylm_glue", majority=majority)
     return experiment
 
 
@@ -133,6 +136,15 @@ def test_published_scores_stand_in_the_row_of_their_model_and_task(glue: Any, re
     assert marks["average", False] == pytest.approx(77.9)
     assert marks["average", True] == pytest.approx(78.3)
     assert len(marks) == 2 * 13
+
+
+def test_published_scores_that_are_not_comparable_have_no_mark(glue: Any, repository: Path) -> None:
+    small = {"paper": "elc_bert", "track": "strict_small", "rows": {"ltg": "t5_base"}}
+    axes = task_scores.draw(typed(glue, small), glue.tables(repository / PRINTED)).axes[0]
+    names = [name.split(" (")[0] for name in row_names(axes)]
+    # ELC-BERT Table 9: CoLA and SST-2 are probably swapped, so these scores and their average are not comparable.
+    left_out = {"babylm cola", "babylm sst2", "average", "average without wsc"}
+    assert sorted(names[round(y)] for _, y in published(axes)) == sorted({*names} - left_out)
 
 
 def test_suites_are_panels_with_their_own_range(experiment: Any) -> None:

@@ -71,6 +71,7 @@ def test_the_compute_optimal_points_of_each_source_have_a_panel(laws: Rows, axis
     for source, axes in found.items():
         best = [row for row in laws if (row["source"], row["optimal"]) == (source, "1")]
         assert dots(axes) == [(float(row[axis]), float(row["loss"])) for row in best]
+        assert axes.get_ylabel() == "development loss (nats)", "the unit of the column `loss`"
         # Lines are one per model, the points, and at least one law.
         models = {row["model"] for row in laws if (row["kind"], row["source"]) == ("point", source)}
         assert len(axes.lines) > len(models) + 1
