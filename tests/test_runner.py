@@ -203,6 +203,10 @@ def test_finished_work_is_taken_where_the_stage_keeps_it(given: dict[str, Any], 
     output.unlink()
     run_stage(count, SETTINGS | {"least": 3}, output, **given)
     assert SEEN["settings"] == CountSettings(3)
+    output.unlink()
+    # With another input, the finished result is not reused.
+    run_stage(count, SETTINGS | {"least": 3}, output, **given | {"corpus": given["more"][0]})
+    assert SEEN["corpus"].path == given["more"][0]
 
 
 def test_a_stage_that_is_not_there_is_told_with_the_nearest(repository: Path) -> None:

@@ -71,8 +71,9 @@ def test_where_the_initial_model_lies_is_no_setting_of_the_result(configuration:
     assert settings["initialise_from"] == {"take": "weights", "step": None}
 
 
-def test_the_cost_counts_only_the_steps_that_are_left(configuration: Path) -> None:
+def test_the_cost_and_the_estimated_time_count_only_the_steps_that_are_left(configuration: Path) -> None:
     from hatchery.workflow.cost_estimate import cost_settings, estimate
+    from hatchery.workflow.pretraining_time import PretrainingTimes
 
     project = add(
         configuration,
@@ -95,6 +96,11 @@ def test_the_cost_counts_only_the_steps_that_are_left(configuration: Path) -> No
         assert (cost.steps, cost.tokens, cost.training_flops) == (100, whole.tokens, whole.training_flops)
     assert later.steps == 40 and base.tokens + later.tokens == whole.tokens
     assert base.training_flops + later.training_flops == pytest.approx(whole.training_flops)
+    # Each step trains on 32 sequences. After the last step, 256 sequences are scored; a forward pass needs a third of
+    # the operations of training.
+    times = PretrainingTimes(project, json.dumps(settings))
+    expected = (40 * 32 + 256 / 3) / (100 * 32 + 256 / 3)
+    assert times.seconds("later-s42") / times.seconds("whole-s42") == pytest.approx(expected)
 
 
 def test_words_seen_before_are_counted_in_steps_of_the_later_batches(configuration: Path) -> None:

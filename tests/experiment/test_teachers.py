@@ -267,7 +267,11 @@ NAMES = "entry/last-s42, other/middle-s42, other/first-s42"
             {"corpus": "demo_books"},
             "'first' of other trains on 'demo_books', expected 'demo'",
         ),
-        (trained("30M", 3, {"path": "folder"}), {}, "depends on folder/manifest.json: expected a `run`"),
+        (
+            trained("30M", 3, {"path": "folder"}),
+            {},
+            "runs.last.pretraining.distillation: 'last' of entry depends on folder/manifest.json: expected a `run`",
+        ),
         # A model whose loss orders the text counts as a teacher does: 60M + 40M words are the limit.
         (trained("60M", 6, order=by_loss(of("first", "other"))), {}, ""),
         (

@@ -70,13 +70,16 @@ def test_where_noise_explains_everything_nobody_leads() -> None:
     ]
 
 
-def test_failed_runs_and_the_highest_blind_guess_keep_a_lead_open() -> None:
+def test_failed_runs_the_highest_blind_guess_and_unknown_noise_keep_a_lead_open() -> None:
     open_lead = "No model leads beyond noise on pairs (A 80.0, B 75.0)."
     # Without its failed run, A has 70, which is below B.
     failed = row("a", PAIRS, 80.0, n_failed=1, mean_without_failed=70.0)
     assert answer(scores(failed, row("b", PAIRS, 75.0)), [PAIRS]) == [open_lead]
     guesses = row("a", PAIRS, 80.0, blind_guess=50.0), row("b", PAIRS, 75.0, blind_guess=85.0)
     assert answer(scores(*guesses), [PAIRS])[0] == open_lead
+    # The noise of A is unknown, because two of its three runs have no score.
+    unknown = row("a", PAIRS, 80.0, None, n=1, n_without_number=2)
+    assert answer(scores(unknown, row("b", PAIRS, 75.0)), [PAIRS]) == [open_lead]
 
 
 def test_one_seed_is_no_lead() -> None:
