@@ -108,7 +108,7 @@ TRANSLATION_SETTINGS: dict[str, Any] = {
 SENTENCES = ("The old dogs near the house sleep.", "A cat chases the dogs.", "She likes old houses, and sleeps.")
 EXPORT_SETTINGS: dict[str, Any] = {
     "stage": "export_model",
-    "stage_version": 1,
+    "stage_version": 2,
     "experiment": "tiny",
     "description": "A tiny experiment",
     "run": {"name": "elc-s7", "model": "elc", "seed": 7},

@@ -63,7 +63,7 @@ def export_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dic
 
 
 @Stage(
-    version=1,
+    version=2,
     settings=export_settings,
     inputs=export_inputs,
     outputs={"output": "results/{experiment}/export/{run}/manifest.json"},
