@@ -21,6 +21,11 @@ from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.finetuning.measurements import finetuning_rows
 from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.perplexity.measurements import perplexity_rows
+from hatchery.evaluation.reading_times.measurements import gain_rows
+from hatchery.evaluation.stages.measure_acquisition import acquisition_rows
+from hatchery.evaluation.stages.measure_reading import reading_rows
+from hatchery.evaluation.stages.translate_tests import translation_rows
+from hatchery.evaluation.surprisal.measurements import basis_of_words
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.typed import build, stage_body
 from hatchery.views.figures import learning_curves, word_surprisals
@@ -172,6 +177,25 @@ HELD_OUT = (
         "test,10,150,2.0,7.389056098930650,0.5\n"
     },
 )
+READING = (reading_rows, {}, {}, {"source": "words"}, {"words": 50}, {"scores.csv": "outcome,gain\nrt,0.1\n"})
+TIMES = (
+    gain_rows,
+    {"name": "mine", "spillover": 2},
+    {},
+    {"source": "times"},
+    {"scoring": "left_to_right", "scored_words": 9, "perplexity_of_words": 5.0},
+    {"scores.csv": "response,rows,gain_nats,gain_deviation_nats\nrt,80,1.0,0.5\n"},
+)
+AGES = (acquisition_rows, {}, {}, {"source": "ages"}, {"aoa": 0.4, "words": 40, "edition": 2026}, {})
+TRANSLATED = (
+    translation_rows,
+    {},
+    {},
+    {"corpus:one": "first", "corpus:two": "second"},
+    {},
+    {"scores.csv": "test,corpus,split,pairs,metric,score,signature\none,pairs,test,90,bleu,20.0,s\n"},
+)
+WORDS = (lambda told: [{"basis": basis_of_words(told, 7)}], {}, {}, {"source": "texts"}, {"scoring": "pll"}, {})
 
 
 @pytest.mark.parametrize(
@@ -205,6 +229,21 @@ HELD_OUT = (
         (HELD_OUT, {}, {}, {"tokens": "others"}, {}, ["text"]),
         (HELD_OUT, {}, {"objective": {"task": "causal"}}, {}, {}, ["asked", "window"]),
         (HELD_OUT, {}, {"objective": {"task": "hybrid"}}, {}, {}, ["asked"]),
+        (READING, {}, {}, {"source": "others"}, {}, ["text"]),
+        (READING, {}, {}, {}, {"words": 49}, ["items"]),
+        (TIMES, {"name": "yours"}, {}, {}, {}, []),
+        (TIMES, {"spillover": 1}, {}, {}, {}, ["rules"]),
+        (TIMES, {}, {}, {"source": "others"}, {}, ["text"]),
+        (TIMES, {}, {}, {}, {"scoring": "pll"}, ["scoring"]),
+        (AGES, {}, {}, {"source": "others"}, {}, ["text"]),
+        (AGES, {}, {}, {}, {"words": 39}, ["items"]),
+        (AGES, {}, {}, {}, {"edition": 2025}, ["rules"]),
+        (TRANSLATED, {}, {}, {"corpus:one": "others"}, {}, ["text"]),
+        (TRANSLATED, {}, {}, {"corpus:two": "others"}, {}, []),
+        (TRANSLATED, {"beams": {"test": "one", "sizes": [1, 4]}}, {}, {}, {}, ["selection"]),
+        (TRANSLATED, {"beams": {"test": "two", "sizes": [1, 4]}}, {}, {}, {}, []),
+        (WORDS, {}, {}, {"source": "others"}, {}, ["text"]),
+        (WORDS, {}, {}, {}, {"scoring": "mntp"}, ["scoring"]),
     ],
 )
 def test_every_kind_of_number_says_what_it_compares_with(
