@@ -235,7 +235,7 @@ def test_a_fast_tokenizer_of_the_library_gives_the_sums_of_a_loop(architecture: 
     assert sum(words["surprisal"]) * math.log(2) == pytest.approx(-expected[0], abs=1e-4)
     assert hatchery.evaluate(bag, "perplexity", DOCUMENTS * 8, sequence_length=16, **given).summary["value"][0] > 0
     assert padding == (library.padding_side, library.model_max_length)
-    with pytest.raises(hatchery.HatcheryError, match="architecture: got None with the module Bag, expected one of"):
+    with pytest.raises(hatchery.HatcheryError, match="architecture: got None for your module Bag, expected one of"):
         hatchery.evaluate(bag, [(text, other)], tokenizer=library)
 
 
@@ -320,7 +320,7 @@ def test_what_is_missing_and_what_a_module_cannot_be_asked_is_one_line(tokenizer
     narrow = Bag(tokenizer.vocabulary_size)
     narrow.own, narrow.read = narrow.own[:, :9], narrow.read[:, :9]
     for ask, message in (
-        (lambda: hatchery.evaluate(bag, pairs), "tokenizer: got NoneType with the module Bag, expected the folder of"),
+        (lambda: hatchery.evaluate(bag, pairs), "tokenizer: got NoneType for your module Bag, expected the folder of"),
         (lambda: hatchery.evaluate(bag, pairs, tokenizer=tokenizer), "architecture: got None .*: masked, causal, hyb"),
         (lambda: hatchery.evaluate(bag, pairs, tokenizer=tmp_path, architecture="causal"), "tokenizer.json"),
         (lambda: hatchery.evaluate(bag, pairs, **{**given, "architecture": "encoder_decoder"}), "'encoder_decoder' wi"),

@@ -96,8 +96,8 @@ def test_milestones_that_are_not_evaluated_or_not_kept_are_told(configuration: P
             )
         return str(caught.value)
 
-    assert "milestones: got 3, expected steps before the last step (10) at which" in message([3], 3)
-    assert "milestones: got 10, expected steps before the last step (10)" in message([10], 10)
+    assert "milestones: got 3, expected a multiple of `evaluation_interval_steps` (" in message([3], 3)
+    assert "that is less than `steps` (10)" in message([10], 10)
     kept = "step: got 4, expected one of the `milestones` under the `pretraining` of 'm_48_1', which has 5"
     assert kept in message([5], 4)
 

@@ -104,7 +104,8 @@ def test_a_run_ordered_by_a_column_reads_its_corpus_whose_sources_all_have_the_c
         ),
         (
             {"pretraining": {"steps": 0, "ensemble": [{"run": "elc_bert"}, {"run": "ltg_bert"}]}},
-            "'joined' has another `model` than its first member, 'elc_bert' of demo; expected the same `model`",
+            "the ensemble 'joined' has another `model` than its first member, 'elc_bert' of demo; expected the same "
+            "`model`",
         ),
     ],
 )

@@ -59,7 +59,7 @@ _MOST_NAMED, _MOST_VALUES = 3, 4
 def why(different: Mapping[str, Sequence[str]]) -> str:
     """Return the reason why numbers are not comparable, and advice on numbers that would be comparable.
 
-    `different` maps each aspect in which the comparison bases differ to the values of this aspect.
+    `different` maps each aspect in which the conditions of the numbers differ to the values of this aspect.
     """
     reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
     cures = [_CURES[aspect] for aspect in different if aspect in _CURES]

@@ -114,7 +114,8 @@ MEASUREMENTS = TidyTable(
         Column(
             "main",
             "truth",
-            "true if the scored rows are those of the task itself, not of a further scored set or of another task",
+            "false for scores on a further set of the task (MNLI mismatched), or on a task on which a fine-tuned model "
+            "was not trained (HANS), otherwise true",
         ),
         Column("origin", "text", "task on which the model was fine-tuned; empty without fine-tuning"),
         Column("blind_guess", "number", "score of a guess that does not read the item", "of the metric"),

@@ -120,7 +120,7 @@ def name_drawer(seed: str, names: Sequence[str]) -> Callable[[], str]:
     return lambda: rng.choice(names)
 
 
-# The content of these elements is left out if the elements are between text blocks.
+# Elements of written texts whose content is left out if the elements are between text blocks.
 _SILENT = frozenset({"note", "bibl", "pb", "gap"})
 
 
@@ -257,6 +257,7 @@ class WrittenBody:
         self._count_unused(speaker, start)
 
 
+# Elements of spoken texts whose content is left out if the elements are outside sentences.
 _UNHEARD = frozenset({"event", "pause", "shift", "trunc", "unclear", "vocal", "align", "gap"})
 
 

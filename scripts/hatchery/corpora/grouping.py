@@ -140,7 +140,7 @@ def point_of_the_last(points: Iterable[int], number: int) -> int:
         if len(kept) > number:
             kept = np.partition(kept, number - 1)[:number].copy()
     if len(kept) < number:
-        raise ValueError(f"got {len(kept)} points, expected at least {number}")
+        raise ValueError(f"got {len(kept)} random numbers, expected at least {number}")
     return int(kept.max())
 
 

@@ -113,7 +113,7 @@ class SentenceSpans:
         parameters = punkt._params
         self._special = frozenset(parameters.abbrev_types) | {first for first, _ in parameters.collocations}
         if "." in self._special:
-            # The empty word represents a full stop between spaces, in the tests for special words below.
+            # In `spans` and `_breaks`, the empty word represents a full stop between spaces.
             self._special |= {""}
         self._context = punkt._lang_vars.period_context_re()
         self._closing = punkt._lang_vars.re_boundary_realignment

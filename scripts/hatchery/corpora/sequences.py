@@ -122,8 +122,9 @@ class _Grouping:
                 yield Item(name, text)
 
     def _selected(self, name: str) -> Iterator[tuple[int, str]]:
-        """Yield (save unit, text) of each text that the quota of a selection draws, in document order. A save unit is
-        a group of texts that the authors' code writes together; here, its index.
+        """Yield (index of the save unit, text) of each text that is drawn from the selection `name`, in document order.
+        Without a quota, all texts of the selection are drawn. The authors' code writes the texts of a save unit
+        together.
         """
         manifest, quota = self.selections[name], self._group.quotas.get(name)
         last_point = None if quota is None else self._last_point(name, quota)
@@ -177,9 +178,9 @@ class _Grouping:
             self._numbers[name] += 1
 
     def table(self) -> Iterator[tuple[str, str, str, int, int, int]]:
-        """Yield the rows of `selections.csv`: for each selection and source, the number of texts that the quota draws,
-        the number of their words, and the number of their counted words (`n_counted`). Texts that the grouping leaves
-        out are included.
+        """Yield the rows of `selections.csv`: for each selection and source, the number of drawn texts (without a
+        quota, of all texts), the number of their words, and the number of their counted words (`n_counted`). Texts that
+        the grouping leaves out are included.
         """
         for (name, source), counts in self._counts.items():
             yield name, source, self.level, counts["texts"], counts["words"], counts["counted"]

@@ -269,14 +269,14 @@ def _written_by_user(module: nn.Module, tokenizer: Any, architecture: str | None
         tokenizer = load_tokenizer(folder / TOKENIZER_FILE, recognise=())
     if not isinstance(tokenizer, Tokenizer):
         raise ConfigError(
-            f"tokenizer: got {type(tokenizer).__name__} with the module {name}, expected the folder of "
+            f"tokenizer: got {type(tokenizer).__name__} for your module {name}, expected the folder of "
             "hatchery.train, the folder of a tokenizer, a Tokenizer of Hatchery, or a fast tokenizer of transformers"
         )
     if objective is not None and architecture not in (None, objective.task):
         raise ConfigError(f"architecture: got {architecture!r}, but {where} was trained with task {objective.task}")
     if objective is None and architecture not in WRITTEN:
         raise ConfigError(
-            f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}; the "
+            f"architecture: got {architecture!r} for your module {name}, expected one of: {', '.join(WRITTEN)}; the "
             "architecture is known only if the tokenizer is the folder of hatchery.train"
         )
     use = use_of_objective(objective or objective_settings({"task": architecture}, name))
@@ -289,7 +289,7 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
     name = type(module).__name__
     if architecture not in WRITTEN:
         raise ConfigError(
-            f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}"
+            f"architecture: got {architecture!r} for your module {name}, expected one of: {', '.join(WRITTEN)}"
         )
     # Copy the tokenizer, because the next line changes its settings, and the caller's tokenizer must stay unchanged.
     tokenizer = copy.deepcopy(tokenizer)

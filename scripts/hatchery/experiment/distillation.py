@@ -156,8 +156,8 @@ def _check_first_member(project: "Project", own: Origin, first: Origin, place: s
     ours, theirs = (keys_of(project.model_of(one.experiment, one.run), "description") for one in (own, first))
     if ours != theirs:
         raise ConfigError(
-            f"{place}: {own.run!r} has another `model` than its first member, {first.run!r} of {first.experiment}; "
-            "expected the same `model`, because tables show it for the ensemble"
+            f"{place}: the ensemble {own.run!r} has another `model` than its first member, {first.run!r} of "
+            f"{first.experiment}; expected the same `model`, because tables show the ensemble's `model`"
         )
 
 

@@ -2,9 +2,10 @@
 
 The input of a block is a weighted sum of the embedding output and the residual sums of all earlier blocks. Source:
 GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Layer mixing"). The time is dominated by memory traffic,
-because every combination reads all earlier sums. Therefore all sums are stored in one tensor, and a combination is one
-matrix-vector product, in the forward and in the backward pass. The gradients of the sums are accumulated in one tensor,
-too: block j + 1 reads only the combination after block j, so the backward pass reaches the blocks in reverse order.
+because every combination reads all earlier sums. Therefore all sums are stored in one tensor. A combination is one
+matrix-vector product, and the gradient of its weights is another. The gradients of all sums are accumulated in one
+tensor. This is possible, because block j + 1 reads only the combination after block j, so the backward pass reaches the
+blocks in reverse order.
 """
 
 from collections.abc import Sequence

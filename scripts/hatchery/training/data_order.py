@@ -135,10 +135,10 @@ class DataOrder:
         return (chain, kind, epoch) in self._windowed
 
     def _begin(self, stretch: int, kind: int) -> int:
-        """Return the index, in the concatenated epochs, of the first sequence of a stretch (steps with one sequence
-        length).
+        """Return the index of a stretch's first sequence of the kind `kind`, counted over all epochs.
 
-        The index is 0, or the first index after the text that the previous stretch has read.
+        A stretch is a range of steps with one sequence length; `kind` is the index of the kind in `Stretch.sequences`.
+        The returned index is 0, or the first index after the text that the previous stretch has read.
         """
         if self.plan.stretches[stretch].begins_anew:
             return 0

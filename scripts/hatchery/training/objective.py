@@ -87,7 +87,7 @@ class ObjectiveKeys(Settings):
 
     @property
     def model_values(self) -> dict[str, object]:
-        """Return the model configuration's values that the objective determines, by key."""
+        """Return the keys of the model configuration that the objective determines, with their values."""
         return {"sentence_pair_head": False}
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:

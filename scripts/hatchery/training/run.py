@@ -161,8 +161,9 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
         rule = word_count_of(read_manifest(inputs.initial).measures)
         if rule != shards.word_count:
             raise ConfigError(
-                f"pretrain.budget: the words of {inputs.initial} are counted by the rule {rule}, and the words of the "
-                f"text by {shards.word_count}; expected the same `word_count` in both corpora, or `steps`"
+                f"pretrain.budget: the corpus of the initial model {inputs.initial} counts words by the rule {rule}, "
+                f"and the corpus of this run counts words by the rule {shards.word_count}; set the same `word_count` "
+                "in both corpora, or set `steps`"
             )
     most, first = most_words(settings.budget, shards.text_words, shards.text_bytes), 0
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:

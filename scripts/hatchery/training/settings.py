@@ -196,8 +196,8 @@ class TrainingSettings(Settings):
                 raise refused(
                     "milestones",
                     step,
-                    f"steps before the last step ({self.steps}) at which the development loss is measured (every "
-                    f"{self.evaluation_interval_steps} steps)",
+                    f"a multiple of `evaluation_interval_steps` ({self.evaluation_interval_steps}) that is less than "
+                    f"`steps` ({self.steps})",
                 )
         self._check_batches(translates)
         rows = self.objective.rows_of_sequence
@@ -297,9 +297,7 @@ class TrainingSettings(Settings):
             raise conflict("length_schedule", self.length_schedule, "`long_sequence`", reason)
         fractions = [change.from_fraction for _, change in changes]
         if fractions != sorted(set(fractions)):
-            raise refused(
-                "length_schedule", fractions, "changes of length with different `from_fraction`, in ascending order"
-            )
+            raise refused("length_schedule", fractions, "different values of `from_fraction` in ascending order")
         if self.order is not None and (translates or self.length_schedule):
             expected = "null, because the task translation and a length_schedule have their own order of the sequences"
             raise refused("order", self.order, expected)

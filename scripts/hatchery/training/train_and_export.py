@@ -83,8 +83,8 @@ def train_and_export(
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
         wanted = settings.output_bias.counts
         raise ConfigError(
-            f"counts: got {inputs.counts} with pretrain.output_bias.counts {wanted}, expected token shards if and "
-            "only if this setting is larger_corpus"
+            f"counts: got {inputs.counts} with `pretrain.output_bias.counts: {wanted}`; expected token shards with "
+            "`larger_corpus`, and None with all other values"
         )
     _check_inputs(inputs)
     check_ensembles(settings.ensemble, inputs)

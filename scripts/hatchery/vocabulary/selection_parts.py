@@ -130,7 +130,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        # This value is never None here, because `SelectionKeys` replaces None by a default number.
+        # `minimum_counted_words` is never None here, because `SelectionKeys` replaces None by a default number.
         settings.minimum_counted_words or 0,
         settings.lower_case,
     )

@@ -112,8 +112,8 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
             raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
         finally:
             sys.argv = own
-            # Unregister the functions that report missing data and stale results when the process ends, because the
-            # caller of `opened` only reads the plan.
+            # When the process ends, these functions would report missing data and stale results. Unregister the
+            # functions, because the caller of `opened` only reads the plan.
             for function in (list_missing_data, report_stale_results):
                 atexit.unregister(function)
 

@@ -177,9 +177,9 @@ class Rules:
         return {name: with_plain_errors(function) for name, function in (params | recorded).items()}
 
     def _recorded(self, record: Stage, text: Callable[..., str]) -> Callable[..., str]:
-        # If the text is empty, return the settings instead, so that the text does not count as a change of the job.
-        # Snakemake compares a job's parameters as an unordered set, and the settings are already an element of this
-        # set.
+        # If the recorded text is empty (for example, if no raw files are listed), return the settings instead, so that
+        # the empty text does not count as a change of the job. Snakemake compares a job's parameters as an unordered
+        # set, and the settings are already an element of this set.
         def value(wildcards: Any) -> str:
             return text(**arguments_for(text, self._known(wildcards))) or self._call(record, wildcards).settings
 

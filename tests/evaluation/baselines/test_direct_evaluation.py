@@ -331,7 +331,7 @@ def test_every_mistake_is_one_line_that_says_what_to_do(made, stored, tmp_path):
         ),
         (lambda: hatchery.evaluate(stored("gpt2"), PAIRS, architecture="masked"), "cannot be loaded as a masked"),
         (lambda: hatchery.evaluate(stored("gpt2"), PAIRS, architecture="mask"), "architecture: got 'mask'"),
-        (lambda: hatchery.evaluate(torch.nn.Linear(1, 1), PAIRS), "tokenizer: got NoneType with the module Linear"),
+        (lambda: hatchery.evaluate(torch.nn.Linear(1, 1), PAIRS), "tokenizer: got NoneType for your module Linear"),
     ):
         with pytest.raises(hatchery.HatcheryError, match=message) as raised:
             ask()

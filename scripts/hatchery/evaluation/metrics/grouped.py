@@ -79,7 +79,7 @@ def exact_match(prediction: str, answer: str) -> float:
 
 def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) -> float:
     if len(scored.facts) != len(scored.scores):
-        raise EvaluationError(f"metric {name}: the rows have no facts, expected the entity and the answers of each row")
+        raise EvaluationError(f"metric {name}: the rows have no `facts`, expected entity and answers of each row")
     preference = margins(scored)
     values = []
     for rows in _groups(scored, name):

@@ -22,7 +22,7 @@ NOTHING: Mapping[str, Path] = MappingProxyType({})
 
 
 def export_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings of a model's folder for the `transformers` library."""
+    """Return the settings on which the exported folder of a run's model depends."""
     block = project.experiment(experiment)
     chosen = project.seeded_run(experiment, run)
     settings = block.runs[chosen.model]

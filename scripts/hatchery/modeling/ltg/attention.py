@@ -155,9 +155,9 @@ class DisentangledSelfAttention(nn.Module):
         shape = (batch, heads, width, positions.n_rows)
         by_query = torch.bmm(query.flatten(0, 1), (position_key * self.scale).expand(shape).flatten(0, 1))
         by_key = torch.bmm(key.flatten(0, 1), (position_query * self.scale).expand(shape).flatten(0, 1))
-        # Look up scores in fp32, also under autocast, because the gradients of many pairs are summed into one bucket,
-        # and because lookups on the CPU are faster in fp32. On the CPU, index_select from the flattened table is faster
-        # than torch.gather.
+        # Look up scores in fp32, also under autocast, for two reasons. In the backward pass, the gradients of many
+        # (query, key) pairs are summed into one element of the table. On the CPU, lookups in fp32 are faster; there,
+        # index_select from the flattened table is also faster than torch.gather.
         scores = full_precision(by_query).flatten(1).index_select(1, positions.by_query)
         scores += full_precision(by_key).flatten(1).index_select(1, positions.by_key)
         return scores.view(batch, heads, length, key.shape[2])

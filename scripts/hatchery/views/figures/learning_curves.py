@@ -62,8 +62,9 @@ Source: `curves.parquet`, `runs.parquet`.
 )
 
 INTERVALS = 200
-# Batches of real text differ slightly in their number of tokens. If the token counts deviate from a straight line over
-# the steps by more than this fraction of their maximum, a second axis of steps would mislead, so it is not drawn.
+# Largest deviation of the token counts from a straight line over the steps, as a fraction of the largest token count.
+# If the deviation is larger, the upper axis of steps would mislead, so this axis is not drawn. Small deviations are
+# normal, because batches of real text differ slightly in their number of tokens.
 STEP_TOLERANCE = 0.02
 UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
 

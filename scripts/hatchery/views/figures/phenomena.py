@@ -206,7 +206,8 @@ def _draw_panel(
     low, high = panel.extent()
     # Leave space to the right of 100 for the numbers of the longest bars.
     high += (high - low) * (0.08 if not is_narrow(style) else 0.18)
-    # Width of a number in units of the x axis, which is in percent; the axes fill about 0.65 of the figure's width.
+    # Width of the number next to a bar, in units of the x axis (percent). The axes fill about 0.65 of the figure's
+    # width.
     number_width = (3 + 4 * 0.64 * 0.72 * font_size) * (high - low) / (style.width_inches * 72 * 0.65)
     measured = [model for model in models if any((name, model) in panel.bars for name in panel.phenomena)]
     thickness = 1 / (len(measured) + 0.8)

@@ -238,8 +238,8 @@ def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) ->
         for heading, value in zip(headings, line.values, strict=True):
             if value is None or not value.note or value.comparable != comparable:
                 continue
-            # Split remarks on comparable numbers at semicolons, because many numbers have only a part of their remark
-            # in common.
+            # Split the remark of a comparable number at semicolons, because many comparable numbers have only a part of
+            # their remark in common.
             for remark in [value.note] if not comparable else value.note.split("; "):
                 places.setdefault(remark, []).append(f"{line.label}, {heading}")
     return [f"{note} ({_named(where)})" for note, where in places.items()]
