@@ -224,8 +224,15 @@ def test_kept_layers_change_a_probe_by_rounding_alone(run):
 def test_a_probe_holds_sentences_out_with_all_their_targets(run):
     rows = [{**row, "text": row["text"].replace("sleeps", f"sleeps{i}")} for i, row in enumerate(probe_rows(30, 0))]
     configuration = settings(PROBE, epochs=1, selection="held_out", development_fraction=0.1)
-    folder = run(configuration, {"train.jsonl": rows, "validation.jsonl": probe_rows(5, 1)})
-    assert read_manifest(folder / "manifest.json").measures["development_rows"] == 3
+    validation = probe_rows(5, 1)
+    for row in validation[:3]:
+        del row["targets"][1]
+    folder = run(configuration, {"train.jsonl": rows, "validation.jsonl": validation})
+    measures = read_manifest(folder / "manifest.json").measures
+    assert measures["development_rows"] == 3
+    # ADJ is the first of the most frequent training labels. Of the 12 validation targets with 14 labels, 2 have ADJ.
+    assert measures["majority_accuracy_validation"] == pytest.approx(2 / 12)
+    assert measures["majority_micro_f1_validation"] == pytest.approx(2 * 2 / (12 + 14))
 
 
 def marked_rows():

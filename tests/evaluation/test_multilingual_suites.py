@@ -85,6 +85,15 @@ def test_global_piqa_divides_by_the_tokens_that_the_choice_adds_to_the_whole_pro
 
 
 @pytest.mark.parametrize(
+    ("own", "suite", "piece"), [(None, True, " d"), (None, False, "d"), (False, True, "d"), (True, False, " d")]
+)
+def test_the_blank_of_a_model_precedes_the_blank_of_the_suite(own, suite, piece, monkeypatch):
+    monkeypatch.setattr(FixedPieces, "leading_blank", own)
+    found = scored([minimal_pair("p", "p", "1", "d", "a")], leading_blank=suite)
+    assert found.frame("scores.parquet")["score_good"].to_list() == pytest.approx([LOG[piece]], abs=1e-6)
+
+
+@pytest.mark.parametrize(
     ("choices", "place", "credit"),
     [
         (("c", "c"), 0, 1.0),
@@ -121,6 +130,8 @@ def test_a_tie_or_an_unknown_token_is_wrong_in_hanzi():
     assert rows["unknown"].to_list() == [False, False, True, True]
     assert rows["outcome"].to_list() == ["wrong" if wrong else "correct", "tie", "wrong", "wrong"]
     assert found.facts["unknown_items"] == 2
+    # The texts of the tie differ.
+    assert (found.facts["ties"], found.facts["identical_pairs"]) == (1, 0)
     share = found.frame("accuracy.csv").filter(pl.col("name") == "mine_by_pair")["accuracy"].item()
     assert share == (0 if wrong else 0.25)
 

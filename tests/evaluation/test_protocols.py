@@ -141,6 +141,13 @@ def test_c_early_stopping_needs_more_than_ten_intervals():
     assert len(run(1280, protocol=tenth)[1]) == 10  # All 200 steps run.
 
 
+def test_an_official_run_that_stops_early_keeps_the_state_of_its_last_evaluation():
+    rules = {"edition": 2026, "track": "multilingual", "official": True}
+    protocol = replace(OFFICIAL, evaluation_interval_steps=20, patience_evaluations=2, **rules)
+    result, states, left = run(1600, value=lambda evaluation: (0.1, 0.5, 0.3, 0.2)[evaluation - 1], protocol=protocol)
+    assert (result.best_step, result.development_value, len(states)) == (80, 0.2, 4) and torch.equal(left, states[3])
+
+
 def test_c_a_gain_below_the_minimum_becomes_the_best_state_but_does_not_renew_the_patience():
     selection = BestState(TwoNumbers(), patience_evaluations=2, minimum_improvement=0.001)
     assert [selection.note(step, 0.5 + step * 0.0004) for step in range(3)] == [False, False, True]

@@ -100,12 +100,15 @@ def test_a_blind_guess_is_among_the_entries_of_the_vocabulary_without_added_toke
     backend = Backend.from_str(tokenizer.backend.to_str())
     entries = len(json.loads(backend.to_str())["model"]["vocab"])
     backend.add_tokens(["[ADDED]", "[MORE]"])
-    sizes: list[int] = []
-    monkeypatch.setattr(stage_module, "acquisition", lambda _, learnt, size, rules: sizes.append(size) or NOTHING)
+    asked: list[tuple[int, str]] = []
+    monkeypatch.setattr(
+        stage_module, "acquisition", lambda _, learnt, size, rules: asked.append((size, rules)) or NOTHING
+    )
     longer = Tokenizer(backend, tokenizer.special, tokenizer.word_mark)
     models = {words: Unigram(longer.vocabulary_size, words) for words in (1, 10)}
-    hatchery.evaluate(models, "acquisition", data, tokenizer=longer, architecture="causal")
-    assert sizes == [entries]
+    for edition in (2025, 2026):
+        hatchery.evaluate(models, "acquisition", data, tokenizer=longer, architecture="causal", edition=edition)
+    assert asked == [(entries, "2025"), (entries, "2026")]
 
 
 def test_what_is_no_training_is_one_line(model_manifest: Path, data: Path, tmp_path: Path) -> None:

@@ -210,6 +210,10 @@ def test_perplexity_of_texts_is_that_of_the_stage_on_their_tokens(task, text, sm
         found = hatchery.evaluate(model, "perplexity", data, **asked)
         assert found.tables["perplexity.csv"].to_dicts() == table.to_dicts()
         assert found.facts == expected.measures
+    # Without the key `splits`, a corpus is measured on `dev`, and other texts are the split `test`.
+    for data, split in ((text.corpus.parent, "dev"), (documents(12), "test")):
+        found = hatchery.evaluate(model, "perplexity", data, sequence_length=24)
+        assert found.tables["perplexity.csv"].select("split", "loss_nats").rows() == [(split, table["loss_nats"][0])]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,10 +20,11 @@ from hatchery.evaluation.baselines.loading import BaselineTokenizer, load_folder
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.json_lines import Record
 from hatchery.evaluation.minimal_pairs.sentence_model import Frame
-from hatchery.evaluation.settings import BaselineSettings
+from hatchery.evaluation.settings import BaselineSettings, EvaluationRuntime
 from hatchery.evaluation.stages.measure_acquisition import acquisition_rows, measure_acquisition
 from hatchery.evaluation.stages.measure_reading import measure_reading, reading_rows
 from hatchery.evaluation.surprisal import measure_acquisition as acquisition_stage
+from hatchery.evaluation.surprisal import measure_reading as reading_stage
 from hatchery.evaluation.surprisal.age_of_acquisition import (
     Learning,
     Sigmoid,
@@ -34,6 +36,7 @@ from hatchery.evaluation.surprisal.age_of_acquisition import (
 )
 from hatchery.evaluation.surprisal.human_data import EYE_TRACKING, SELF_PACED, ReadWord, read_word
 from hatchery.evaluation.surprisal.reading import gain, reading_scores, reading_surprisals, surprisals_of
+from hatchery.evaluation.surprisal.settings import ReadingSettings
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.runner import run_stage
 
@@ -118,6 +121,16 @@ def test_a_constant_explains_nothing_and_the_outcome_itself_everything():
         outcome = np.array([one.numbers[name] for one in words])
         assert reading_scores(words, outcome, before)[{SELF_PACED: "spr"}.get(name, name)] == pytest.approx(1)
     assert math.isnan(gain(np.array([1.0, math.nan]), np.array([[1.0], [2.0]]), np.array([1.0, 2.0])))
+
+
+@pytest.mark.parametrize("official", [False, True])
+def test_the_context_none_is_missing_only_in_the_official_rules(official, monkeypatch):
+    words = read_words()
+    monkeypatch.setattr(reading_stage, "surprisals_of", lambda model, pairs, tokens: [2.5] * len(list(pairs)))
+    settings, model = ReadingSettings(official=official), SimpleNamespace(architecture="causal")
+    found = reading_stage.score(model, words, settings, EvaluationRuntime()).frame("words.parquet")
+    missing = {row.before for row, value in zip(words, found["previous_surprisal_nats"], strict=True) if value != value}
+    assert missing == ({None, ("None", "of")} if official else {None})
 
 
 def learnt_of(results: list[dict], pieces: dict[str, int]) -> dict[str, Learning]:

@@ -84,6 +84,9 @@ def test_the_surprisal_of_a_word_is_that_of_its_tokens_after_bos_and_all_words_b
         assert rows["surprisal"].to_list() == pytest.approx(expected, rel=1e-5)
         assert rows["word"].to_list() == words and rows["tokens"].to_list() == [len(piece) for piece in its]
     assert found["entropy"].null_count() == len(found)
+    model = asked(tokenizer, network)
+    model.leading_blank = True
+    assert words_of(model, joined_by=joined_by)["tokens"][0] == len("The") + 1
 
 
 @pytest.mark.parametrize("margin", [0, 8])

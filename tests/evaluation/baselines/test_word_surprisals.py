@@ -51,6 +51,11 @@ def test_blanks_belong_to_the_word_behind_them_and_all_bytes_of_a_letter_to_its_
     assert found["tokens"].to_list() == [3, 2 + 4, 1 + 5 + 1, 2]
     with_blank = word_surprisals(model_of("gpt2"), ["no"], leading_blank=True)
     assert with_blank["tokens"].to_list() == [3]
+    # A model's own setting precedes the setting of the texts.
+    for own, tokens in ((True, 3), (False, 2)):
+        model = model_of("gpt2")
+        model.leading_blank = own
+        assert word_surprisals(model, ["no"], leading_blank=not own)["tokens"].to_list() == [tokens]
 
 
 def test_a_separator_says_what_a_word_is_where_blanks_do_not(model_of):
