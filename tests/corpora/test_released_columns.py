@@ -82,19 +82,23 @@ def table(manifest: Manifest, name: str) -> list[list[str]]:
         return list(csv.reader(file))[1:]
 
 
+LICENCES = [
+    ["babybabellm", "", "2", "3", str(7 + 12)],
+    ["babybabellm", "CC BY 4.0", "2", str(9 + 3), str(21 + 1 + 15 + 16)],
+    ["babybabellm", "CC BY-SA 4.0", "1", "3", "16"],
+    ["babybabellm", "CC0", "1", "1", "7"],
+    ["babybabellm", "MIT", "1", "1", "7"],
+]
+"""Numbers of documents, words and characters; the lines of the first text have 6 and 3 words, and 21 and 15
+characters.
+"""
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_the_licence_of_each_document_is_kept_and_summed(tmp_path: Path, ending: str) -> None:
     manifest = converted(tmp_path, ending, licence_column="license")
     assert documents(manifest) == {text: (licence or "").strip() for text, _, _, _, licence in ROWS}
-    # Numbers of documents, words and characters; the lines of the first text have 6 and 3 words, and 21 and 15
-    # characters.
-    assert table(manifest, "licences.csv") == [
-        ["babybabellm", "", "2", "3", str(7 + 12)],
-        ["babybabellm", "CC BY 4.0", "2", str(9 + 3), str(21 + 1 + 15 + 16)],
-        ["babybabellm", "CC BY-SA 4.0", "1", "3", "16"],
-        ["babybabellm", "CC0", "1", "1", "7"],
-        ["babybabellm", "MIT", "1", "1", "7"],
-    ]
+    assert table(manifest, "licences.csv") == LICENCES
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -121,6 +125,10 @@ def test_a_sample_keeps_licences(tmp_path: Path) -> None:
     found = documents(read_manifest(output))
     assert found and found.items() <= documents(corpus).items()
     assert sum(int(row[2]) for row in table(read_manifest(output), "licences.csv")) == len(found)
+    # The texts have 37 + 16 + 7 + 16 + 21 + 21 + 20 bytes, so this sample has all documents.
+    parts = {"all": {"sources": ["babybabellm"], "bytes": 138}}
+    run_stage(sample_corpus, {"parts": parts}, output, corpus=corpus.path, size_of=None)
+    assert table(read_manifest(output), "licences.csv") == LICENCES
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

@@ -287,11 +287,14 @@ def test_a_part_may_have_exactly_its_bytes_and_characters_are_no_bytes(wanted: i
     """Texts of 2, 6 and 2 bytes, or 1, 2 and 1 characters, in the order of the draw."""
     drawing = Drawing()
     for place, text in enumerate(("ж", "中中", "é")):
-        drawing.add(place, len(text.encode()), "s")
-    drawn = drawing.of_parts({"all": SamplePart(sources=("s",), bytes=wanted)})
+        # The documents of the two sources of a part are drawn together.
+        drawing.add(place, len(text.encode()), "st"[place % 2])
+    parts = {"all": SamplePart(sources=("s", "t"), bytes=wanted)}
+    drawn = drawing.of_parts(parts)
     assert [text for text, is_drawn in zip(("ж", "中中", "é"), drawn, strict=True) if is_drawn] == expected
+    assert drawing.bytes_of(drawn, parts) == {"all": {"": 0, "ж": 2, "ж中中": 8, "ж中中é": 10}["".join(expected)]}
     with pytest.raises(CorpusError, match="all has 10 bytes in 3 documents, fewer than the 11"):
-        drawing.of_parts({"all": SamplePart(sources=("s",), bytes=11)})
+        drawing.of_parts({"all": SamplePart(sources=("s", "t"), bytes=11)})
     assert drawing.of_size(10).all()
 
 

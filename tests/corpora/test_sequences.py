@@ -205,6 +205,28 @@ def test_the_published_reading_shuffles_within_units_and_tells_what_is_lost(
     assert lost == {("books", partial): 90 - kept, ("web_spans", partial): 1}
 
 
+def test_seed_level_and_selection_each_draw_other_items(tmp_path: Path) -> None:
+    # Of the 40 items of a selection, 20 are drawn, and of the 40 sequences of a level, 8 are held out. An item is a
+    # sequence.
+    names = ("web_sentences", "books", "web_spans", "wiki")
+    chosen = {name: selection(tmp_path / name, items(name, 40, size=110)) for name in names}
+    quotas, held_out = [], []
+    for seed in (0, 1):
+        groups = [
+            {"level": level, "selections": pair, "quotas": dict.fromkeys(pair, 20), "development": 8}
+            for level, pair in (("sentence", names[:2]), ("span", names[2:]))
+        ]
+        corpus = made(tmp_path / f"out{seed}", settings(groups=groups, seed=seed), chosen)
+        rows = [row for split in ("train", "dev") for row in documents(corpus, split)]
+        quotas += [{row["text"].split()[1] for row in rows if row["source"] == name} for name in names]
+        # The sequences of a level's second selection follow the 20 sequences of the first.
+        first = {name: 20 * (names.index(name) % 2) for name in names}
+        dev = [(row["source"], first[row["source"]] + int(row["doc_id"][-8:])) for row in documents(corpus, "dev")]
+        held_out += [{place for name, place in dev if name in pair} for pair in (names[:2], names[2:])]
+    assert {len(quota) for quota in quotas} == {20} and len({frozenset(quota) for quota in quotas}) == 8
+    assert {len(places) for places in held_out} == {8} and len({frozenset(places) for places in held_out}) == 4
+
+
 def test_quotas_are_drawn_at_random_and_grouping_stops_at_the_maximum(
     tmp_path: Path, three: dict[str, Manifest]
 ) -> None:

@@ -234,6 +234,26 @@ def test_an_empty_split_is_told_every_time(dataset: Path, tmp_path: Path, monkey
             fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)
 
 
+def test_the_library_is_asked_for_the_pinned_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def record(*given: Any, **named: Any) -> list[str]:
+        asked.append((given, named))
+        return ["a.txt"]
+
+    commit = "1" * 40
+    monkeypatch.setattr(hub_module, "load_dataset", record)
+    monkeypatch.setattr(hub_module, "hf_hub_download", record)
+    monkeypatch.setattr(hub_module, "HfApi", lambda: SimpleNamespace(list_repo_files=record))
+    hub_module.open_stream(Hub("some/text", commit, config="en"), "test")
+    fetch_hub(Hub("some/text", commit, files=("*.txt",)), tmp_path / "text")
+    assert asked == [
+        (("some/text", "en"), {"split": "test", "revision": commit, "streaming": True}),
+        (("some/text",), {"repo_type": "dataset", "revision": commit}),
+        (("some/text", "a.txt"), {"repo_type": "dataset", "revision": commit, "local_dir": tmp_path / ".text.partial"}),
+    ]
+
+
 MODEL = {"repository": "somebody/bert", "revision": "0" * 40}
 FILES = [
     *("README.md", "config.json", "flax_model.msgpack", "model.safetensors", "modeling_evil.py", "pytorch_model.bin"),

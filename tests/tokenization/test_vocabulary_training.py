@@ -131,6 +131,19 @@ def test_a_text_that_supports_fewer_pieces_gives_fewer() -> None:
     assert len(pieces) < 10
 
 
+def test_scores_are_those_of_two_rounds_of_expectation_maximisation() -> None:
+    # The initial pieces of two words `▁ab` are ▁ab, ab, a, b and ▁, with the probability 0.2 each. In the first round,
+    # the expected count of ▁ab is 2 * 0.2 / (0.2 + 0.04 + 0.008) = 1.6129. The count of ab is 0.3226, so ab is removed.
+    # The second round gives ▁ab the count 1.9993. Characters have at least the count 0.5, so the scores are
+    # digamma(1.9993) - digamma(3.4993) and digamma(0.5) - digamma(3.4993).
+    assert train_unigram(untrained(), ["ab ab"], 100, 0) == [
+        ("▁ab", -0.680592),
+        ("a", -3.066436),
+        ("b", -3.066436),
+        ("▁", -3.066436),
+    ]
+
+
 def test_no_text_gives_no_pieces() -> None:
     assert train_unigram(untrained(), [], 100, 0) == []
 

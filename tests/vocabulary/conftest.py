@@ -81,9 +81,11 @@ def select(
         words: Iterable[str],
         folder: str = "out",
         workers: int = 1,
+        model: Path | None = None,
         **changes: Any,
     ) -> Manifest:
         settings: dict[str, Any] = {
+            "sentence_model": None if model is None else "punkt",
             "name": "selection",
             "options": RawTextOptions("json_lines"),
             "level": "sentences",
@@ -95,7 +97,7 @@ def select(
         source, vocabulary = register("pages", files), vocabulary_of(words)
         output = tmp_path / folder / "manifest.json"
         with stage_run(output, {}) as run:
-            select_text(SelectionSettings(**{**settings, **changes}), source, vocabulary, run, workers=workers)
+            select_text(SelectionSettings(**{**settings, **changes}), source, vocabulary, run, model, workers)
         return read_manifest(output)
 
     return run_selection

@@ -96,6 +96,21 @@ def test_a_released_list_is_taken_as_it_is_or_repaired(tmp_path: Path, register:
     assert rows_of(folder / "rejected.csv") == [{"word": "dog", "frequency": "4", "reason": "repeated"}]
 
 
+def test_columns_and_encoding_of_a_list_are_those_of_the_settings(
+    tmp_path: Path, register: Register, build: Build
+) -> None:
+    table = "word,frequency,form,n\nwrong,9,caf\u00e9,7\nworse,8,dog,2\n".encode("latin-1")
+    source = register("list", {"list.csv": table})
+    columns = {"kind": "word_list", "encoding": "latin-1", "word_column": "form"}
+    assert words(build(tmp_path / "a", source, frequency_column="n", **columns)) == [("caf\u00e9", 7), ("dog", 2)]
+    assert words(build(tmp_path / "b", source, frequency_column=None, **columns)) == [("caf\u00e9", 0), ("dog", 0)]
+    # Transcripts and their dictionary have the same encoding, and the words of a dictionary are not those of the table.
+    speech = register("childes", {"a.csv": (HEADER + "1,na\u00efve dog cat,3,Mother,NA,NA\n").encode("latin-1")})
+    dictionary = register("words", {"en": "na\u00efve\ndog\n".encode("latin-1")})
+    folder = build(tmp_path / "c", speech, dictionary, encoding="latin-1", reading="as_published")
+    assert words(folder) == [("na\u00efve", 1), ("dog", 1)]
+
+
 def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: Register, build: Build) -> None:
     source = register("childes", {"a.csv": HEADER + "1,dog dog cat pig cow,5,Mother,NA,NA\n"})
     released = register("released", {"list.csv": "word,frequency\ndog,2\ncat,5\npig,0\nhen,1\n"})
