@@ -213,7 +213,7 @@ def test_seed_level_and_selection_each_draw_other_items(tmp_path: Path) -> None:
     quotas, held_out = [], []
     for seed in (0, 1):
         groups = [
-            {"level": level, "selections": pair, "quotas": dict.fromkeys(pair, 20), "development": 8}
+            {"level": level, "selections": list(pair), "quotas": dict.fromkeys(pair, 20), "development": 8}
             for level, pair in (("sentence", names[:2]), ("span", names[2:]))
         ]
         corpus = made(tmp_path / f"out{seed}", settings(groups=groups, seed=seed), chosen)

@@ -121,8 +121,7 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
     assert "pretraining seeds 7, 8" in card and "5 steps and 12,345 tokens" in card
     assert "| `objective.kind` | span |" in card and "| `hidden_size` | 24 |" in card
     assert read_manifest(pretrained("ltg")).digest in card
-    weights = sha256_file(pretrained("ltg").parent / "model.safetensors")
-    assert f"| weights, as written by pretraining | `{weights}` |" in card
+    assert sha256_file(pretrained("ltg").parent / "model.safetensors") in card
     parameters = sum(p.numel() for p in load_language_model(pretrained("ltg").parent).parameters())
     assert f"{parameters:,} parameters" in card
     assert "the input length is not limited" in card

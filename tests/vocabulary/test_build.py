@@ -104,7 +104,7 @@ def test_columns_and_encoding_of_a_list_are_those_of_the_settings(
     columns = {"kind": "word_list", "encoding": "latin-1", "word_column": "form"}
     assert words(build(tmp_path / "a", source, frequency_column="n", **columns)) == [("caf\u00e9", 7), ("dog", 2)]
     assert words(build(tmp_path / "b", source, frequency_column=None, **columns)) == [("caf\u00e9", 0), ("dog", 0)]
-    # Transcripts and their dictionary have the same encoding, and the words of a dictionary are not those of the table.
+    # Transcripts and their dictionary are read in this encoding, too.
     speech = register("childes", {"a.csv": (HEADER + "1,na\u00efve dog cat,3,Mother,NA,NA\n").encode("latin-1")})
     dictionary = register("words", {"en": "na\u00efve\ndog\n".encode("latin-1")})
     folder = build(tmp_path / "c", speech, dictionary, encoding="latin-1", reading="as_published")
