@@ -132,6 +132,10 @@ def test_a_panel_of_dots_holds_every_run_of_its_pair_of_features(bimodal: Any, r
             (pytest.approx(value), row) for row, value in enumerate(printed[task])
         ]
         assert len(dots(axes, MARKERS[1], failed=True)) == (2 if task == SCRTP else 0)
+        # The mean of the second model includes the run with the score 0, but not the run without a value.
+        with_value = [0.0, *scores(-0.65, 0.6)[2:]] if task == SCRTP else expected
+        strokes = [float(x) for line in axes.lines if line.get_marker() == "|" for x in line.get_xdata()]  # type: ignore[union-attr]
+        assert strokes == pytest.approx([np.mean(expected), np.mean(with_value)])
     titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
     assert titles[0] == "main verb (+1) or lexical content (\N{MINUS SIGN}1)"
     assert titles[3] == "syntactic category (+1) or relative token position (\N{MINUS SIGN}1)"
