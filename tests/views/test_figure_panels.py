@@ -19,8 +19,10 @@ from hatchery.tokenization.selection.table import Measures, SelectionRow
 from hatchery.views.figures import token_frequency, translation_scores
 from hatchery.views.figures.learning_curves import curve_of, draw_learning_curves
 from hatchery.views.figures.marks import MeanRow, draw_means
+from hatchery.views.figures.needs import SweptValues
 from hatchery.views.figures.scaling_panels import draw_entries
 from hatchery.views.figures.scores_by_cost import draw_scores
+from hatchery.views.figures.swept_values import swept_panels
 from hatchery.views.tokenizer_sweep import draw_tokenizer_sweep
 
 RUN = {"experiment": "demo", "model": "plain", "run": "plain-s1", "seed": 1}
@@ -239,3 +241,21 @@ def test_a_sweep_of_tokenizers_marks_the_chosen_sizes_and_the_final_choice() -> 
         assert marks == {"o": [[1000, bpe[0]]], "*": [[2000, unigram[1]]]}
         assert axes.get_xlabel() == "vocabulary size"
     assert [list(each.get_ydata()) for each in ratios.lines if list(each.get_xdata()) == [0, 1]] == [[1.25, 1.25]]
+
+
+def test_a_published_value_is_at_the_swept_value_of_its_model_and_numbers_precede_words_on_the_axis() -> None:
+    """The optimizer has three values, and the rate has two values, but words have no order."""
+    values = {"a": ("lamb", 0.5), "b": ("adamw", 0.5), "c": ("muon", 2.0)}
+    swept = {
+        model: SweptValues("base", values={"optimizer.name": name, "rate": rate})
+        for model, (name, rate) in values.items()
+    }
+    runs = [SeededRun.from_seed(model, 1) for model in values]
+    found = {"accuracy": {"a-s1": 60.0, "b-s1": 70.0, "c-s1": 80.0}}
+    (panel,) = swept_panels(runs, swept, found, {}, {"other": {"a": 99.0}, "accuracy": {"b": 71.0, "c": 83.0}})
+    assert (panel.axis, panel.published) == ("rate", [(0.5, 71.0), (2.0, 83.0)])
+    assert panel.lines == {
+        "base, optimizer.name lamb": [(0.5, 60.0, 0.0)],
+        "base, optimizer.name adamw": [(0.5, 70.0, 0.0)],
+        "base, optimizer.name muon": [(2.0, 80.0, 0.0)],
+    }

@@ -19,7 +19,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
 from hatchery.typed import build
-from hatchery.views.figures.needs import SweptFigure, SweptValues, drawable
+from hatchery.views.figures.needs import SweptFigure, drawable
 from hatchery.views.figures.swept_values import (
     PARAMETERS,
     SweptPanel,
@@ -198,24 +198,6 @@ def test_values_that_are_words_stand_side_by_side() -> None:
     dots = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
     assert {line.get_linestyle() for line in [*dots, *figure.legends[0].get_lines()]} == {"None"}
     assert [line.get_xdata()[0] for line in dots] == pytest.approx([-0.06, 0.06])
-
-
-def test_a_published_value_is_at_the_swept_value_of_its_model_and_numbers_precede_words_on_the_axis() -> None:
-    """The optimizer has three values, and the rate has two values, but words have no order."""
-    values = {"a": ("lamb", 0.5), "b": ("adamw", 0.5), "c": ("muon", 2.0)}
-    swept = {
-        model: SweptValues("base", values={"optimizer.name": name, "rate": rate})
-        for model, (name, rate) in values.items()
-    }
-    runs = [SeededRun.from_seed(model, 1) for model in values]
-    found = {"accuracy": {"a-s1": 60.0, "b-s1": 70.0, "c-s1": 80.0}}
-    (panel,) = swept_panels(runs, swept, found, {}, {"accuracy": {"b": 71.0, "c": 83.0}, "other": {"a": 99.0}})
-    assert (panel.axis, panel.published) == ("rate", [(0.5, 71.0), (2.0, 83.0)])
-    assert panel.lines == {
-        "base, optimizer.name lamb": [(0.5, 60.0, 0.0)],
-        "base, optimizer.name adamw": [(0.5, 70.0, 0.0)],
-        "base, optimizer.name muon": [(2.0, 80.0, 0.0)],
-    }
 
 
 def test_an_experiment_without_sweeps_has_no_such_figure(repository: Path) -> None:
