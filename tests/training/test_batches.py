@@ -3,7 +3,7 @@
 import json
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from batch_cases import OBJECTIVES, Factory, drawn, make_batches, rows
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, UNLABELLED
 from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training import batches as batches_module
 from hatchery.training.batches import BatchLoader, TrainingBatches, concatenate
 from hatchery.training.development import DevelopmentSet, development_examples
 from hatchery.training.objective import HeldOutTerms
@@ -35,6 +36,22 @@ def test_long_sequences_begin_at_the_published_step_with_as_many_tokens(
     assert (short.first_step, short.last_step, long.first_step, long.last_step) == (0, switch, switch, steps)
     sizes = [(step.sequence_length, step.batch_size) for step in map(StepPlan(settings).at, (switch - 1, switch))]
     assert sizes == [(128, 32_768), (512, 8_192)]
+
+
+def test_the_time_of_waiting_for_batches_excludes_the_time_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(batches_module.time, "monotonic", lambda: now[0])
+
+    def slow() -> Iterator[Any]:
+        for seconds in (3.0, 2.0):
+            now[0] += seconds
+            yield seconds
+
+    nothing: Any = None
+    loader = BatchLoader(nothing)
+    for _ in loader._measured(slow()):
+        now[0] += 50
+    assert loader.waited_seconds == 5
 
 
 def test_lengths_without_a_step_are_left_out(pretrain_slice: Callable[..., dict[str, Any]]) -> None:

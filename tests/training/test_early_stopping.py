@@ -12,7 +12,7 @@ from torch import nn
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.training.early_stopping import BEST, EarlyStopping
-from hatchery.training.objective import LOWEST_LOSS
+from hatchery.training.objective import LOWEST_LOSS, Criterion
 from hatchery.training.start_settings import EarlyStoppingSettings
 from hatchery.training.watchers import Probe
 
@@ -122,6 +122,21 @@ def test_the_reason_is_true_where_the_last_evaluation_was_the_best_by_too_little
         "in 2 evaluations the development loss did not improve by more than 0.5; the best value, the lowest, was "
         "2.8000 after step 30"
     )
+
+
+def test_the_highest_score_is_the_best_where_higher_is_better_and_the_first_of_equal_ones() -> None:
+    criterion = Criterion("development_bleu", "development BLEU", higher_is_better=True)
+    stopping = EarlyStopping(EarlyStoppingSettings(2, 0.5), early_stopping(1).development, criterion)
+    # The lowest loss is at step 40; the evaluation at step 0 does not count.
+    rows = [(0, 99.0, 9.0), (10, 20.0, 3.0), (20, 21.0, 2.5), (30, 21.0, 2.0), (40, 20.5, 1.0)]
+    stopping.load({}, [{"step": step, "development_bleu": bleu, "development_loss": loss} for step, bleu, loss in rows])
+    assert stopping.reason_to_stop == (
+        "in 2 evaluations the development BLEU did not improve by more than 0.5; the best value, the highest, was "
+        "21.0000 after step 20"
+    )
+    assert stopping.measures(40, 60) == {
+        **{"stopped_early": True, "exported_step": 20, "best_step": 20, "best_development_bleu": 21.0}
+    }
 
 
 # Settings of the real runs. The learning rate is far too high, so the loss goes up and down.

@@ -86,3 +86,21 @@ def test_words_of_a_member_that_continues_a_model_with_unknown_words_are_unknown
         with stage_run(tmp_path / name / "manifest.json", {"stage": "pretrain"}) as run:
             run.measures |= measures
         assert ensemble._facts(read_manifest(tmp_path / name / "manifest.json"), "words") == words
+
+
+@pytest.mark.parametrize(("words", "expected"), [((50, 70), 120), ((50, None), None)])
+def test_words_of_an_ensemble_are_unknown_if_those_of_a_member_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[int | None, ...], expected: int | None
+) -> None:
+    # The members have 1 and 2 weights.
+    networks = iter([torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(2, 1, bias=False)])
+    monkeypatch.setattr(ensemble, "load_language_model", lambda folder: next(networks))
+    monkeypatch.setattr(ensemble, "save_model", lambda folder, network: [])
+    members = [tmp_path / str(number) / "manifest.json" for number in range(2)]
+    for path, count in zip(members, words, strict=True):
+        with stage_run(path, {"stage": "pretrain"}) as run:
+            run.measures |= {} if count is None else {"words": count}
+    with stage_run(tmp_path / "joined" / "manifest.json", {"stage": "pretrain"}) as run:
+        run.measures["words"] = None
+        ensemble.save_members(run, tmp_path / "joined", members)
+        assert (run.measures["words"], run.measures["parameters"], run.measures["members"]) == (expected, 3, 2)

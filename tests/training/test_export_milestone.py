@@ -47,6 +47,22 @@ def test_it_has_the_settings_and_inputs_of_the_training_and_its_own_files_and_st
     assert read_manifest(pretraining).digest == whole.digest
 
 
+def test_a_word_milestone_has_its_own_step_and_words_and_the_rule_that_counts_them(tmp_path: Path) -> None:
+    pretraining = training(tmp_path)
+    with stage_run(pretraining, read_manifest(pretraining).settings) as run:
+        run.measures |= {"steps": 9, "parameters": 5, "words": 3_100, "words_seen": 8_100, "word_count": "adjusted"}
+        run.measures["marks"] = {"chck_1K": {"step": 4, "words": 1_010}, "chck_2K": {"step": 7, "words": 2_020}}
+        for name in run.measures["marks"]:
+            write_text(run.add_output(tmp_path / milestone_place(name) / "model.safetensors"), name)
+    output = tmp_path / milestone_place("chck_2K") / "manifest.json"
+    settings = {"stage": "export_milestone", "stage_version": 1, "model": "tiny", "milestone": "chck_2K"}
+    read = {name: tmp_path / f"{name}.json" for name in ("tokens", "tokenizer")}
+    run_stage(export_milestone, settings, output, pretraining=pretraining, **read)
+    made = read_manifest(output)
+    assert made.settings["milestone"] == "chck_2K"
+    assert made.measures == {"steps": 7, "parameters": 5, "words_seen": 2_020, "word_count": "adjusted"}
+
+
 def test_a_milestone_that_the_training_did_not_reach_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="there is no model step_00000006; the run was trained for 9 steps"):
         exported(training(tmp_path, 3), 6)

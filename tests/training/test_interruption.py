@@ -9,10 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 from hatchery.errors import ConfigError
+from hatchery.training import run_parts
 from hatchery.training.interruption import (
     EXIT_STATUS_INTERRUPTED,
     RECENT_STEPS,
@@ -20,6 +24,9 @@ from hatchery.training.interruption import (
     StopRequest,
     ask_queue,
 )
+from hatchery.training.run_parts import RunParts
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.topology import Topology
 
 FOLDER = Path("runs/1234")
 
@@ -230,3 +237,20 @@ def test_without_slurms_commands_nothing_is_left_to_ask(monkeypatch: pytest.Monk
 def test_a_limit_that_leaves_no_time_to_train_is_refused(minutes: float) -> None:
     with pytest.raises(ConfigError, match=r"runtime\.time_limit_minutes.*grace"):
         Deadline.from_environment({}, minutes, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("rank", "processes", "device", "limit", "heeded"),
+    [(0, 1, "cuda", 5.0, 1), (0, 2, "cpu", 5.0, 1), (0, 2, "cuda", 5.0, 7), (1, 2, "cuda", None, 7)],
+)
+def test_the_first_process_has_the_time_limit_and_several_gpus_heed_it_at_their_readings(
+    monkeypatch: pytest.MonkeyPatch, rank: int, processes: int, device: str, limit: float | None, heeded: int
+) -> None:
+    monkeypatch.setattr(Deadline, "from_environment", lambda environment, minutes, grace: (minutes, grace))
+    monkeypatch.setattr(run_parts, "StopRequest", lambda *given: given)
+    options = RuntimeSettings(log_interval_steps=7, time_limit_minutes=5.0, grace_seconds=9.0)
+    parts: Any = SimpleNamespace(options=options, topology=Topology(rank, processes, 0, "a", 1))
+    lease: Any = SimpleNamespace(is_claimed=True)
+    found: Any = RunParts.stop_request(parts, torch.device(device), lease)
+    assert found[:2] == (None if limit is None else (5.0, 9.0), heeded) and found[2]()
+    assert not RunParts.stop_request(parts, torch.device(device), None)[2]()  # type: ignore[index]

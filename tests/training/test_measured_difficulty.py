@@ -89,10 +89,12 @@ def test_the_order_by_words_has_the_mean_ages_of_the_words(token_data: Any, tmp_
     # Choose the two rarest words of the first sequence; some sequences contain neither word.
     words = [set(re.findall(r"[a-z'’]+", text.lower())) for text in texts]
     rare = sorted(filter(str.isalpha, words[0]), key=lambda one: (sum(one in of for of in words), one))
-    word, other = rare[:2]
+    word, other, third = rare[:3]
     (tmp_path / "ages").mkdir()
     table = tmp_path / "ages" / "ages.csv"
-    table.write_text(f"Word,age\n{word.upper()},3.5\n{other},8\nnowhere,1\n{word},99\nunknown,\n", encoding="utf-8")
+    table.write_text(
+        f"Word,age\n{word.upper()},3.5\n{other},8\nnowhere,1\n{word},99\nunknown,\n{third},NaN\n", encoding="utf-8"
+    )
     register_source("ages", tmp_path / "ages", tmp_path / "ages.json")
     of = WordValues(tmp_path / "ages.json", token_data.tokenizer.parent / "tokenizer.json", "Word", "age")
     found = of(examples)
@@ -101,6 +103,11 @@ def test_the_order_by_words_has_the_mean_ages_of_the_words(token_data: Any, tmp_
     means = [sum(of) / len(of) for of in known if of]
     expected = [sum(of) / len(of) if of else sum(means) / len(means) for of in known]
     assert found == pytest.approx(expected) and 1 < len(means) < len(texts)
+    # Tabs separate the columns of a .tsv file.
+    (tmp_path / "tabs").mkdir()
+    (tmp_path / "tabs" / "ages.tsv").write_text(table.read_text("utf-8").replace(",", "\t"), encoding="utf-8")
+    register_source("tabs", tmp_path / "tabs", tmp_path / "tabs.json")
+    assert WordValues(tmp_path / "tabs.json", of.tokenizer, "Word", "age")(examples) == pytest.approx(expected)
     assert words_of("The dog’s 3 toys, o'er_x") == ["the", "dog's", "toys", "o'er", "x"]
     with pytest.raises(ConfigError, match=r"order\.value_column: got 'years', the columns of ages\.csv are: Word, age"):
         WordValues(of.source, of.tokenizer, "Word", "years")(examples)

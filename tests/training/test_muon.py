@@ -142,6 +142,10 @@ def test_hidden_matrices_alone_are_made_orthogonal(family: str) -> None:
     for kind, decay in (("muon", None), ("normuon", 0.95)):
         groups = build_optimizer(model, OptimizerSettings(kind, 0.01)).param_groups
         assert [(of["row_decay"], of["rate_factor"]) for of in groups if of.get("matrices")] == [(decay, 1.0)]
+    chosen = OptimizerSettings("normuon", 0.01, beta1=0.6, beta2=0.7, epsilon=1e-5, momentum=0.8, row_decay=0.5)
+    found = build_optimizer(model, chosen).param_groups
+    assert {(of["momentum"], of["row_decay"]) for of in found if of.get("matrices")} == {(0.8, 0.5)}
+    assert {(of["betas"], of["eps"]) for of in found} == {((0.6, 0.7), 1e-5)}
     assert all(group["trust_ratio"] for group in optimizer.param_groups)
 
 

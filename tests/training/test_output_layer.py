@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,7 @@ from hatchery.modeling.output_bias import SPARE_ROW_BIAS, log_prior, output_bias
 from hatchery.objectives.padded_examples import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training import run_parts
 from hatchery.training.decay_groups import parameter_groups
 from hatchery.training.development import DevelopmentSet
 from hatchery.training.objectives import objective_of
@@ -178,6 +180,22 @@ def test_a_larger_corpus_counts_what_targets_are_and_needs_training_text(token_d
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ConfigError, match=r"has no split 'train', in which output_bias\.larger_corpus is counted"):
         larger_corpus_counts(tmp_path / "manifest.json", token_data.tokenizer, special)
+    with pytest.raises(ConfigError, match="were encoded with another tokenizer than"):
+        larger_corpus_counts(token_data.tokens, token_data.corpus, special)
+
+
+@pytest.mark.parametrize("counts", [None, Path("larger/manifest.json")])
+def test_divergences_use_the_targets_of_the_run_where_the_bias_is_that_of_a_larger_corpus(
+    monkeypatch: pytest.MonkeyPatch, counts: Path | None
+) -> None:
+    monkeypatch.setattr(run_parts, "unigram_of_run", lambda compared, *_: compared)
+    more = {"counts": "labels"} if counts is None else {"counts": "larger_corpus", "larger_corpus": "c"}
+    bias = replace(UNIGRAM, smoothing=0.5, **more)  # type: ignore[arg-type]
+    settings = SimpleNamespace(output_bias=bias, sequence_length=32, seed=7)
+    given: Any = SimpleNamespace(settings=settings, inputs=SimpleNamespace(counts=counts), topology=SINGLE_PROCESS)
+    given._examples, given.shards, given.objective = untouched, None, SimpleNamespace(target_counts=None)
+    found: Any = run_parts.RunParts._unigram(given)
+    assert (found.counts, found.smoothing) == ("labels" if counts is None else "corpus", 0.5)
 
 
 RATE = 0.01

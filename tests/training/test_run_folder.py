@@ -92,6 +92,26 @@ def test_what_killed_runs_left_is_removed_and_what_can_go_on_is_kept(tmp_path: P
         holder.communicate()
 
 
+def test_the_name_of_a_run_folder_depends_on_each_input_and_on_the_order_of_the_teachers() -> None:
+    plain = {"tokens": "a", "tokenizer": "b"}
+    added = (
+        "initial_model",
+        "counts",
+        "order_model",
+        "order_words",
+        "order_corpus",
+        "teacher",
+        "teacher_2",
+        "member_2",
+    )
+    changed = [*({**plain, name: "c"} for name in (*plain, *added))]
+    assert run_folder_name({}, plain) not in {run_folder_name({}, inputs) for inputs in changed}
+    teachers = {f"teacher_{number}": str(number) for number in range(2, 11)}
+    swapped = {**teachers, "teacher_9": "10", "teacher_10": "9"}
+    names = [run_folder_name({}, {**of, **plain}) for of in (teachers, dict(reversed(teachers.items())), swapped)]
+    assert names[0] == names[1] != names[2]
+
+
 def test_a_run_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CheckpointError, match="cannot be made"), locked_run_folder(tmp_path / "file" / "run"):

@@ -137,16 +137,18 @@ def test_weights_and_biases_stays_offline_and_goes_on_with_the_run_of_its_folder
     fake.init = lambda **keywords: calls.append((keywords, os.environ["WANDB_MODE"])) or run
     monkeypatch.setitem(sys.modules, "wandb", fake)
     monkeypatch.delenv("WANDB_MODE", raising=False)
-    for folder in ("one", "one", "two"):
-        telemetry = Telemetry(tmp_path, sinks=open_sinks(["wandb"], tmp_path / folder, "my_run"))
+    for folder, name in (("one", "my_run"), ("one", "my_run"), ("two", "my_run"), ("two", "my_other_run")):
+        telemetry = Telemetry(tmp_path, sinks=open_sinks(["wandb"], tmp_path / folder, name))
         telemetry.step({"step": 1, "loss": 2.5})
         telemetry.close()
     starts, rows, ends = calls[::3], calls[1::3], calls[2::3]
-    assert (rows, ends) == ([({"loss": 2.5}, 1)] * 3, [()] * 3)
-    assert {(given["name"], given["resume"], mode) for given, mode in starts} == {("my_run", "allow", "offline")}
-    assert [given["dir"] for given, _ in starts] == [str(tmp_path / name / "wandb") for name in ("one", "one", "two")]
-    first, again, other = (given["id"] for given, _ in starts)
-    assert first == again != other
+    assert (rows, ends) == ([({"loss": 2.5}, 1)] * 4, [()] * 4)
+    assert {(given["resume"], mode) for given, mode in starts} == {("allow", "offline")}
+    assert [given["name"] for given, _ in starts] == ["my_run"] * 3 + ["my_other_run"]
+    folders = ("one", "one", "two", "two")
+    assert [given["dir"] for given, _ in starts] == [str(tmp_path / name / "wandb") for name in folders]
+    first, again, *others = (given["id"] for given, _ in starts)
+    assert first == again and len({first, *others}) == 3
     monkeypatch.setenv("WANDB_MODE", "disabled")
     open_sinks(["wandb"], tmp_path, "my_run").close()
     assert calls[-2][1] == "disabled", "whoever set it wants it so"

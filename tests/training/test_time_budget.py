@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from test_costs import cost_of
+from torch import nn
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.training import time_budget
+from hatchery.training.run_parts import Given
 from hatchery.training.runtime_settings import runtime_settings
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.time_budget import timed_budget
@@ -47,20 +49,25 @@ def test_its_steps_are_those_that_the_mean_of_all_but_the_first_four_timed_ones_
     told = [json.dumps({"step": step, "step_seconds": each}) for step, each in enumerate(seconds, 1)]
     timed: list[Any] = []
 
-    def trained(settings: Any, options: Any, *_: Any, **given: Any) -> Any:
-        timed.append((settings, options))
+    def trained(settings: Any, options: Any, *_: Any, given: Given) -> Any:
+        timed.append((settings, options, given.model))
         return SimpleNamespace(record=SimpleNamespace(speed_text=lambda: "\n".join(told)))
 
     monkeypatch.setattr(time_budget, "train_run", trained)
-    values = pretrain_slice(budget={"minutes": minutes}, divergences=True)
+    values = pretrain_slice(budget={"minutes": minutes}, divergences=True, early_stopping={"patience_evaluations": 2})
     del values["steps"]
     settings = pretrain_settings(values)
-    options = runtime_settings(runtime_slice(log_interval_steps=10), settings)
+    options = runtime_settings(
+        runtime_slice(log_interval_steps=10, sinks=["tensorboard"], milestones=[0.5], compile="layers"), settings
+    )
     inputs: Any = None
-    found = timed_budget(settings, options, inputs, SINGLE_PROCESS, "run")
+    found = timed_budget(settings, options, inputs, SINGLE_PROCESS, "run", Given(module := nn.Linear(1, 1)))
     assert (found.steps, found.words_seen, found.marks) == (steps, None, {})
-    ((trial, how),) = timed
+    ((trial, how, model),) = timed
     assert (trial.steps, trial.evaluation_sequences, trial.divergences, how.log_interval_steps) == (24, 0, False, 1)
+    # The trial writes neither milestones nor tracker entries, saves no checkpoint within its steps, and trains a copy.
+    assert trial.early_stopping is None and model is not module
+    assert (how.sinks, how.milestones, how.compile, how.checkpoint_interval_steps) == ((), (), "off", 24)
 
 
 def test_it_costs_its_minutes_on_any_device(pretrain_slice: Make) -> None:

@@ -8,6 +8,7 @@ arXiv:1904.03626.
 
 import csv
 import io
+import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -141,8 +142,8 @@ def words_of(text: str) -> list[str]:
 def read_values(of: WordValues) -> dict[str, float]:
     """Return the table's values by lower-case word.
 
-    Rows whose value is not a number are left out; for a repeated word, the first row with a number counts. Raises
-    ConfigError for a missing column, and for a table in which no row has a number.
+    Rows whose value is not a finite number are left out; for a repeated word, the first row with a number counts.
+    Raises ConfigError for a missing column, and for a table in which no row has a number.
     """
     source = open_source(of.source)
     name = source.one_name("*.csv", "*.tsv")
@@ -156,9 +157,11 @@ def read_values(of: WordValues) -> dict[str, float]:
         values: dict[str, float] = {}
         for row in rows:
             try:
-                values.setdefault((row[of.word_column] or "").lower(), float(row[of.value_column] or ""))
+                value = float(row[of.value_column] or "")
             except ValueError:
                 continue
+            if math.isfinite(value):
+                values.setdefault((row[of.word_column] or "").lower(), value)
     if not values:
         raise ConfigError(f"order.value_column: the column {of.value_column!r} of {name} contains no number")
     return values
