@@ -159,3 +159,8 @@ def test_a_forward_pass_has_the_rows_and_labels_of_both_texts(pairs: Pairs) -> N
     settings = TrainingSettings(steps=3, batch_size=5, sequence_length=16, objective=PreferenceSettings())
     assert StepPlan(settings).flops(lambda length, labelled: 1.0) == 3 * 5 * 2
     assert StepPlan(settings).tokens() == 3 * 5 * 2 * 16
+
+
+def test_early_stopping_compares_the_preference_loss_of_pairs_and_lower_is_better() -> None:
+    criterion = PreferenceObjective(PreferenceSettings()).criterion
+    assert (criterion.column, criterion.higher_is_better) == ("development_preference_loss", False)
