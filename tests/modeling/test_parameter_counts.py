@@ -191,8 +191,8 @@ def test_our_table_has_the_printed_sizes_with_their_families(golden_directory, t
 # The table of docs/models.md
 
 HEADER = (
-    "| model | changed keys of the model | family | subwords (+ rows without a subword) | our number of parameters "
-    "| published number of parameters (source) | are our and published numbers equal? |"
+    "| base model | keys that replace values of the base model | family | subwords (+ rows without a subword) "
+    "| our number of parameters | published number of parameters (source) | are our and published numbers equal? |"
 )
 
 
