@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
     for line in endless_trainings(trained, Resources(jobs), retries_of()):
         print(f"note: on the cluster, {line}")
     if missing := missing_sources(jobs.project, [job.wildcards["source"] for job in planned if job.rule == REGISTER]):
-        print("\nMissing raw data, without which no job would start:")
+        print("\nMissing raw data; no job starts before these data exist:")
         print("\n".join(f"- {line}" for line in missing))
 
 

@@ -128,7 +128,11 @@ if __name__ == "__main__":
     for column in SELECTORS:
         parser.add_argument(f"--{column}", help=f"value of the column `{column}`")
     parser.add_argument("--full", action="store_true", help="print all settings, outputs, measures and raw files")
-    parser.add_argument("--json", action="store_true", help="print the chain as JSON instead of a tree")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the manifests from the row to the raw files as JSON instead of a tree",
+    )
     parser.add_argument("--verify", action="store_true", help="compare the outputs of all stages with their checksums")
     parser.add_argument("--verify-raw", action="store_true", help="compare the raw files with their checksums")
     parser.add_argument("--project", type=Path, default=Path(), help="the folder with results/ and resources/")

@@ -297,8 +297,8 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, Word
         if "split" in keys:
             raise
         print(
-            "texts: got a single document, or copies of one document, so no text is held out for a development loss; "
-            f"pass several different texts, or one text that has several lines and more than {LONGEST:,} bytes",
+            "texts: got one document, or copies of one document, so no text is held out for a development loss. "
+            f"Pass several different texts, or one text of several lines and more than {LONGEST:,} bytes",
             file=sys.stderr,
         )
         return converted(split={"development_fraction": 0.0})

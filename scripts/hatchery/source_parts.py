@@ -17,9 +17,9 @@ from hatchery.stage import function_of, has_record, record_of, stage_files
 
 
 def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawSource:
-    """Return the source with only those files that a job with these settings reads from its input `name`.
+    """Return `source` with only those files that a job reads from its input `name`.
 
-    `settings` contain the name of the stage. The returned source contains all files if the record of the stage has no
+    `settings` are the settings of the job and contain the name of the stage. Return all files if the stage has no
     function `files_read`, or if this function fails.
     """
     stage = settings.get("stage", "")

@@ -163,8 +163,8 @@ class Stage:
     # Names of inputs in the manifest, by argument, such as `{"source": "source {}"}`. By default, an input has the name
     # of its argument or, if the argument is a mapping, the name of its key.
     input_names: Mapping[str, str] = field(default_factory=dict)
-    # Class of the settings that the function receives. The class states which keys are left out of the canonical
-    # settings if they have their default value.
+    # Class of the settings that the function receives. This class names the keys that canonical settings omit if the
+    # keys have their default value.
     settings_class: type[Settings] | None = None
 
     def __call__(self, function: Function) -> Function:

@@ -56,7 +56,7 @@ def test_a_label_that_no_training_row_has_is_named(make_source):
         read_task(source, rows_task(**NAMES))
     # If only some rows are read, the unread training rows may have the label.
     read_through(source, rows_task(**NAMES), lambda name: 1)
-    with pytest.raises(EvaluationError, match=r"t.jsonl:1: the label None: expected a text or a whole number"):
+    with pytest.raises(EvaluationError, match=r"t.jsonl:1: got the label None, expected a text or a whole number"):
         read_task(make_source({"t.jsonl": lines([None, "A"])}), rows_task(**NAMES))
 
 

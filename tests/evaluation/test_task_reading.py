@@ -301,7 +301,7 @@ def test_a_filter_that_leaves_nothing_and_a_missing_vocabulary_are_errors(make_s
     task = rows_task(vocabulary=VocabularyFilter(("sentence",)))
     with pytest.raises(EvaluationError, match="has no training rows; the vocabulary filter kept none of 3"):
         read_task(source, task, frozenset({"a"}))
-    with pytest.raises(EvaluationError, match="'mine' filters rows by a vocabulary, but got no vocabulary"):
+    with pytest.raises(EvaluationError, match="'mine' filters rows by a vocabulary, but no vocabulary was given"):
         read_task(source, task)
 
 

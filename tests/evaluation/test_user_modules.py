@@ -303,7 +303,7 @@ def test_states_of_wrong_shapes_are_refused(tokenizer: Tokenizer) -> None:
             lambda ids, mask: torch.zeros(1, 3),
             r"returned the shapes \[\[1, 3\]\], expected tensors of the same shape \[B, T, D\]",
         ),
-        (lambda ids, mask: torch.zeros(1, 1, 4), r"returned the shape \[1, 1, 4\], expected \[1, \d\] and a width"),
+        (lambda ids, mask: torch.zeros(1, 1, 4), r"returned the shape \[1, 1, 4\], expected \[1, \d, width\]"),
         (
             lambda ids, mask: [torch.zeros(1, 2, 4), torch.zeros(1, 2, 5)],
             r"expected tensors of the same shape \[B, T, D\]",

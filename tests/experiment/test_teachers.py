@@ -68,7 +68,7 @@ def test_the_model_of_an_order_is_an_input_whose_words_count(configuration: Path
     assert kept == [{"by": "loss", **rest}, {"by": "length", **rest}], "as before there were models of orders"
     itself = {"pretraining": {"order": {"by": "loss", "model": {"run": "ordered"}}}}
     with pytest.raises(
-        ConfigError, match="demo/ordered-s42 depends on itself; expected a model that is made before this run"
+        ConfigError, match="demo/ordered-s42 depends on itself through the model that determines its data order"
     ):
         add(configuration, ordered=itself).check("experiment", "demo")
 

@@ -126,7 +126,8 @@ def test_a_mixture_of_languages_is_held_to_the_adjusted_words_of_the_track(confi
     ):
         entry(dutch=dutch | {"adjusted_words": 50_000_001}).check("experiment", "entry")
     with pytest.raises(
-        ConfigError, match=r"languages\.dutch\.sources: got 'nl', the corpus 'both' has: english, dutch"
+        ConfigError,
+        match=r"languages\.dutch\.sources: got 'nl', expected a source of the corpus 'both': english, dutch",
     ):
         entry(dutch=dutch | {"sources": ["nl"]}).check("corpus", "mixture")
     with pytest.raises(

@@ -141,7 +141,7 @@ def test_truncation_and_padding_in_the_file_are_switched_off(definition: dict[st
             lambda d: d["model"]["vocab"].update({"[PAD]": 4, "[MASK]": 3}),
             r"special token \[PAD\] has id 4, expected id 3",
         ),
-        (lambda d: d["model"]["vocab"].update(zebra=9999), "without gaps"),
+        (lambda d: d["model"]["vocab"].update(zebra=9999), "gaps or repetitions"),
         (lambda d: d["added_tokens"].clear(), "has none of the known sets of special tokens: babylm, bnc, roberta"),
         (lambda d: d["model"]["vocab"].pop("[TAB]"), r"the special token \[TAB\] "),
         (lambda d: d["model"].update(continuing_subword_prefix="@@"), "'@@' and ByteLevel exclude each other"),

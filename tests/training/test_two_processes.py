@@ -144,6 +144,6 @@ def test_what_another_attempt_finished_meanwhile_is_taken_as_it_is(
         shutil.copytree(finish_elsewhere.output.parent, waiting.output.parent)
         before = waiting.output.stat().st_mtime_ns
     errors = finish(again)
-    assert "finished by the process that owned the run folder" in errors[0]
+    assert "another process, which owned the run folder, has finished this training" in errors[0]
     assert waiting.output.stat().st_mtime_ns == before
     assert waiting.digests() == undisturbed

@@ -81,5 +81,5 @@ def test_missing_raw_data_is_listed_by_a_dry_run_and_stops_a_real_one(project: P
     command = [sys.executable, "scripts/explain.py", "results/tiny/summary.csv"]
     why = forked.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert why.returncode == 0, why.stderr
-    said = why.stdout.partition("Missing raw data, without which no job would start:\n")[2].splitlines()
+    said = why.stdout.partition("Missing raw data; no job starts before these data exist:\n")[2].splitlines()
     assert [f"missing: {line.removeprefix('- ')}" for line in said] == missing

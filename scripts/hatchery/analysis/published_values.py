@@ -81,8 +81,8 @@ PAPERS = {
 }
 KEY = ("table", "track", "row", "suite", "task", "metric")
 
-# Parts of metric names that precede the name of another row. MINUS: the difference from that row. OVER: the minimum
-# epsilon of almost stochastic order for the claim that this row is better than that row.
+# Parts of metric names; the name of another row follows. MINUS: this row's value minus the other row's value. OVER:
+# minimum epsilon of almost stochastic order for the claim that this row is better than the other row.
 MINUS = "_minus_"
 OVER = "epsilon_minimum_over_"
 

@@ -63,8 +63,8 @@ class CollectSettings(Settings):
 class SummarySettings(Settings):
     """Settings of an experiment's summary: models, suites and tasks in the order of the configuration.
 
-    `published` is the replicated paper, or None. `objectives` contains the objective of each model that was not trained
-    on masked text.
+    `published` names the paper that the experiment replicates; None if there is no paper. `objectives` maps each model
+    that was not trained on masked text to its objective.
     """
 
     experiment: str

@@ -188,11 +188,11 @@ def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_optio
 
 
 def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
-    """Return whether the header lacks a name for the column of row names.
+    """Return True if the rows begin with a column of row names that the header does not name.
 
-    In this case, all rows have one cell more than the header, and no two rows have the same first cell. Because
-    unquoted commas in texts also make rows longer than the header, the first cells must be integers, as R writes by
-    default, or the header must be quoted, as in R's tables.
+    In this case, each row has one cell more than the header, and the first cells are distinct. Unquoted commas in texts
+    also lengthen rows, so the first cells must also be integers (as R writes by default), or the header must be quoted
+    (as in R's tables).
     """
     if not rows or any(len(row) != len(columns) + 1 for row in rows):
         return False

@@ -30,8 +30,8 @@ from hatchery.corpora.typography import repair_mojibake
 from hatchery.settings.base import Count, Natural, Settings
 
 SEEN_CHARACTERS = 1 << 20
-# A text counts as wrapped if at least this share of its lines breaks off at the line width, in the middle of a
-# sentence. The last lines of paragraphs are not counted.
+# A text counts as wrapped if at least this share of its lines ends at the line width in the middle of a sentence. Last
+# lines of paragraphs are not counted.
 _WRAPPED_SHARE = 0.25
 # Minimum line width of wrapped prose, in characters; utterances without punctuation marks have shorter lines.
 _NARROWEST = 50
@@ -135,7 +135,7 @@ def _breaks_off(line: str, following: str, margin: float) -> bool:
 
 
 Paragraph = list[str]
-# A document, as a pair of key and paragraphs; the key consists of the parts of the document's name.
+# A document, as (key, paragraphs); the key consists of the parts of the document's name.
 Named = tuple[tuple[str, ...], list[Paragraph]]
 # A row of a table, as (key, paragraphs, licence, numbers); the licence is None if the source has no column of licences.
 NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None, dict[str, float]]

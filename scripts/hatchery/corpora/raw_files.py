@@ -180,8 +180,8 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
     buffer, begin, has_document = b"", 0, False
     for block in chain(blocks, [None]):
         buffer += block or b""
-        # Until the whole text is read, a document is taken from the buffer only if the buffer contains enough text to
-        # determine the document's end.
+        # Before the end of the text, take a document from the buffer only if the buffer contains enough text to find
+        # the document's end.
         enough = 1 if block is None else _SEEN
         while len(buffer) - begin >= enough:
             end = _end(buffer, begin)

@@ -228,8 +228,8 @@ def _held_out_sources(held_out: Manifest, selections: list[str]) -> list[str]:
     both = sorted(set(names) & set(selections))
     if both:
         raise ConfigError(
-            f"held_out_from: this corpus and the corpus in held_out_from both have a selection {both[0]!r}; rename the "
-            "selection in one of the two corpora"
+            f"held_out_from: the selection {both[0]!r} is in this corpus and in the corpus of held_out_from; rename "
+            "the selection in one of the two corpora"
         )
     if not names:
         raise CorpusError(f"{held_out.path}: held_out_from: this corpus has no development and test sequences")

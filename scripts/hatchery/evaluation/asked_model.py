@@ -199,8 +199,8 @@ class AskedModel:
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
-        """Return the language model that computes `scoring`. For a hybrid model, this is the causal model if `scoring`
-        is a causal method, else the masked model.
+        """Return the model that computes the scoring method `scoring`. For a hybrid model and a causal scoring method,
+        return the hybrid model's left-to-right use.
 
         Raises ConfigError for a scoring method that the model was not trained for.
         """

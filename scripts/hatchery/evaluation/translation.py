@@ -178,7 +178,7 @@ def evaluate(request: Request) -> Answer:
         frame = pl.DataFrame(given, schema=list(PAIR_COLUMNS), orient="row") if is_list else as_frame(given)
         require_texts(frame, PAIR_COLUMNS)
         if frame.is_empty():
-            raise ConfigError("data: got no pairs, expected pairs (source, reference), the sentence to translate first")
+            raise ConfigError("data: got no pairs, expected pairs (sentence to translate, reference translation)")
         pairs = frame[PAIR_COLUMNS[0]].to_list(), frame[PAIR_COLUMNS[1]].to_list()
     return Answer(score(translator, {TEST: pairs}, settings, request.runtime), settings)
 

@@ -70,7 +70,8 @@ class UserEncoder(Encoder):
             )
         if tuple(shapes[0][:2]) != tuple(input_ids.shape):
             raise ModelError(
-                f"{self.name}: {STATES} returned the shape {shapes[0]}, expected {[*input_ids.shape]} and a width"
+                f"{self.name}: {STATES} returned the shape {shapes[0]}, expected "
+                f"[{input_ids.shape[0]}, {input_ids.shape[1]}, width]"
             )
         return states
 

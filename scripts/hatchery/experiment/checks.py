@@ -96,8 +96,8 @@ def _check_languages(sample: Sample, where: str, project: "Project") -> None:
         for source in part.sources if there else ():
             if source not in there:
                 raise ConfigError(
-                    f"{where}: sample.languages.{name}.sources: got {source!r}, the corpus {sample.corpus!r} has: "
-                    f"{', '.join(there)}"
+                    f"{where}: sample.languages.{name}.sources: got {source!r}, expected a source of the corpus "
+                    f"{sample.corpus!r}: {', '.join(there)}"
                 )
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
-    """Return the teachers of a run, or the members of an ensemble, in the order of the file.
+    """Return the teachers of a distilled run, or the members of a run that is an ensemble, in the order of the file.
 
-    Each of them is a run, or the path of a manifest. A run whose distillation has weight 0 has no teachers. Raises
-    ConfigError for an unknown experiment, run or seed.
+    Each teacher or member is a run, or the path of a manifest. A run whose distillation has weight 0 has no teachers.
+    Raises ConfigError for an unknown experiment, run or seed.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining
     if not (pretraining.learns_from_teachers or pretraining.ensemble):
@@ -41,7 +41,7 @@ def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> lis
 
 
 def _chosen(pretraining: "PretrainingSettings") -> "tuple[str, Sequence[ModelChoice]]":
-    """Return the configuration key of the teachers or of the ensemble members, and the value of this key."""
+    """Return the configuration key of the run's teachers or ensemble members, and the value of this key."""
     if pretraining.ensemble:
         return "ensemble", pretraining.ensemble
     return "distillation.teachers", () if pretraining.distillation is None else pretraining.distillation.teachers
@@ -125,7 +125,7 @@ def check_distillation(name: str, experiment: "Experiment", where: str, project:
             if own in taught_by(project, own):
                 raise ConfigError(
                     f"{place}: {name}/{own.name} depends on itself through its teachers or its initial model; "
-                    "expected models that are made before this run"
+                    "expected teachers and an initial model that do not depend on this run"
                 )
             for teacher in teachers:
                 _check_teacher(project, own, teacher, place)
@@ -146,7 +146,8 @@ def _check_order(name: str, run: str, project: "Project") -> None:
         for model in order_model_of(project, name, run, seed):
             if own in taught_by(project, own):
                 raise ConfigError(
-                    f"{place}: {name}/{own.name} depends on itself; expected a model that is made before this run"
+                    f"{place}: {name}/{own.name} depends on itself through the model that determines its data order; "
+                    "expected a model that does not depend on this run"
                 )
             if isinstance(model, Origin):
                 _check_teacher(project, own, model, place)

@@ -64,7 +64,7 @@ def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str
 
 
 def of_member(experiment: str, run: SeededRun) -> SeededRun:
-    """Return a run with its names in a study: the name of the experiment is added as a prefix."""
+    """Return a copy of `run` for a study: the name of the experiment is added as a prefix to each name of the run."""
     label = f"{experiment}/{run.label}" if run.label else ""
     training = f"{experiment}/{run.milestone_of}" if run.milestone_of else ""
     name, model = f"{experiment}/{run.name}", f"{experiment}/{run.model}"

@@ -142,8 +142,8 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
     parameter = output_bias(layer)
     if parameter is None or not torch.equal(parameter.detach().cpu(), bias.cpu()):
         raise ModelError(
-            "output_bias: the prior is no longer in the model; a later initialisation or a loaded state replaced the "
-            "prior"
+            "output_bias: the output bias differs from the prior; a later initialisation or a loaded state replaced "
+            "the prior"
         )
 
 
@@ -153,8 +153,8 @@ def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
     """
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
-            f"output_bias.weight_scale: got {scale!r}, expected own with tied embeddings, because the output matrix "
-            "is also the input embedding; to separate the two matrices, set tie_word_embeddings to false"
+            f"output_bias.weight_scale: got {scale!r}, expected own, because the embeddings are tied: the output "
+            "matrix is also the input embedding; for another scale, set tie_word_embeddings to false"
         )
     if not isinstance(scale, str) and not 0 < scale < math.inf:
         raise ModelError(f"output_bias.weight_scale: got {scale!r}, expected a number above 0")

@@ -107,9 +107,9 @@ def check_tensors(
             raise ModelError(f"{path}: contains the tensor {shown}, which the configuration does not have")
         shape, wanted = tuple(tensors[name].shape), tuple(expected[name].shape)
         if shape != wanted:
-            raise ModelError(f"{path}: tensor {shown} has the shape {shape}, expected {wanted} by the configuration")
+            raise ModelError(f"{path}: the tensor {shown} has the shape {shape}; the configuration requires {wanted}")
         if not tensors[name].is_floating_point():
-            raise ModelError(f"{path}: tensor {shown} holds {tensors[name].dtype}, expected floating-point numbers")
+            raise ModelError(f"{path}: the tensor {shown} holds {tensors[name].dtype}, expected floating-point numbers")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

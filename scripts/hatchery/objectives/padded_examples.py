@@ -57,12 +57,16 @@ class Padding:
     def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
         """Return a batch whose rows are `examples`.
 
-        The batch contains `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], which is
-        True at tokens and, if padding is attended to, at padding. If examples have `piece_lengths`, the mask is [B, T,
-        T] and is True for two tokens of the same piece. If the objective has causal sequences, `causal` bool [B] is
-        True for rows whose tokens attend only to earlier tokens. If examples have pair labels, the batch contains
-        `pair_labels` int64 [B]. If examples have tensors `own`, the batch contains these tensors, padded with zeros. T
-        is the length of the longest example, to save time, or `sequence_length` if padding is predicted or attended to.
+        T is `sequence_length` if padding is predicted or attended to; otherwise, T is the length of the longest
+        example, to save time. The batch contains:
+
+        - `input_ids`, `labels`: int64 [B, T].
+        - `attention_mask`: bool [B, T], True at tokens and, if padding is attended to, at padding. If examples have
+          `piece_lengths`: bool [B, T, T], True for two tokens of the same piece.
+        - `causal`: bool [B], True for rows whose tokens attend only to earlier tokens; only if the objective has causal
+          sequences.
+        - `pair_labels`: int64 [B]; only if examples have pair labels.
+        - the tensors in `own` of the examples, padded with zeros.
         """
         lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
         nominal = self.in_loss or self.attended

@@ -207,8 +207,8 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     starts = local.astype(np.int64) + document_starts[document]
     ends = np.append(starts[1:], lengths.sum())
 
-    # Suppose that a segment began at each sentence. `overflow` is the first sentence that would not fit into this
-    # segment, or the first sentence of the next document.
+    # For each sentence, `overflow` is the index of the first sentence that would not fit into a segment that began at
+    # this sentence, or of the first sentence of the next document, whichever comes first.
     last = np.cumsum(counts)
     overflow = np.minimum(np.searchsorted(ends, starts + limit, side="right"), last[document])
     # Index a memoryview: this creates Python integers only for the first sentences of segments, but `tolist` would

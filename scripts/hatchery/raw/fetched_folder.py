@@ -10,11 +10,11 @@ from hatchery.raw.registration import STAMP
 
 
 class FetchedFolder:
-    """The folder of a source's downloaded files, which gets its name `<name>` only when all files are in it.
+    """The folder `<name>` of a source's downloaded or unpacked files.
 
-    Files are first written to the hidden folder `.<name>.partial`, which remains if the process is killed. The complete
-    folder is renamed to `<name>`. A stamp file in the folder contains the `origin` of the files (JSON), so that the
-    folder is only replaced if the origin has changed.
+    Files are first written to the hidden folder `.<name>.partial`, which remains if the process is killed. When all
+    files are written, the folder is renamed to `<name>`. A stamp file in the folder contains the `origin` of the files
+    (JSON), so that the folder is replaced only if the origin has changed.
     """
 
     def __init__(self, path: Path, origin: dict[str, object]) -> None:

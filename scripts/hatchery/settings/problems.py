@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 ALLOWED = ", allowed are"
-# Minimum similarity (1: equal) at which an unknown key counts as a misspelling of a known key of the same mapping. If
-# no known key is as similar, the message names other mappings that have a key of the unknown key's name.
+# Minimum similarity (1: equal) at which a message suggests a known key of the same mapping instead of an unknown key.
+# If no known key reaches this similarity, the message names other mappings that contain the unknown key.
 ONLY_MISSPELT = 0.8
 OTHER_WORDS = {"type": "kind", "lr": "learning_rate"}
 """Names of keys in other programs, with the names of these keys in Hatchery."""

@@ -133,7 +133,7 @@ def pre_tokenizer(
 
 def _cut_between_characters(longest: int) -> str:
     """Return a regular expression for up to `longest` byte symbols, which ends between two characters if possible."""
-    # In UTF-8, the characters U+0080 to U+00BF have 64 different second bytes: these are all the continuation bytes.
+    # The second UTF-8 bytes of the characters U+0080 to U+00BF are the 64 continuation bytes.
     going_on = "".join(BYTES.pre_tokenize_str(chr(byte))[0][0][1] for byte in range(0x80, 0xC0))
     return f".{{1,{longest}}}(?![{going_on}])|.{{1,{longest}}}"
 

@@ -149,7 +149,9 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
             state = f"has id {vocabulary[spelling]}" if spelling in vocabulary else "is missing"
             raise TokenizationError(f"{path}: the special token {token} {state}, expected id {index}")
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
-        raise TokenizationError(f"{path}: the ids of the vocabulary are not 0 to {len(vocabulary) - 1} without gaps")
+        raise TokenizationError(
+            f"{path}: the ids of the vocabulary have gaps or repetitions, expected the ids 0 to {len(vocabulary) - 1}"
+        )
     if backend.decoder is None:
         backend.decoder = _decoder(word_mark)
     return Tokenizer(backend, special, word_mark)

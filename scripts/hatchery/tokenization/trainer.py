@@ -193,7 +193,8 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
 def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents: int) -> tuple[int, int] | None:
     """Return the number of evenly spaced lines to train on, and the number of all lines; None to train on all lines.
 
-    Lines are left out if there are more than `sentences_limit`, or if text without spaces would need too much memory.
+    Lines are left out if there are more than `sentences_limit`, or if distinct words in scripts without spaces
+    would need too much memory.
     """
     total = total_bytes = 0
     with Progress(documents, "counting training lines", "documents") as progress:
@@ -210,8 +211,8 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
         if share < 1:
             kept = max(1, int(kept * share))
             print(
-                f"training on {kept:,} of {total:,} lines, spread evenly: this text has no spaces, and every distinct "
-                f"piece of the text takes memory; `spaceless_megabytes` ({settings.spaceless_megabytes:g}) and "
+                f"training on {kept:,} of {total:,} lines, spread evenly, because distinct words in scripts without "
+                f"spaces would need too much memory; `spaceless_megabytes` ({settings.spaceless_megabytes:g}) and "
                 "`sentences_limit` set the amount of training text",
                 file=sys.stderr,
             )

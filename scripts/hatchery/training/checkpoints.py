@@ -2,9 +2,12 @@
 
 A run folder is not an output of a Snakemake rule, because Snakemake deletes outputs before a rerun. Its name is the
 digest of the run's settings and inputs, so a run with changed settings uses another folder. A checkpoint also stores
-the name of its run folder; a checkpoint in another run's folder is refused. Tensors are stored as safetensors, which
-cannot contain code. Checkpoints do not depend on the number of processes. Generator states are not stored, because data
-order, masks and dropout are functions of the seed and of positions in the data order.
+the name of its run folder; a checkpoint in another run's folder is refused.
+
+Tensors are stored as safetensors, which cannot contain code. Checkpoints do not depend on the number of processes.
+
+Checkpoints contain no generator states, because data order, masks and dropout are functions of the seed and of
+positions in the data order.
 """
 
 import json
@@ -282,7 +285,8 @@ def load_checkpoint(
         whole = parameters[name].shape
         if tensor.ndim and (tensor.ndim != len(whole) or any(map(_is_another_size, tensor.shape, whole))):
             raise CheckpointError(
-                f"{folder / OPTIMIZER}: the shape of {key!r} differs from the shape of the model's parameter"
+                f"{folder / OPTIMIZER}: {key!r} has the shape {tuple(tensor.shape)}, expected the shape of the model's "
+                f"parameter, {tuple(whole)}"
             )
     load_model(folder, model)
     for key, tensor in states.items():

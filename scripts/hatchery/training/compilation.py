@@ -54,12 +54,13 @@ def _can_compile_for_gpu() -> bool:
 def compile_layers_(
     model: nn.Module, backend: str = "inductor", *, evaluated: bool = False, any_length: bool = False
 ) -> list[Any]:
-    """Compile the forward functions of all layers and layer mixtures; return the changed modules. If the layer
-    weighting has weights between blocks, compile a layer's attention and feed-forward blocks instead of the layer.
+    """Compile the forward functions of all layers and layer mixtures; return these modules. If the layer weighting has
+    weights between blocks, compile the attention and feed-forward blocks of a layer instead of the layer. Modules that
+    are already compiled are skipped.
 
-    Compiled code runs only in training mode or, if `evaluated` is true, only in evaluation mode. If `any_length` is
-    true, batches of all lengths share one compiled function, which is slower than a function for one shape. Modules
-    that are already compiled are skipped.
+    The compiled code runs only in training mode. If `evaluated` is true, the compiled code runs only in evaluation
+    mode. If `any_length` is true, batches of all lengths share one compiled function, which is slower than a function
+    for one shape.
     """
     torch._dynamo.config.recompile_limit = MOST_VARIANTS
     modules: list[Any] = []

@@ -35,7 +35,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 # contain slow steps, and soon exclude the first step, in which kernels are compiled.
 RECENT_STEPS = 100
 SLURM_END, SLURM_JOB = "SLURM_JOB_END_TIME", "SLURM_JOB_ID"
-# Maximum grace time, as a share of a Slurm job's remaining time, because otherwise a short job would stop after one
+# Maximum grace time, as a share of a Slurm job's remaining time. Without this maximum, a short job would stop after one
 # step.
 LARGEST_GRACE = 0.25
 QUEUE_TIMEOUT_SECONDS = 60

@@ -173,8 +173,7 @@ class Measured:
 
     # Number of the step, from 0.
     step: int
-    # For each loss term, a mapping from the name of a column (`Columns`) to the mean of this column; losses are in nats
-    # (natural logarithm).
+    # For each loss term, the mean of each column (`Columns`) by the column's name; losses are in nats.
     terms: tuple[dict[str, float], ...]
     tokens: int
     words: int

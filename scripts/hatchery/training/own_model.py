@@ -119,9 +119,9 @@ def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
         yield
     except IndexError as error:
         raise ModelError(
-            f"{name}: {first_line(error)} for an input of {input_ids.shape[1]} tokens with ids up to "
-            f"{int(input_ids.max())}; a module with learned positions needs the attribute longest_input, the maximum "
-            "number of tokens"
+            f"{name}: {first_line(error)}; the input has {input_ids.shape[1]} tokens with ids up to "
+            f"{int(input_ids.max())}; if positions are learned, the module needs the attribute longest_input, the "
+            "maximum number of tokens"
         ) from error
 
 

@@ -87,8 +87,8 @@ def import_deepspeed(device: torch.device) -> Any:
         ) from error
 
     for handler in logging.getLogger("DeepSpeed").handlers:
-        # DeepSpeed's log lines go to stderr, because stdout is the command's output. Handlers of other classes
-        # (pytest's) stay unchanged.
+        # Send DeepSpeed's log lines to stderr, because stdout is the command's output. Handlers of other classes, such
+        # as pytest's handlers, are not changed.
         if type(handler) is logging.StreamHandler:
             # Set the attribute `stream` directly: the method `setStream` would first flush the old stream, which an
             # earlier training may have closed.

@@ -149,10 +149,11 @@ class KeptMemory:
 
 _TERA = 1e12
 
-# Dense peaks in 10^12 operations per second, without structured sparsity: half of the numbers that NVIDIA's newer data
-# sheets print "with sparsity". The fp32 peaks are without TensorFloat-32. Sources: NVIDIA data sheets of the H100,
-# H200, A100, V100 and L40S Tensor Core GPUs; AMD Instinct MI250X data sheet, halved, because torch sees each of its two
-# dies as a device (fp32 by matrix cores). The patterns match the drivers' device names, and the first match counts.
+# Peak speeds in 10^12 operations per second, for dense matrices. NVIDIA's newer data sheets print twice these numbers
+# ("with sparsity"). The fp32 speeds are without TensorFloat-32. The patterns match the drivers' device names, and the
+# first match counts. Sources: NVIDIA data sheets of the H100, H200, A100, V100 and L40S Tensor Core GPUs; AMD Instinct
+# MI250X data sheet (fp32 by matrix cores). The numbers of the MI250X are halved, because torch sees each of its two
+# dies as a device.
 _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
     # A MIG partition has only a part of the GPU's speed, and the partition's name does not determine its clock rate, so
     # its peak speed is unknown.

@@ -263,7 +263,7 @@ class OutputBiasSettings(Settings):
             raise refused(
                 "larger_corpus",
                 given,
-                "a corpus if `counts` is larger_corpus, and no key `larger_corpus` if `counts` has another value",
+                "a corpus if and only if `counts` is larger_corpus",
             )
         # The paper states for all models that the norm of the matrix equals the norm of the bias. But if the bias is 0,
         # this rule would scale the matrix to zero.

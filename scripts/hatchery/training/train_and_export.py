@@ -124,7 +124,8 @@ def _pretrain_in_folder(
     with locked_run_folder(folder, Owner.of_this_process(output), patience) as lease:
         is_finished = lease.waited and is_made_from(output, job.settings, job.digests)
         if is_finished:
-            print(f"{output}: finished by the process that owned the run folder", file=sys.stderr, flush=True)
+            finished = f"{output}: another process, which owned the run folder, has finished this training"
+            print(finished, file=sys.stderr, flush=True)
         # The run may be finished although its end was not recorded, because Snakemake or Slurm's daemon was killed.
         if is_finished or reuse_complete(output, job.settings, job.digests):
             announce(store, FINISHED, topology)

@@ -32,12 +32,12 @@ class Digits:
     grouped: bool = False
 
     def mean(self, value: float) -> str:
-        """Return the scaled number as text; zero has no sign."""
+        """Return `value`, multiplied by `scale`, as text; zero has no sign."""
         text = _plain(value * self.scale, self.decimals, self.grouped)
         return f"+{text}" if self.signed and float(text.replace(",", "")) > 0 else text
 
     def deviation(self, value: float) -> str:
-        """Return the scaled deviation as text."""
+        """Return the standard deviation `value`, multiplied by `scale`, as text."""
         return _plain(value * self.scale, self.deviation_decimals, self.grouped)
 
 

@@ -138,8 +138,8 @@ class Jobs:
         return self._by_digest[digest]
 
     def is_requested(self, address: str) -> bool:
-        """Return True if this process knows the specification of the result with this address, because the result was
-        requested, or because `call_at` has read the specification.
+        """Return True if this process knows the specification of the result at `address`. A specification is known if
+        the result was requested, or if `call_at` has read the specification.
         """
         return _digest(address) in self._by_digest
 

@@ -41,7 +41,7 @@ class PretrainingTimes:
         costs, cluster = cost_settings(json.loads(settings)), project.config.cluster
         self._runs = {run.name: run for run in costs.runs}
         self._vocabulary_size = costs.vocabulary_size
-        # If the cluster has no GPUs, jobs use the CPU, although the cost is estimated for another device.
+        # If the cluster has no GPUs, replace the planned device by the CPU, because the cluster's jobs use the CPU.
         plan = costs.plan if cluster.gpus_per_node else replace(costs.plan, device="cpu")
         self._plan = replace(plan, threads=cluster.cpus_per_gpu or plan.threads)
         self._seconds: dict[str, float] = {}

@@ -83,7 +83,7 @@ def test_the_tasks_of_an_order_are_those_of_the_published_average() -> None:
     assert tasks_of_average("babylm_glue", "average") == BABYLM_GLUE_TASKS
     with pytest.raises(
         ConfigError,
-        match="glue average: got an average over other metrics, expected an average over the first metric of each task",
+        match="glue average: expected a published average over the first metric of each task",
     ):
         tasks_of_average("glue", "average")
 

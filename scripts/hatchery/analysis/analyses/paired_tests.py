@@ -208,8 +208,8 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
 
 
 def _deviations(model: Answers, against: Answers, nouns: Nouns) -> dict[str, float | None]:
-    """Return the standard deviations of the difference between two models' accuracies, in percent: over runs, and over
-    pretraining seeds.
+    """Return the standard deviation over runs, and the standard deviation over pretraining seeds, of the difference
+    between two models' accuracies, in percentage points.
     """
     from hatchery.analysis.published_values import combined_deviation
 

@@ -105,8 +105,8 @@ def basis_of_suite(evaluated: Evaluated, items: int) -> str:
         items=f"{items} of seed {settings['seed']}" if settings.get("pairs_per_paradigm") else items,
         scoring="own way" if way in (own, *(() if own == "left_to_right" else ("masked", "mntp"))) else way,
         rules=", ".join(filter(None, rules)),
-        # `screened` makes the decisions of fp32 unless an error exceeds the measured bound, so results of both
-        # precisions are comparable.
+        # Count the precision `screened` as fp32, because `screened` makes the decisions of fp32 unless an error exceeds
+        # the measured bound.
         precision="fp32" if settings.get("precision") == "screened" else settings.get("precision"),
     )
 

@@ -243,7 +243,7 @@ def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]
     if not names:
         raise EvaluationError(f"{where} are class numbers, expected class names or metadata that name the classes")
     if not all(type(value) is int and 0 <= value < len(names) for value in values):
-        raise EvaluationError(f"{where}: got {shorten(values)}, expected numbers from 0 to {len(names) - 1}")
+        raise EvaluationError(f"{where}: got {shorten(values)}, expected class numbers from 0 to {len(names) - 1}")
     return [names[value] for value in values]
 
 

@@ -115,7 +115,7 @@ class ReadingTableSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.participant is None and self.random_effects != "none":
-            raise refused("random_effects", self.random_effects, "'none' if `participant` is null")
+            raise refused("random_effects", self.random_effects, "none, because `participant` is null")
         if self.drop_sentence_ends and self.sentence is None:
             expected = "false, or the key `sentence` with the column of the sentences"
             raise refused("drop_sentence_ends", True, expected)

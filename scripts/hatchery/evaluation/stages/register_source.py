@@ -44,7 +44,7 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
     # The listing is compared when the workflow is planned, so an edited, added or removed file is detected.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
-    # This stage has a high priority, so that a file that a suite or task cannot read stops the workflow before the
+    # Run this stage before other stages, so that an unreadable file of a suite or task stops the workflow before the
     # first training.
     priority=1,
     unrecorded=lambda results, source: results.about_source(source),

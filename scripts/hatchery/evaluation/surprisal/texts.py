@@ -221,7 +221,9 @@ def _joined(
 
 
 def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | None:
-    """Return the text in a row's cell. If the text is missing, update the counts in `survey` and return None."""
+    """Add the row's columns to `survey`, and return the text in the row's cell. If this text is missing, count the
+    missing text in `survey`, and return None.
+    """
     assert settings.column is not None
     survey.columns.update(dict.fromkeys(record.values))
     value = record.value(settings.column)

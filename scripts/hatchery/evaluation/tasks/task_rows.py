@@ -101,7 +101,7 @@ def read_task_with_report(
     """Return a task's rows, and a report on the number of rows in each split. Raises the errors of `read_task`."""
     if task.vocabulary is not None and vocabulary is None:
         raise EvaluationError(
-            f"{source.root}: the task {task.name!r} filters rows by a vocabulary, but got no vocabulary"
+            f"{source.root}: the task {task.name!r} filters rows by a vocabulary, but no vocabulary was given"
         )
     task = with_sorted_labels(source, task)
     data, report = _probing(source, task) if task.format in PROBING_FORMATS else _texts(source, task, vocabulary)
@@ -216,7 +216,7 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
             value = label_value(record, task)
             if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
                 expected = "a text or a whole number"
-                raise EvaluationError(f"{record.where}: the label {value!r}: expected {expected}")
+                raise EvaluationError(f"{record.where}: got the label {value!r}, expected {expected}")
             labels.setdefault(label_text(task.label_values.get(str(value), value)))
     return replace(task, labels=tuple(sorted(labels)), sorted_labels=False)
 

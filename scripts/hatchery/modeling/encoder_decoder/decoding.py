@@ -153,7 +153,9 @@ class SourceEncoder(LayeredEncoder):
 
 
 class OutputLayer(VocabularyHead):
-    """Output layer of a translation model: logits W phi + b, where phi is the last hidden state."""
+    """Output layer of a translation model. The logits are W phi + b, where phi is the hidden state of the decoder's
+    last layer.
+    """
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()

@@ -2,10 +2,11 @@
 
 Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` is the corrected
 form of the BabyLM revision: its labels are tokens of the text, and its budget counts distinct positions. For the form
-without a minimum number of tokens see docs/papers/elc-bert.md, "Masking". LTG-BERT's first BNC code overwrites tokens
-in place: where a span overlaps an earlier span, the label is the replaced token, usually [MASK], and the token counts
-again towards the budget. Therefore about 6 % of the labels are wrong. `PublishedSpanMasking` reproduces this error, for
-comparison with published scores.
+without a minimum number of tokens see docs/papers/elc-bert.md, "Masking".
+
+LTG-BERT's first BNC code overwrites tokens in place. Where a span overlaps an earlier span, the label is the token that
+the earlier span wrote, usually [MASK], and the position is counted twice. Therefore about 6 % of the labels are wrong.
+`PublishedSpanMasking` reproduces this error, for comparison with published scores.
 """
 
 from dataclasses import dataclass, replace

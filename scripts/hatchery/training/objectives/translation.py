@@ -152,8 +152,8 @@ class TranslationObjective(Objective):
         log-likelihood."""
         smoothing = self.settings.label_smoothing
         log_mass, likelihood = _log_mass_and_loss(output)
-        # These are the log-probabilities of each token id, summed over the positions; label smoothing and the penalty
-        # use these sums.
+        # `sums` are the log-probabilities of each token id, summed over the positions. Label smoothing and the unigram
+        # penalty use `sums`.
         sums = output.logits.sum(dim=0) - log_mass.sum()
         loss = likelihood
         if smoothing:

@@ -167,10 +167,7 @@ def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
     members = PUBLISHED_AVERAGES.get(suite, {}).get(average, ())
     tasks = tuple(task for member in members for task, metric in member if len(member) == 1 and not metric)
     if not tasks or len(tasks) < len(members):
-        raise ConfigError(
-            f"{suite} {average}: got an average over other metrics, expected an average over the first metric of each "
-            "task"
-        )
+        raise ConfigError(f"{suite} {average}: expected a published average over the first metric of each task")
     return tasks
 
 
