@@ -204,7 +204,7 @@ def test_an_embedding_without_an_entry_is_reported_with_the_attribute_that_helps
     assert len(ids) == 7
     # The last token is predicted but not read, so the six positions hold [CLS] and the first five tokens.
     hatchery.surprisals(module, ["She likes old dogs sleep near"], **given)
-    with pytest.raises(hatchery.HatcheryError, match=r"Positions: index out of .* input of 7 tokens .* longest_input"):
+    with pytest.raises(hatchery.HatcheryError, match=r"Positions: index out of .* input has 7 tokens .* longest_input"):
         hatchery.surprisals(module, ["She likes old dogs sleep near dogs"], **given)
 
 
