@@ -14,7 +14,7 @@ from hatchery.analysis.analyses.analysis import Study, analysis_called, settings
 from hatchery.analysis.analyses.correlation import p_value_text
 from hatchery.analysis.compute_optimal import Comparison, compared
 from hatchery.analysis.summary_rows import read_summary
-from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame
+from hatchery.analysis.tidy_tables import CURVES, RUNS, read_frame, write_rows
 from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 
@@ -64,13 +64,15 @@ def test_perplexities_and_scores_that_do_not_compare_are_not_correlated(
 
 
 def test_three_models_are_enough_and_the_average_of_the_suite_is_the_score(analysed: Analysed, study: Study) -> None:
-    found = analysed("correlation", experiments=["one"], models=["m_16_*"], suites=["rv_glue"])
+    found = analysed("correlation", experiments=["one"], models=["m_16_*"], suites=["rv_glue"], flops="six_n_d")
     (row,) = rows(found, kind="correlation", source="ours")
     # Of the six orders of three models, one has rho -1, so the two-sided p is 2 / 6.
     assert (row["pairs"], row["rho"], row["p_value"], row["exact"]) == (3, -1.0, 0.333, 1)
     for pair in rows(found, kind="model", source="ours"):
         (run,) = [run for run in read_frame(study.tables["runs"], RUNS).to_dicts() if run["model"] == pair["model"]]
         assert pair["score"] == pytest.approx(80 - 5 * run["development_loss"], abs=5e-5)
+        # N excludes the word embedding, which has 2,000 rows of 16 values and is only looked up.
+        assert pair["flops"] == pytest.approx(6 * (run["parameters"] - 32_000) * run["tokens"], rel=1e-6)
 
 
 def test_the_development_perplexity_counts_where_one_model_lacks_that_of_the_split(
@@ -133,6 +135,21 @@ def test_the_comparison_of_compute_optimal_models_stands_below_the_correlation(s
     (row,) = rows(found, kind="optimality", suite="rv_glue")
     assert (row["optimal_models"], row["other_models"]) == (marks.count(1), marks.count(0))
     assert cells(found, 1)[0][:2] == ["rv_glue", str(marks.count(1))]
+    # No model of `one` has a loss of `two`, whose evaluations are the frontier here.
+    worse = [row | {"development_loss": row["development_loss"] + (row["experiment"] == "two")} for row in curves]
+    write_rows(tmp_path / "curves.parquet", CURVES, worse)
+    other = replace(ended, tables={**ended.tables, "curves": tmp_path / "curves.parquet"})
+    for frontier, number in (("one", marks.count(1)), ("two", 0)):
+        settings = settings_of("correlation", {"experiments": ["one"], "frontier": [frontier]})
+        found = analysis_called("correlation").run(settings, other)
+        assert sum(row["optimal"] for row in rows(found, kind="model", suite="rv_glue", source="ours")) == number
+    # Models above the limit are never compute-optimal.
+    runs = {row["model"]: row for row in read_frame(study.tables["runs"], RUNS).to_dicts()}
+    limit = runs["one/m_16_4"]["parameters"]
+    settings = settings_of("correlation", {"experiments": ["one"], "most_parameters": limit})
+    found = analysis_called("correlation").run(settings, ended)
+    optimal = [row["model"] for row in rows(found, kind="model", suite="rv_glue") if row["optimal"]]
+    assert optimal and all(runs[model]["parameters"] <= limit for model in optimal)
 
 
 def test_one_suite_can_be_chosen(analysed: Analysed) -> None:

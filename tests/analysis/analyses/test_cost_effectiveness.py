@@ -22,7 +22,12 @@ def test_cost_effectiveness_sets_our_steps_beside_table_2(analysed: Analysed) ->
 
 
 def test_steps_can_be_those_within_the_sets_of_a_grid(analysed: Analysed) -> None:
-    found = analysed("cost_effectiveness", experiments=["one"], sizes=["num_hidden_layers"], sets=["set_1"])
+    found = analysed(
+        "cost_effectiveness", experiments=["one"], sizes=["num_hidden_layers"], sets=["set_1"], flops="six_n_d"
+    )
+    # The second layer of hidden size 128 has 4 (128^2 + 128) + (2 * 128 * 512 + 512 + 128) + 4 * 128 parameters, and a
+    # sequence has 64 tokens: 6 * 198,272 * 64.
+    assert found.rows[-1]["gflops"] == 0.076136
     assert [(row["from"], row["to"]) for row in found.rows] == [(1, 2)] * 4
     assert any(note.startswith("Of our models, only") and note.endswith("are compared: set-1.") for note in found.notes)
 
@@ -83,11 +88,17 @@ def test_perplexities_that_do_not_compare_make_no_steps(study: Study, tmp_path: 
         for run in read_frame(study.tables["runs"], RUNS).to_dicts()
     ]
     other = [row | {"task": "dev", "value": 99.0, "basis": f"tokenizer: {row['run']}"} for row in measured]
+    other += [row | {"metric": "loss_nats", "value": 98.0} for row in measured]
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, measured + other)
     found = found_in(replace(mixed, tables={**mixed.tables, "measurements": tmp_path / "measurements.parquet"}))
     assert {row["experiment"] for row in found.rows} == {"one"} and len(found.rows) == 8
     assert {(row["smaller_perplexity"], row["larger_perplexity"]) for row in found.rows} == {(1.0, 2.0), (2.0, 4.0)}
     assert [note for note in found.notes if note.startswith("Not compared: test perplexity of two, because the token")]
+    # If a single model lacks a test perplexity, all models have their development perplexities, as above.
+    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, measured[1:] + other)
+    found = found_in(replace(mixed, tables={**mixed.tables, "measurements": tmp_path / "measurements.parquet"}))
+    assert {row["experiment"] for row in found.rows} == {"two"} and len(found.rows) == 8
+    assert [note for note in found.notes if note.startswith(message)]
 
 
 def test_a_run_without_a_perplexity_keeps_no_others_from_their_steps(study: Study, tmp_path: Path) -> None:

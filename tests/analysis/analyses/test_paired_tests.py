@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import binomtest, permutation_test
 from hatchery.analysis.analyses import finetuning_tests
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, NOUNS, MinimalPairTestsSettings
+from hatchery.analysis.analyses.own_tests import own_tests
 from hatchery.analysis.analyses.paired_test_sentences import answer, is_beyond_chance
 from hatchery.analysis.analyses.paired_tests import holm, sign_flip_p
 from hatchery.artifacts.manifests import stage_run
@@ -224,6 +226,9 @@ def test_the_answer_counts_many_comparisons(models: int, named: bool, tmp_path: 
 def test_every_two_of_few_models_are_compared_and_many_with_the_first_or_a_chosen_one(tmp_path: Path) -> None:
     few = dict.fromkeys(("a-s1", "b-s1", "gpt2"), "cw")
     assert compared(judged_by(tmp_path / "few", {"own": few})) == [("b", "a"), ("gpt2", "a"), ("gpt2", "b")]
+    four = {f"{model}-s1": "cw" for model in "abcd"}
+    every_two = [("b", "a"), ("c", "a"), ("d", "a"), ("c", "b"), ("d", "b"), ("d", "c")]
+    assert compared(judged_by(tmp_path / "four", {"own": four})) == every_two
     many = {f"{model}-s1": "cw" for model in "abcde"}
     assert compared(judged_by(tmp_path / "many", {"own": many})) == [(model, "a") for model in "bcde"]
     chosen = judged_by(tmp_path / "chosen", {"own": many}, against="c")
@@ -231,6 +236,22 @@ def test_every_two_of_few_models_are_compared_and_many_with_the_first_or_a_chose
     study = Study("mine", tuple(SeededRun.from_seed(model, 1) for model in "ab"))
     with pytest.raises(ConfigError, match="against: got 'd', expected one of the compared models"):
         ANALYSIS.check(MinimalPairTestsSettings(against="d"), study)
+
+
+def test_an_experiment_tests_two_models_and_the_first_untrained_model_is_the_reference_of_five() -> None:
+    def settings(runs: Mapping[str, tuple[int, str | None]], *baselines: str, items: str = "own") -> Any:
+        trained = {
+            name: SimpleNamespace(pretraining=SimpleNamespace(steps=steps, initialise_from=start))
+            for name, (steps, start) in runs.items()
+        }
+        return own_tests(SimpleNamespace(runs=trained, baselines=baselines, tests_against=None), items)  # type: ignore[arg-type]
+
+    # `copy` is a trained model without steps of its own.
+    runs: dict[str, tuple[int, str | None]] = {"own": (2, None), "copy": (0, "own"), "random": (0, None)}
+    assert settings(runs, "gpt", "bert") == {"against": "random"}
+    assert settings(runs, "gpt") == {"against": None}
+    assert settings({"own": (2, None)}, "gpt") == {"against": None}
+    assert settings({"own": (2, None)}) is settings(runs, items="") is None
 
 
 def test_the_table_has_a_group_for_each_suite_labels_and_says_what_the_test_is_over(tmp_path: Path) -> None:
@@ -276,6 +297,8 @@ def tuned(folder: Path, runs: Mapping[str, str], labels: str, failed: Sequence[s
             f"validation,{seed},{rate},{'majority_class' if name in failed else ''}"
             for name, (seed, rate) in places.items()
         ]
+        # All runs failed on a further set, which is not compared.
+        results += [f"mismatched,{seed},{rate},constant" for seed, rate in places.values()]
         run.add_output(run.folder / "results.csv").write_text("\n".join(["rows,seed,learning_rate,failed", *results]))
     return folder / "manifest.json"
 
