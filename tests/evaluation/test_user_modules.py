@@ -323,7 +323,10 @@ def test_what_is_missing_and_what_a_module_cannot_be_asked_is_one_line(tokenizer
         (lambda: hatchery.evaluate(bag, pairs), "tokenizer: got NoneType for your module Bag, expected the folder of"),
         (lambda: hatchery.evaluate(bag, pairs, tokenizer=tokenizer), "architecture: got None .*: masked, causal, hyb"),
         (lambda: hatchery.evaluate(bag, pairs, tokenizer=tmp_path, architecture="causal"), "tokenizer.json"),
-        (lambda: hatchery.evaluate(bag, pairs, **{**given, "architecture": "encoder_decoder"}), "'encoder_decoder' for"),
+        (
+            lambda: hatchery.evaluate(bag, pairs, **{**given, "architecture": "encoder_decoder"}),
+            "'encoder_decoder' for",
+        ),
         (lambda: hatchery.evaluate(bag, pairs, **given, scoring="pll"), "needs a masked language model"),
         (lambda: hatchery.evaluate(narrow, pairs, **given), r"Bag: its output has the shape \[.*, 9\], expected"),
         (lambda: hatchery.evaluate(bag, "glue_rte", tmp_path, **given), r"Bag: has no method hidden_states\(input_ids"),

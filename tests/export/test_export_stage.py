@@ -17,7 +17,8 @@ from stage_command import stage_command
 from summary_text import write_summary
 from tokenizers import Tokenizer as Backend
 
-from hatchery.artifacts.checksums import write_checksums
+from hatchery.analysis.summary_rows import read_summary
+from hatchery.artifacts.checksums import sha256_file, write_checksums
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.evaluation.sentences_file import GAP, Answer, FilledSentence, FilledSentences
@@ -120,6 +121,7 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
     assert "pretraining seeds 7, 8" in card and "5 steps and 12,345 tokens" in card
     assert "| `objective.kind` | span |" in card and "| `hidden_size` | 24 |" in card
     assert read_manifest(pretrained("ltg")).digest in card
+    assert sha256_file(pretrained("ltg").parent / "model.safetensors") in card
     parameters = sum(p.numel() for p in load_language_model(pretrained("ltg").parent).parameters())
     assert f"{parameters:,} parameters" in card
     assert "the input length is not limited" in card
@@ -192,6 +194,15 @@ def test_the_numbers_of_examples_and_the_direction_of_a_translation_are_those_of
     card = model_card(settings, replace(facts, kinds=("masked",), training={}), [], written)
     assert "| The \\_\\_\\_\\_ sleeps. | dog | кот (41.3 %) | 猫 (8.0 %) | cat |" in card
     assert "1,234 parameters" in card
+
+
+def test_scores_of_one_seed_are_no_mean_over_seeds(export_settings, summary):
+    facts = ModelFacts("tiny", 1, {}, {}, {"steps": 0}, {}, None, "[MASK]", ("masked",))
+    for seeds, said in (([7], "Mean scores of pretraining seed 7,"), ([7, 8], "over the pretraining seeds 7, 8,")):
+        settings = build(ExportSettings, {**stage_body(export_settings), "seeds": seeds})
+        card = model_card(settings, facts, read_summary(summary))
+        assert said in card and "**The model was not trained**" in card
+    assert "not trained" not in model_card(settings, replace(facts, measures={"steps": 1}), [])
 
 
 def test_a_run_of_a_sweep_is_called_by_what_differs(pretrained, export_settings, tmp_path):

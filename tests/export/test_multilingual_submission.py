@@ -56,8 +56,11 @@ def evaluated(tmp_path: Path) -> Evaluated:
 
     def labels(*rows: tuple[str, int, bool, str]) -> pl.DataFrame:
         frame = pl.DataFrame(list(rows), schema=["rows", "row", "scored", "prediction"], orient="row")
-        runs = ((12, 5e-5), (12, 1e-4), (13, 5e-5))
-        return pl.concat(frame.with_columns(seed=pl.lit(seed), learning_rate=pl.lit(rate)) for seed, rate in runs)
+        runs = ((12, 5e-5, ""), (12, 1e-4, "2"), (13, 5e-5, "3"))
+        return pl.concat(
+            frame.with_columns(pl.col("prediction") + end, seed=pl.lit(seed), learning_rate=pl.lit(rate))
+            for seed, rate, end in runs
+        )
 
     hanzi = pl.DataFrame(
         {

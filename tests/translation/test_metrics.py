@@ -59,6 +59,8 @@ def test_nothing_or_unequal_numbers_cannot_be_scored(translations: list[str], re
 def test_the_area_under_a_constant_is_the_constant_and_under_a_line_from_nothing_half_its_end() -> None:
     assert area_under_curve([(0, 7), (250, 7), (1000, 7)]) == pytest.approx(7)
     assert area_under_curve([(0, 0), (20_000, 30)]) == pytest.approx(15)
+    # A curve may begin later than step 0: the area from step 100 to step 300 is 200 * 15.
+    assert area_under_curve([(100, 10), (300, 20)]) == pytest.approx(15)
 
 
 @given(st.floats(0, 1), st.floats(-10, 100), st.floats(-10, 100))

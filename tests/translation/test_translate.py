@@ -141,6 +141,8 @@ def test_forbidden_tokens_are_never_written_and_no_translation_is_longer_than_al
         for found in hypotheses:
             assert not {START, PAD, END, 5, 6} & set(found.ids)
             assert len(found.ids) + 1 <= limits.longest(6) == 4
+    # Half a token of 0.5 * 5 = 2.5 tokens is not allowed, and the end token always is.
+    assert limits.longest(5) == 3 and SearchSettings(length_factor=0.5, extra_length=0).longest(1) == 1
 
 
 SENTENCES = ["the old dogs near the house sleep", "a cat", "she likes old houses"]
@@ -159,10 +161,17 @@ def test_a_source_has_at_most_so_many_tokens_with_its_end(
         # Start, padding and mask tokens must not be generated; end and unknown tokens may be.
         assert sorted(tokenizer.tokens[index] for index in never) == ["<mask>", "<pad>", "<s>"]
         read.extend(row[kept].tolist() for row, kept in zip(ids, mask, strict=True))
-        return [[Hypothesis([], 0.0)] for _ in ids]
+        # The second best translation is empty.
+        return [
+            [Hypothesis(row[kept].tolist()[:-1], 0.0), Hypothesis([], -1.0)]
+            for row, kept in zip(ids, mask, strict=True)
+        ]
 
     monkeypatch.setattr("hatchery.translation.translate.beam_search", search)
-    translate(None, tokenizer, SENTENCES, SearchSettings(), longest, torch.device("cpu"))  # type: ignore[arg-type]
+    found = translate(None, tokenizer, SENTENCES, SearchSettings(), longest, torch.device("cpu"))  # type: ignore[arg-type]
+    # Each sentence gets its own source back, although batches are ordered by length.
+    assert all(sentence.startswith(text) for sentence, text in zip(SENTENCES, found, strict=True)) and all(found)
+    assert (found == SENTENCES) == (longest == 100)
     whole = tokenizer.encode_sentences(SENTENCES)
     assert max(map(len, whole)) > 6
     assert sorted(read) == sorted([*ids[: longest - 1], tokenizer.sep_id] for ids in whole)
