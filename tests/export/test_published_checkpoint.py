@@ -217,7 +217,7 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
     ("change", "complaint"),
     [
         (lambda s: {k: v for k, v in s.items() if k != VALUE}, f"lacks the tensor {VALUE}"),
-        (replaced(VALUE, lambda t: t[:-1]), rf"tensor {VALUE} has the shape \(23, 24\), expected"),
+        (replaced(VALUE, lambda t: t[:-1]), rf"tensor {VALUE} has the shape \(23, 24\); the configuration requires"),
         (replaced(VALUE, lambda t: t.long()), f"tensor {VALUE} holds torch.int64"),
         (replaced(VALUE, lambda t: t * float("nan")), f"tensor {VALUE} contains numbers that are not finite"),
         (
