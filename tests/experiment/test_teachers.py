@@ -261,7 +261,11 @@ NAMES = "entry/last-s42, other/middle-s42, other/first-s42"
             "have 101,000,000 words together",
         ),
         # An initial model that has a teacher; the run itself has no teacher.
-        (trained("61M", 6, initialise_from=of("middle", "other")), {}, "have 101,000,000 words together"),
+        (
+            trained("61M", 6, initialise_from=of("middle", "other")),
+            {},
+            "runs.last.pretraining.initialise_from: the budgets of",
+        ),
         (trained("30M", 3, of("middle", "other")), {"track": None}, "the words of 'middle' of other are not counted"),
         (
             trained("30M", 3, of("middle", "other")),

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """A project folder in which the study ran to its table and its analyses."""
     folder = make_project(tmp_path_factory.mktemp("translation") / "project", repository)
     path = folder / f"config/experiments/{EXPERIMENT}.yaml"
-    # Leave out the initial bias `unigram_as_published`, which differs from `unigram` only in a factor.
+    # Leave out the initial bias `unigram_as_published`, whose output matrix is `unigram`'s times a factor.
     text, left_out = re.subn(r"  unigram_as_published:\n(    .*\n)+", "", path.read_text(encoding="utf-8"))
     assert left_out == 1
     for long, short in FEWER_STEPS.items():

@@ -112,8 +112,8 @@ def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, toke
 
 
 def compilation_in_use(model: SentenceModel) -> Compilation:
-    """Return `layers` if the layers of a model were compiled, else `off`, as stored in manifests; only Hatchery models
-    are compiled.
+    """Return the word that manifests store: `layers` if the layers of the model were compiled, else `off`. Only the
+    layers of Hatchery's models are ever compiled.
     """
     return compilation_of(model.network) if isinstance(model, HatcheryModel) else "off"
 

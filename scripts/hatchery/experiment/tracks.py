@@ -78,7 +78,7 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
                 own = Origin(name, run, seed)
                 for problem in _earlier(track, name, experiment, own, project):
                     problems.add(f"{place}.initialise_from: {problem}")
-                key = "distillation" if teachers_of(project, name, run, seed) else "order.model"
+                key = _key_of_others(project, own)
                 for problem in _taught(track, name, experiment, own, project):
                     problems.add(f"{place}.{key}: {problem}")
     problems.raise_any()
@@ -258,6 +258,14 @@ def _teachers(project: "Project", run: Origin) -> list[Origin | str]:
     """Return the teachers of a run and the model whose loss orders its text: runs, or paths of manifests."""
     of = project, run.experiment, run.run, run.seed
     return [*teachers_of(*of), *order_model_of(*of)]
+
+
+def _key_of_others(project: "Project", run: Origin) -> str:
+    """Return the key of a run by which the run depends on other models."""
+    of = project, run.experiment, run.run, run.seed
+    if teachers_of(*of):
+        return "distillation"
+    return "order.model" if order_model_of(*of) else "initialise_from"
 
 
 def _increment(project: "Project", run: Origin, key: str) -> float | None:
