@@ -160,7 +160,7 @@ def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None)
     `tasks` is the number of tasks. `runs` are rows of measurements, whose column `task` contains the index of the task.
     A run counts as failed if it failed on any task.
     """
-    # Compute means with `fsum`, whose sums are correctly rounded, so that the means do not depend on how polars adds.
+    # Compute means with `fsum`, which rounds only once. The means then do not depend on the order in which polars adds.
     found = by_run(runs).agg("value", first_failure()).select("value", "failed").iter_rows()
     means = [(_mean_of_all(values) if len(values) == tasks else None, failed, None) for values, failed in found]
     return aggregate_values(means, blind_guess)

@@ -177,7 +177,8 @@ def official_parts(
         of_suite = accuracies.filter(pl.col("suite") == f"{suites}_{suite}")
         found[block] = dict(of_suite.select("task", "items").rows())
         if of_suite.filter(pl.col("settings").str.contains("BabyLM 2025", literal=True)).height:
-            # Do not count the benchmark as official, because its official rows were scored with the rules of 2025.
+            # These items were scored with the rules of BabyLM 2025. Remove the official number of items, so that the
+            # suite does not count as official.
             expected.pop(block, None)
         if found[block] and set(expected.get(block, ())) == {""}:
             found[block] = {"": sum(found[block].values())}

@@ -79,9 +79,9 @@ class HeldOutText:
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
-        # Bits per byte are defined only if a model predicts nothing but tokens of the text. If the setting `masking` is
-        # `common`, an evaluation masks only tokens of the text. The manifest of a training has no key `masking`,
-        # because the development loss uses the masks of the training objective.
+        # Bits per byte are defined only if all predicted tokens are tokens of the text. An evaluation with `masking:
+        # common` masks only tokens of the text. A training's manifest has no key `masking`: its development loss uses
+        # the masks of the training objective.
         common = made.settings.get("masking") == "common" and objective.kinds[0] == "masked"
         if not (common or objective.predicts_text_alone):
             return None
@@ -120,8 +120,8 @@ class HeldOutText:
 
     def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
-        # The key does not contain the share of masked tokens: masks are random, so the expected distribution of
-        # predicted tokens, and thus the loss of the blind guess, is equal for all shares.
+        # The key does not contain the proportion of masked tokens. Masks are random, so this proportion does not change
+        # the expected distribution of predicted tokens.
         ends = "ends" if objective.appends_end_token else ""
         key = (split, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:
@@ -158,8 +158,8 @@ def collect(
                 runs.append(place | {"label": label} | imported_run(manifest))
                 continue
             if training := named[name].milestone_of:
-                # A milestone follows its training run in the list, so `milestones` already contains the columns that
-                # this run computed for the milestone. The training time until a milestone is unknown.
+                # The list contains a training run before its milestones, so the run has already stored the columns of
+                # each milestone in `milestones`. The training time until a milestone is unknown.
                 known = milestones.get((trained[training].digest, named[name].milestone), {})
                 unshared = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
                 own = {fact: value for fact, value in manifest.measures.items() if fact in RUNS.names}
@@ -191,7 +191,7 @@ def collect(
                 one = Evaluated(evaluation_of(path, model), model, result.name)
                 one = replace(one, text=partial(text.name, one.manifest))
                 if named[result.run].is_baseline:
-                    # For external models, count only the bytes of a text, because these models have other tokenizers.
+                    # External models have other tokenizers, so only the bytes of the text are counted for them.
                     one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))
                 else:
                     its = one.manifest, objective_of_model(model)
@@ -204,7 +204,7 @@ def collect(
         # The training time until a milestone is unknown, so do not copy it.
         known = milestones.get(milestone, {})
         runs[index] |= {name: value for name, value in known.items() if name not in ("manifest", "seconds", "day")}
-    # Write all tables except the curves here, after all inputs were checked.
+    # Write the tables only now, after all inputs were checked. The table of curves is written elsewhere.
     write_rows(RUNS.in_folder_of(output), RUNS, runs)
     write_rows(LAYERS.in_folder_of(output), LAYERS, layers)
     write_rows(output, MEASUREMENTS, measurements)

@@ -311,7 +311,7 @@ def _compared(row: PublishedSize, table: SizeTable, selections: SizeTable) -> Co
 
 
 def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: SizeTable) -> float | None:
-    # For corpora of selected texts, the paper counts the selected texts, not the sequences made from these texts.
+    # If a corpus consists of selected texts, the paper counts these texts, not the training sequences made from them.
     name = "texts" if measure in ("sentences", "spans", "sentences_or_spans") else measure
     if name in selections.get(key, {}):
         return selections[key][name]

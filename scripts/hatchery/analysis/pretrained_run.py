@@ -32,8 +32,8 @@ CONFIG_FILE = "config.json"
 
 
 _MEASURED = [column for column in CURVES.columns if column.kind in ("integer", "number") and column.name != "seed"]
-# Keys of `metrics.jsonl` that are numeric columns of the table of curves. Only the columns step and tokens are never
-# empty.
+# A row of `metrics.jsonl`, with the numeric columns of the table of curves. Every row contains `step` and `tokens`;
+# every other column may be missing.
 _MetricRow: type[Record] = make_dataclass(
     "_MetricRow",
     [
@@ -199,8 +199,8 @@ def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:
     """
     try:
         values = json.loads(path.read_bytes())
-        # `causal` is stored in the configuration file (`modeling.store.description`), but is not a field of the
-        # configuration class.
+        # The configuration file contains the key `causal` (`modeling.store.description`), but the configuration class
+        # has no field `causal`.
         values.pop("causal", None)
         return {name: value for name, value in values.items() if name != "vocab_size"}, model_config(values)
     except (OSError, ValueError, TypeError, AttributeError, HatcheryError) as error:

@@ -22,8 +22,8 @@ from hatchery.settings.problems import ALLOWED, alternatives
 
 DEVIATIONS = 2.0
 TOLERANCE_WITHOUT_DEVIATION = 0.5
-# Most tables print one decimal. A difference up to half a unit of this decimal is a rounding error, so it is accepted
-# even if all published runs agree (std 0.0).
+# Most tables print one decimal, so a printed number may be off by half a unit of this decimal. A difference up to this
+# size is accepted, even if the published runs have a standard deviation of 0.0.
 PRINTED_ROUNDING = 0.05
 
 Verdict = Literal["within", "above", "below", "not comparable", ""]
@@ -65,7 +65,7 @@ def judge(difference: float, deviation: float | None, rounding: float = PRINTED_
     `below`. If `deviation` is None, return `within` for differences of at most half a point, regardless of `rounding`.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)
-    # Add 1e-9, so that rounding errors do not matter if a difference equals the tolerance.
+    # Add 1e-9: if a difference equals the tolerance, a floating-point error must not decide.
     if abs(difference) <= tolerance + 1e-9:
         return "within"
     return "above" if difference > 0 else "below"
@@ -81,8 +81,9 @@ PAPERS = {
 }
 KEY = ("table", "track", "row", "suite", "task", "metric")
 
-# Parts of metric names; the name of another row follows. MINUS: this row's value minus the other row's value. OVER:
-# minimum epsilon of almost stochastic order for the claim that this row is better than the other row.
+# Parts of metric names, each followed by the name of another row. `_minus_` names this row's value minus the other
+# row's value. `epsilon_minimum_over_` names the minimum epsilon of almost stochastic order, for the claim that this row
+# is better than the other row.
 MINUS = "_minus_"
 OVER = "epsilon_minimum_over_"
 
@@ -194,7 +195,7 @@ def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[s
     name."""
     known = list(numbers)
     tracks = {number.track for number in known if number.track} or {""}
-    # Check the track first, because otherwise all rows of an unknown track would be reported as unknown.
+    # Check the track first. Otherwise every row of an unknown track would be reported as an unknown row.
     _check("published.track", track, tracks)
     names = {number.row for number in known if number.track in ("", track)}
     lines = []

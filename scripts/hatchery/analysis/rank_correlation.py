@@ -45,8 +45,8 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
     found = stats.spearmanr(xs, ys)
     p_value = float(found.pvalue)
     if exact:
-        # Permute only one variable; scipy would permute both variables by default. The statistic is the sum of products
-        # of ranks, because this sum has no rounding errors and increases with rho.
+        # Permute only one of the two variables; `permutation_test` permutes both by default. The statistic is the sum
+        # of the products of ranks: it increases with rho and has no rounding errors.
         first, second = stats.rankdata(xs), stats.rankdata(ys)
         test = stats.permutation_test(
             (first,), lambda x, axis: (x * second).sum(axis=axis), permutation_type="pairings", n_resamples=math.inf

@@ -56,13 +56,14 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
             f"power law: got {len(x)} points, expected at least {LEAST_POINTS} points, with at least 2 different "
             "values of x"
         )
-    # Scale x, because powers of values near 1e15 would underflow in the first steps of the optimisation.
+    # Divide x by its geometric mean. Otherwise powers of values near 1e15 would underflow in the first steps of the
+    # optimisation.
     scale = float(np.exp(np.log(x).mean()))
     slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
     start = float(np.exp(constant)), float(slope)
     try:
         with warnings.catch_warnings():
-            # Ignore scipy's warning that a perfect fit has no covariance, because the covariance is not used.
+            # SciPy warns that a perfect fit has no covariance. The covariance is not used, so ignore the warning.
             warnings.simplefilter("ignore", OptimizeWarning)
             (coefficient, exponent), _ = curve_fit(lambda x, c, e: c * x**e, x / scale, y, p0=start, method="lm")
     except RuntimeError as error:
@@ -131,7 +132,7 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
 
 
 def _criterion(residual: float, points: int, parameters: int) -> float:
-    # The residual of a perfect law is 0 up to rounding, and log(0) is undefined.
+    # A perfect fit has the residual 0, and log(0) is undefined.
     return points * math.log(max(residual, 1e-300) / points) + parameters * math.log(points)
 
 

@@ -42,8 +42,8 @@ class QuantileSteps:
 
 def exact_steps(n: int, m: int) -> QuantileSteps:
     """Return all intervals on which the quantile functions of two samples, with n and m scores, are constant."""
-    # Compute the interval edges as integers, in units of 1 / (n m), because rounding could make equal fractions i/n and
-    # j/m different.
+    # Compute the edges i/n and j/m of the intervals as integers, in units of 1 / (n m). As floats, equal fractions
+    # could differ.
     edges = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
     return QuantileSteps(edges[:-1] // m, edges[:-1] // n, np.diff(edges).astype(np.float64))
 
@@ -105,8 +105,7 @@ def estimate_order(
             "is undefined"
         )
     first, second = sorted_scores(a), sorted_scores(b)
-    # Resampling a single score always gives the same score, and the resulting deviation of 0 would be misread as
-    # certainty.
+    # Resampling a single score always yields the same score. Its standard deviation of 0 would look like certainty.
     if min(len(first), len(second)) < 2:
         raise EvaluationError(
             "stochastic order: got one score of a model, expected at least two scores of each model for a confidence"
@@ -132,8 +131,8 @@ def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _redraw(values: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
-    # Sort the drawn indices instead of the drawn scores: the sample is sorted, so the order is the same, and integers
-    # sort faster than floats.
+    # `values` are sorted, so sorted indices yield sorted values. Sorting the indices is faster, because they are
+    # integers.
     positions = random.integers(len(values), size=(draws, len(values)), dtype=np.int32)
     positions.sort(axis=1)
     return values[positions]
@@ -222,7 +221,7 @@ def order_matrix(
         comparisons = cells if reading == "corrected" else cells // 2
     cell_confidence = corrected_confidence(confidence, comparisons, reading)
     epsilon = np.full((len(names), len(names)), np.nan)
-    # Use the same draws for both directions of a pair, so that two models cannot each be better than the other.
+    # Both directions of a pair of models use the same draws, so that two models cannot each be better than the other.
     for first, second in combinations(sorted(names), 2):
         steps = grid_steps(len(scores[first]), len(scores[second])) if reading == "as_published" else None
         random = generator(seed, PURPOSE, first, second)

@@ -78,7 +78,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
     """Compute the summary from the rows of the tidy table of measurements. The order of these rows has no effect."""
     measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-    # Map each model to its experiment, because a study has models of several experiments.
+    # A study contains models of several experiments, so map each model to its experiment.
     experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
         key: _row(experiments[key[0]], key, aggregate, manifests, published)
@@ -163,8 +163,8 @@ def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
     from which the score was computed.
     """
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
-        # Collect the values, to compute means with `fsum`: its sums are correctly rounded, so they do not depend on how
-        # polars adds.
+        # Collect the values of each group, because their mean is computed with `fsum`. `fsum` rounds only once, so the
+        # mean does not depend on the order in which polars adds.
         "value",
         "failed",
         "sampling_deviation",
@@ -237,5 +237,5 @@ def _row(
 
 
 def _rounded(value: float | None) -> float | None:
-    # Add 0.0 to convert a negative zero, which would be printed as -0.0000, into 0.
+    # Add 0.0: it converts -0.0, which would be printed as -0.0000, into 0.0.
     return None if value is None else round(value, DECIMALS) + 0.0

@@ -57,7 +57,8 @@ MSGS_AMBIGUOUS_TASKS = (
     "msgs_syntactic_category_relative_position",
 )
 EDGE_PROBING_TASKS = ("probe_pos", "probe_dp", "probe_srl", "probe_ner", "probe_coref")
-# LTG-BERT Table 6: the metrics of each task, which are averaged before the average over tasks. HANS is not included.
+# The metrics of each GLUE task in LTG-BERT, Table 6. The metrics of a task are averaged first, then the tasks. HANS is
+# not included.
 LTG_GLUE_METRICS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("superglue_boolq", "accuracy"),),
     (("superglue_cb", "accuracy"), ("superglue_cb", "macro_f1")),
@@ -81,8 +82,8 @@ LTG_GLUE_SUBSET = (
     ("glue_qnli", "accuracy"),
     ("glue_sst2", "accuracy"),
 )
-# Weights of the leaderboard's total score. They were fitted to the ten printed rows of the leaderboard
-# (docs/papers/babylm-evaluation.md, "Leaderboard"), because the weights are not published.
+# Weights of the leaderboard's total score. The weights are not published, so they were fitted to the ten rows of the
+# printed leaderboard (docs/papers/babylm-evaluation.md, "Leaderboard").
 DYNABENCH_WEIGHTS = {"blimp": 0.5, "glue": 0.3, "msgs": 0.2}
 
 
@@ -93,7 +94,8 @@ def dynabench_score(averages: Mapping[str, float]) -> float:
     return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
 
 
-# Features of MSGS in the order of ELC-BERT's Figure 3: rows are linguistic features, and columns are surface features.
+# Features of MSGS, in the order of ELC-BERT's Figure 3. The figure shows linguistic features as rows and surface
+# features as columns.
 LINGUISTIC_FEATURES = {
     "main_verb": "main verb",
     "syntactic_category": "syntactic category",
@@ -152,7 +154,8 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
         AVERAGE: LTG_GLUE_METRICS,
         LTG_TABLE_3: tuple((key,) for key in LTG_GLUE_SUBSET),
     },
-    # The paper does not name the metrics of its average (MNLI-mm is not mentioned), so the plain mean is used.
+    # The paper does not name the metrics of its average and does not mention MNLI-mm, so all tasks are averaged with
+    # equal weights.
     "rv_glue": {},
 }
 
@@ -210,7 +213,7 @@ def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFram
     parts = [(place, len(member), *key) for place, member in enumerate(members) for key in member]
     wanted = pl.DataFrame(parts, ["member", "parts", "task", "metric"], orient="row")
     rows = wanted.join(numbers, on=["task", "metric"], maintain_order="left_right")
-    # Polars may compute these means, because the mean of at most two values does not depend on the order of summation.
+    # Polars may compute these means: with at most two values, the order of the summation has no effect.
     means = [
         pl.when(pl.col(column).count() == pl.col("parts").first()).then(pl.col(column).mean()).alias(column)
         for column in ("value", "blind_guess")
@@ -239,8 +242,8 @@ def _averages(
         return complete
     tasks = sorted(measured.filter("main")["task"].unique())
     if original == "msgs":
-        # Control tasks measure generalisation and ambiguous tasks measure bias, so their common mean would be
-        # meaningless.
+        # Control tasks measure generalisation, and ambiguous tasks measure bias. A mean of both has no meaning, so
+        # average only the ambiguous tasks.
         tasks = [task for task in tasks if task.removeprefix(prefix) in MSGS_AMBIGUOUS_TASKS]
     if len(tasks) < 2:
         return complete

@@ -25,10 +25,10 @@ def command(
     hatchery try demo
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
-        # Replace input bytes that are not UTF-8, because they would raise an error.
+        # Replace input bytes that are not UTF-8. Otherwise they would raise an error.
         sys.stdin.reconfigure(errors="replace")
     with suppress(ImportError):
-        # Importing readline adds arrow keys and a history to the prompt; some Python installations lack this module.
+        # Importing `readline` adds arrow keys and a history to the prompt. Some Python installations lack this module.
         import readline  # noqa: F401
     try:
         answer_lines(_models(asked, project / "results"))
@@ -56,7 +56,7 @@ def answer_lines(models: dict[str, Any]) -> None:
 
     names, loaded = list(models), dict[str, Any]()
     if len(names) == 1:
-        # Open the model now, so that a wrong name is reported before the prompt appears.
+        # Open the only model now, so that a wrong name is reported before the prompt appears.
         loaded[names[0]] = model(models[names[0]])
     for number, name in enumerate(names, start=1):
         print(f"{number:3}  {name}")
@@ -66,7 +66,7 @@ def answer_lines(models: dict[str, Any]) -> None:
         try:
             line = input(f"{name}> ").strip()
             if not sys.stdin.isatty():
-                # Print the line, because the terminal does not echo input from a pipe.
+                # Input from a pipe is not echoed by a terminal, so print the line.
                 print(line)
             if not line:
                 continue
@@ -80,7 +80,7 @@ def answer_lines(models: dict[str, Any]) -> None:
         except HatcheryError as error:
             print(f"  {error}")
         except KeyboardInterrupt:
-            # Ctrl-C only cancels the current line or answer, as in a shell.
+            # As in a shell, Ctrl-C cancels only the current line or answer.
             if not sys.stdin.isatty():
                 raise
             print()

@@ -31,13 +31,13 @@ from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
 GAPS = re.compile(r"_{2,}")
-# A gap directly next to a letter or a digit is inside a word. Excluded are the ranges of scripts that write no spaces
-# between words: U+0E00 to U+109F (Thai, Lao, Tibetan, Myanmar), U+1780 to U+17FF (Khmer), and all characters from
-# U+2E80 on (such as Chinese and Japanese).
+# Pattern of a gap next to a letter or digit, that is, inside a word. It excludes scripts that write no spaces between
+# words: U+0E00 to U+109F (Thai, Lao, Tibetan, Myanmar), U+1780 to U+17FF (Khmer), and all characters from U+2E80 on
+# (such as Chinese and Japanese).
 _IN_A_WORD = re.compile(
     r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]_{2,}|_{2,}[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]"
 )
-# This word replaces each gap while the sentence is split into tokens. Nearly every vocabulary contains the word.
+# This word replaces each gap while the sentence is tokenized. Nearly every vocabulary contains it.
 _IN_A_GAP = "a"
 
 
@@ -236,7 +236,8 @@ class AskedModel:
                 places.append(len(ids))
                 ids.append(mask_id)
                 waiting.pop(0)
-            # Drop a token that contains only the space before a gap, because the mask token includes this space.
+            # A token that consists only of the space before a gap is dropped, because the mask token already includes
+            # this space.
             elif end != gap[0] or not text[start:end].isspace():
                 ids.append(index)
         if waiting:

@@ -20,7 +20,7 @@ ASKED, TOKENIZER, TEXT, WINDOW, SCORING, ITEMS, PRECISION, SELECTION, RULES = (
     *("asked", "tokenizer", "text", "window", "scoring", "items", "precision", "selection", "rules"),
 )
 _DIGITS = 12
-# These keys of an objective do not change the predicted tokens of held-out text, so they are not part of the basis.
+# Keys of an objective that are not part of the basis, because they do not change the predicted tokens of held-out text.
 _OF_TRAINING_ALONE = {
     *("task", "causal_share", "causal_weight", "z_loss", "unigram_penalty", "final_mask_probability"),
     *("preference", "labelled_share"),

@@ -71,8 +71,8 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
                 "for all members"
             )
     asked = {asked_of(member.objective) for member in ours if member.objective is not None}
-    # If the members were trained with different masking settings, or if the objective of a member is unknown, the
-    # ensemble has no objective of its own, and its perplexity can be measured only with `masking: common`.
+    # The ensemble has an objective only if all members have known objectives with equal masking settings. Without an
+    # objective, its perplexity can be measured only with `masking: common`.
     objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None
     where = " + ".join(member.where for member in ours)
     return ModelOfUser(Ensemble([member.network for member in ours]), first.tokenizer, first.use, where, objective)

@@ -36,8 +36,8 @@ from hatchery.translation.translate import translate
 FEWEST_WORDS, MOST_WORDS = 5, 14
 LEAST_LETTERS = 3
 MOST_CHARACTERS = 120
-# Number of candidate sentences. This number exceeds the number of sentences on the page, because some sentences have no
-# word that is one token.
+# Number of candidate sentences. It exceeds the number of sentences on the page, because sentences without a one-token
+# word are rejected.
 CANDIDATES = 100
 _DOCUMENTS_AT_ONCE = 256
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -58,7 +58,7 @@ def candidates(
     shards = splits.get(split, [])[: None if split == "dev" else 1]
     if not shards:
         raise CorpusError(f"{corpus.path}: has neither a development nor a training split to take sentences from")
-    # Duplicates are removed before counting, so that a sentence in a thousand documents counts once.
+    # Remove duplicates first, so that a sentence counts once even if a thousand documents contain it.
     best: dict[str, str] = {}
     for shard in shards:
         for batch in read_batches(shard, _DOCUMENTS_AT_ONCE):
@@ -94,8 +94,7 @@ def is_readable(sentence: str) -> bool:
 def words_by_length(sentence: str) -> list[tuple[int, int]]:
     """Return [start, end) of the words that may be left out, the longest first; among equally long words the later
     first."""
-    # The first word of a sentence is not left out, because it is usually short, and because its capital letter would be
-    # a hint.
+    # The first word of a sentence is never left out: it is usually short, and its capital letter would be a hint.
     found = [match.span() for match in _WORD.finditer(sentence) if match.start() > 0]
     long = [(start, end) for start, end in found if end - start >= LEAST_LETTERS]
     return sorted(long, key=lambda span: (span[0] - span[1], -span[0]))

@@ -48,8 +48,8 @@ class FirstLines(RawSource):
         with handle:
             data = handle.read(HEAD_BYTES)
         if b"\n" not in data or data.lstrip().startswith(b"["):
-            # Open a file completely if its first line is longer than HEAD_BYTES or if the file is one JSON list,
-            # because the beginning alone cannot be parsed.
+            # The beginning of a file cannot be parsed alone if its first line is longer than HEAD_BYTES or if the file
+            # is one JSON list. Open the whole file in these two cases.
             return super().open(name)
         lines = data[: data.rfind(b"\n") + 1]
         return io.BytesIO(_with_whole_cells(lines) if name.lower().endswith(".csv") else lines)

@@ -108,7 +108,7 @@ def open_model(
     folder = Path(model).expanduser()
     manifest = folder if folder.name == MANIFEST else folder / MANIFEST
     if manifest.is_file():
-        # Verify the files here; in the workflow, the runner of the stage verifies them.
+        # In the workflow, the runner of the stage verifies the files. Here, nothing else does.
         made = read_manifest(manifest)
         made.verify()
         if not any(output.path.name == TOKENIZER_FILE for output in made.outputs):
@@ -213,8 +213,8 @@ def _exported(folder: Path, values: Mapping[str, Any]) -> OurModel:
         ("ForSeq2SeqLM",): "translation",
     }
     use = use_of_objective(objective_settings({"task": tasks.get(found.heads, "hybrid")}, str(folder)))
-    # If the exported tokenizer of a masked or hybrid model appends no end token, the model was trained on texts without
-    # end tokens, so texts are scored without end tokens.
+    # If the exported tokenizer of a masked or hybrid model appends no end token, the model was trained without end
+    # tokens. Its texts are then scored without end tokens.
     appends_end_token = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
     use = use._replace(appends_end_token=appends_end_token)
     return OurModel(
@@ -243,13 +243,13 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
         return _ours(module, tokenizer, where)
     if not hasattr(module, "get_output_embeddings"):
         return _written_by_user(module, tokenizer, architecture)
-    # Copy the tokenizer, because the next line changes its settings, and the caller's tokenizer must stay unchanged.
+    # The next line changes the tokenizer's settings. Copy it first, so that the caller's tokenizer stays unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
     values: Mapping[str, Any] = module.config.to_dict()  # type: ignore[union-attr, operator]
     if kind == "masked" and exported_family(values) is not None and set(values.get("auto_map") or ()) >= HYBRID:
-        # An exported hybrid model, used as a masked model, predicts a masked token at the position before that token.
+        # The exported model is hybrid, so it predicts a masked token at the position before that token.
         said = {**said, "predicts_next": True}
     return ModelOfOthers(module, tokenizer, BaselineSettings(architecture=_checked(kind), **said), where)
 
@@ -291,7 +291,7 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
         raise ConfigError(
             f"architecture: got {architecture!r} for your module {name}, expected one of: {', '.join(WRITTEN)}"
         )
-    # Copy the tokenizer, because the next line changes its settings, and the caller's tokenizer must stay unchanged.
+    # The next line changes the tokenizer's settings. Copy it first, so that the caller's tokenizer stays unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{name}: tokenizer")
     settings = BaselineSettings(

@@ -85,14 +85,14 @@ class OurModel:
         """
         self.refuse_translation()
         encoder = self.network.encoder
-        # In a causal model, the first token, [CLS], attends to no other token, so a classification head must not read
-        # the state of [CLS].
+        # In a causal model, the first token, [CLS], sees no other token. A classification head must therefore not read
+        # its state.
         encoder.first_token_is_blind = self.network.causal
         return encoder, self.tokenizer
 
 
 def _asked_as(use: Use, scoring: str) -> Architecture:
-    # `auto` means the first kind in this list: the kind (masked or causal) for which the model was trained.
+    # `auto` selects the first kind in this list: masked or causal, as the model was trained.
     return required_architecture(scoring, tuple(dict.fromkeys((*use.learned, *use.kinds))))
 
 

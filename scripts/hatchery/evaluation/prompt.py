@@ -25,7 +25,7 @@ BAR = 30
 BETWEEN = "|"
 DRAWS = 2
 
-# Lines of the help text must fit into a terminal of 80 columns.
+# Each line of the help text must fit into a terminal of 80 columns.
 HELP = """\
 A masked or hybrid model fills the gap in a line (The dog ____ the cat.). If a
 line has no gap, a causal or hybrid model that Hatchery trained continues the
@@ -68,7 +68,7 @@ def chosen_model(word: str, names: Sequence[str]) -> str | None:
     models = {name.rpartition("-s")[0] or name: name for name in reversed(names)}
     if word in models:
         return models[word]
-    # The names of models contain `_` or `-`; the words of texts rarely contain these characters.
+    # Names of models contain `_` or `-`. Words of texts rarely contain these characters.
     is_like_a_name = " " not in word and any(mark in word for mark in "_-") and GAP not in word
     if is_like_a_name and (hint := nearest(word, [*names, *models])):
         raise ConfigError(f"no model is called {word!r}{hint}")
@@ -118,7 +118,7 @@ def _compared(model: "AskedModel", sentences: Sequence[str]) -> Iterator[str]:
         raise ConfigError(f"got {len(sentences)} sentences, expected two with one {BETWEEN} between them")
     bits = [-score / math.log(2) for score in model.scores(sentences)["score"]]
     for sentence, own in zip(sentences, bits, strict=True):
-        # Print the sentence last, because it may be longer than a line of the terminal.
+        # The sentence may be longer than a line of the terminal, so print it last.
         yield f"  {own:6.1f} bits  {_bar(own / max(*bits, 1e-9)):<{BAR}}  {visible(sentence)}"
     difference = abs(bits[0] - bits[1])
     which = "first" if bits[0] < bits[1] else "second"

@@ -138,13 +138,13 @@ def prepare_device(name: DeviceName, threads: int | None = None, precision: Matr
     torch.backends.cudnn.allow_tf32 = False
     if not available or name == "cpu":
         return torch.device("cpu")
-    # Without deterministic algorithms, gradient sums over repeated ids (embeddings, position tables) vary between runs.
-    # Deterministic algorithms need this variable, which cuBLAS reads when the device is first used.
+    # Sums of gradients over repeated ids (embeddings, position tables) vary between runs, unless deterministic
+    # algorithms are used. They need this variable, which cuBLAS reads when the device is first used.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # Same effect as `use_deterministic_algorithms(True, warn_only=True)`, but that call imports the compiler, which
-    # takes a second.
+    # This call has the same effect as `use_deterministic_algorithms(True, warn_only=True)`. That function would also
+    # import the compiler, which takes a second.
     torch.set_deterministic_debug_mode("warn")
-    # In deterministic mode, PyTorch fills new tensors. Filling only helps to find reads of uninitialised memory, and
-    # costs time, so it is disabled.
+    # In deterministic mode, PyTorch fills new tensors, to help find reads of uninitialised memory. Filling costs time,
+    # so disable it.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda")

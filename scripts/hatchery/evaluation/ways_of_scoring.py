@@ -48,15 +48,16 @@ _PLL = "token_pseudo_log_likelihoods"
 DIFFUSION_ORDERS = 4
 """Number of random orders of a sentence's tokens; the bound of masked diffusion is averaged over these orders."""
 WAYS: dict[str, Way] = {
-    # Pseudo-log-likelihood: each token is predicted with only this token masked (Salazar et al., 2020).
+    # Pseudo-log-likelihood: the sum of the log-probabilities of all tokens, each with only this token masked (Salazar
+    # et al., 2020).
     "pll": Way(("masked",), _PLL, _each),
-    # Names in BabyLM's pipeline for the pseudo-log-likelihood of masked models and of hybrid models. Each name fits
-    # only one position of predictions, which is checked.
+    # Names in BabyLM's pipeline for `pll`. `masked` requires a model that predicts a token at the token's own position
+    # (masked models), and `mntp` a model that predicts it one position earlier (hybrid models).
     "masked": Way(("masked",), _PLL, _each, predicted_before=0),
     "mntp": Way(("masked",), _PLL, _each, predicted_before=1),
-    # Pseudo-log-likelihood in which the later subwords of the token's word are also masked (Kauf & Ivanova, 2023).
+    # As `pll`, but the later subwords of the token's word are also masked (Kauf & Ivanova, 2023).
     "pll_within_word_l2r": Way(("masked",), "token_within_word_likelihoods", _each, needs_words=True),
-    # Sum of the pseudo-log-likelihood and the log-likelihood from left to right, for hybrid models (GPT-BERT).
+    # Sum of the pseudo-log-likelihood and the left-to-right log-likelihood, for hybrid models (GPT-BERT).
     "fused": Way(
         ("masked",),
         "token_fused_likelihoods",
@@ -65,11 +66,12 @@ WAYS: dict[str, Way] = {
         sums=True,
         module="left_to_right",
     ),
-    # Bound of masked diffusion on the log-likelihood, for models that are trained with all shares of masked tokens.
+    # Variational bound on the log-likelihood by masked diffusion, for models trained with all proportions of masked
+    # tokens.
     "diffusion": Way(
         ("masked",), "token_diffusion_bounds", lambda length: DIFFUSION_ORDERS * length, module="diffusion_bounds"
     ),
-    # Log-likelihood from left to right, after one context token (BabyLM 2023).
+    # Left-to-right log-likelihood after one context token (BabyLM 2023).
     "left_to_right": Way(
         ("causal", "encoder_decoder"),
         "token_left_to_right_likelihoods",

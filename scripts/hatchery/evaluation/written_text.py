@@ -65,7 +65,7 @@ def best_subwords(
     probabilities = logits.double().softmax(-1)
     if isinstance(tokenizer, Tokenizer):
         probabilities = probabilities[: tokenizer.vocabulary_size]
-        # Exclude the special tokens, which mark document structure, because they are not text.
+        # Special tokens mark the structure of documents and are not text, so exclude them.
         probabilities[: tokenizer.n_special] = 0
     probabilities, order = probabilities.sort(descending=True, stable=True)
     return [*zip(subword_texts(tokenizer, order[:number].tolist()), probabilities[:number].tolist(), strict=True)]

@@ -104,7 +104,8 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
     published = [_printed(name, found, settings) for name, found in printed.items()]
     published.sort(key=lambda row: row.values[MEAN] or 0.0, reverse=True)
     columns = ["", *(LABELS[part] for part in rules.parts), "mean", "with AoA 0"]
-    # Chance level on GLUE depends on the labels, so the row of the chance level has no mean.
+    # The chance level of a GLUE task depends on the label frequencies, so GLUE has no entry in `chance`. Without GLUE,
+    # the row has no mean over the benchmarks.
     chance = _Entry("chance", {**rules.chance, MEAN: None, WITHOUT: None}, {}, 0, "chance")
     groups = [
         Group([_cells(row, rules.parts, other) for row in ours], OTHER if other else "this experiment"),

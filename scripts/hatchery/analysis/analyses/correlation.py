@@ -186,8 +186,8 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
             perplexities.setdefault(row.model, {})[row.task] = row.mean, row.basis
         wanted = row.suite in settings.suites or not settings.suites
         if wanted and row.metric == "score_percent" and row.task.startswith("average"):
-            # A suite may have several averages over tasks. The first average is the suite's score; the other averages
-            # only serve to replicate tables of some papers.
+            # A suite may have several averages over its tasks. The first average is the suite's score; the others only
+            # replicate tables of papers.
             averages.setdefault(row.suite, {}).setdefault(row.model, (row.mean, row.basis))
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"

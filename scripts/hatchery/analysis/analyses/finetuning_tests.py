@@ -79,7 +79,7 @@ def _read(path: Path) -> "tuple[Any, np.ndarray, np.ndarray]":
         pl.scan_parquet(made.file("predictions.parquet"))
         .filter(pl.col("rows") == MAIN_SET, "scored")
         .select(columns)
-        # Leave out runs without any answer, because these runs have diverged.
+        # A run without any prediction has diverged, so leave it out.
         .filter(pl.col("prediction").is_not_null().any().over("seed", "learning_rate"))
         .collect()
     )

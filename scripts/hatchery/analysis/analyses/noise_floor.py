@@ -93,7 +93,7 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
     """
     from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
 
-    # Read only the rows of finished runs, because the table also contains rows of milestones.
+    # The table `runs` also contains rows of milestones. Read only the rows of finished runs.
     names = runs_by_name(study.runs)
     runs = read_frame(study.tables["runs"], RUNS, run=names)
     amounts, seconds = _by_model(runs, "words"), _by_model(runs, "seconds")
@@ -245,8 +245,8 @@ def _row(
     worth = factor = of_baseline = extrapolated = None
     shown = [amounts[model][seed] for seed in common if seed in amounts.get(model, {})]
     if curve is not None and shown and mean is not None:
-        # Add the difference to the value of the curve, not to the measured loss, so that a difference of 0 gives the
-        # baseline's own amount of text.
+        # The curve is a fit, so its loss at the baseline's amount of text differs slightly from the measured loss. Add
+        # the difference to the curve's loss: then a difference of 0 yields exactly the baseline's amount of text.
         text = [amounts[settings.baseline][seed] for seed in common if seed in amounts.get(settings.baseline, {})]
         worth = curve.amount(curve.loss(sum(text) / len(text)) + mean) if text else None
         of_baseline = None if worth is None else worth * len(text) / sum(text)

@@ -177,7 +177,8 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
     differences = model.shares - against.shares
     spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
     deviations = _deviations(model, against, nouns)
-    # Multiply the shares by both numbers of runs, so that equal differences are equal integers.
+    # Multiply each difference of two accuracies by both numbers of runs. The results are integers, so equal differences
+    # compare as equal.
     whole = model.correct * against.runs - against.correct * model.runs
     row: Numbers = {
         nouns.items: len(differences),
@@ -258,9 +259,10 @@ def sign_flip_p(differences: "np.ndarray") -> float:
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     if not len(sizes):
         return 1.0
-    # Dividing by the greatest common divisor does not change p, and reduces the number of possible sums.
+    # Divide all differences by their greatest common divisor. The p value stays the same, and fewer sums are possible.
     unit = np.gcd.reduce(sizes)
-    # Compute by convolution the probability of each possible sum of the differences that receive a positive sign.
+    # Under the null hypothesis, each difference is positive with probability 0.5. Compute the distribution of the sum
+    # of the positive differences by convolution.
     chances = np.ones(1)
     for size, count in zip(sizes // unit, counts, strict=True):
         positive = np.zeros(size * count + 1)

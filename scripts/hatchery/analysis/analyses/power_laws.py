@@ -106,7 +106,7 @@ def _laws_table(settings: PowerLawsSettings, found: dict[str, "Laws"], printed: 
     groups = []
     for place, law in enumerate(found[OURS].laws or found[next(reversed(found))].laws):
         rows = [_law_row(source, laws.laws[place]) for source, laws in found.items() if laws.laws]
-        # Compose the name of the fit in the published values, such as `flops_above_break` or `tokens`.
+        # Name of the fit in the file of published values, such as `flops_above_break` or `tokens`.
         name = f"{law.axis}_{law.region}" if law.axis == "flops" else law.axis
         if (name, "exponent") in printed:
             values = {metric: printed.get((name, metric)) for metric in _PRINTED_FORMS}

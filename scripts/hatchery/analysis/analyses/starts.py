@@ -60,8 +60,8 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     ):
         values.setdefault((model, suite, task, metric), []).append(value)
         bases.setdefault((model, suite, task, metric), []).append(basis or "")
-    # Leave out runs without translated test sets. These runs are only the first part of trainings that other runs
-    # continue.
+    # Leave out models without a score on translated test sets. They are only the first part of a training that another
+    # run continues.
     translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
     models = [model for model in models_in_order(study.runs) if model in translating]
     different = {

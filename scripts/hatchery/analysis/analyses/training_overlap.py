@@ -53,7 +53,7 @@ def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
         pairs[suite] = [(tuple(good.split()), tuple(bad.split())) for good, bad in sentences]
     wanted = {words for each in pairs.values() for pair in each for words in pair}
     corpora = study.manifests(CORPUS)
-    # Read each corpus once, because several experiments of a study may use the same corpus.
+    # Several experiments of a study may use the same corpus, so read each corpus only once.
     read = {path: sentences_in(path, wanted) for path in dict.fromkeys(corpora.values())}
     rows = [_row(name, suite, each, read[path]) for name, path in corpora.items() for suite, each in pairs.items()]
     header = ("suite", "pairs", "good sentence in the training text", "bad sentence", "only the good sentence")

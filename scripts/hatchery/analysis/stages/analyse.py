@@ -53,7 +53,7 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
         "title": entry.title or declared.title,
         "settings": entry,
         "runs": project.shown_runs(experiment),
-        # Without a study, an analysis of a single experiment needs neither grid sets nor published rows.
+        # Outside a study, an analysis needs neither the sets of a grid nor published rows.
         "sets": project.sets_of(project.members(experiment)) if project.is_study(experiment) else {},
         "published": _repeated(project, experiment) if project.is_study(experiment) else [],
     }
@@ -81,7 +81,7 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
 
 
 @Stage(
-    # Version of the code that all analyses share. In addition, each analysis declares a version of its own code.
+    # Version of the code that all analyses share. The code of each analysis has an additional version of its own.
     version=1,
     settings=analyse_settings,
     inputs=analyse_inputs,

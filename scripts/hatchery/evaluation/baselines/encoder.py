@@ -28,8 +28,8 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.exported_folder import exported_family
 from hatchery.modeling.language_model import labelled_positions
 
-# Keys that name the epsilon of a layer norm in the configurations of `transformers`, and the epsilon that is used if a
-# configuration has none of these keys.
+# Configuration keys of `transformers` for the epsilon of a layer norm, and the epsilon of models without any of these
+# keys.
 NORM_EPSILONS = ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps")
 USUAL_EPSILON = 1e-5
 
@@ -118,8 +118,8 @@ class BaselineEncoder(Encoder):
     def _read(self, input_ids: Tensor, attention_mask: Tensor | None, all_states: bool) -> Any:
         types: dict[str, Tensor] = {}
         if self.n_types:
-            # In [CLS] a [SEP] b [SEP], `[CLS] a [SEP]` has type 0 and `b [SEP]` type 1. In a model with two types, the
-            # last two of three texts have type 1.
+            # In [CLS] a [SEP] b [SEP], `[CLS] a [SEP]` has token type 0 and `b [SEP]` type 1. If there are more texts
+            # than types, the remaining texts have the last type.
             ends = (input_ids == self.sep_id).long()
             types["token_type_ids"] = (ends.cumsum(dim=1) - ends).clamp(max=self.n_types - 1)
         return self.body(
@@ -171,9 +171,9 @@ def _numbers(attention_mask: Tensor | None) -> Tensor | None:
     return None if attention_mask is None else attention_mask.long()
 
 
-# Names of the language-model head in the classes of `transformers`. A hook passes only the requested positions to the
-# head. For a class with another head name, the head computes the logits of all positions, and the logits at the
-# requested positions are selected afterwards.
+# Names of the language-model head in the model classes of `transformers`. If the head has one of these names, a hook
+# passes only the requested positions to the head. Otherwise the head computes the logits of all positions, and the
+# requested logits are selected afterwards.
 HEADS = ("cls", "lm_head", "vocab_transform", "predictions", "generator_predictions", "head", "lm_predictions")
 
 
@@ -209,7 +209,7 @@ class BaselineModel:
         self.device = device
         self.where = tokenizer.where
         self.mask_id: int | None = None
-        # Tokens that are appended to an encoded sentence and scored with the sentence.
+        # Tokens that are appended to each encoded sentence and scored with it.
         self._end: tuple[int, ...] = ()
         match self.architecture:
             case "masked":
@@ -227,13 +227,12 @@ class BaselineModel:
                 self._end = (tokenizer.found("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
         self.unknown_id: int | None = tokenizer.unknown_id
-        # Exported Hatchery models have no module for the output matrix, so the configuration gives the size of their
-        # vocabulary.
+        # Exported Hatchery models have no output-embedding module, so their vocabulary size is read from the
+        # configuration.
         output = network.get_output_embeddings()
         self.vocabulary_size = int(network.config.vocab_size if output is None else output.weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
-        # For an encoder-decoder, logits are selected after the head, because the network always computes the output of
-        # every position.
+        # An encoder-decoder always computes all positions, so the requested logits are selected after its head.
         heads = [getattr(network, name) for name in HEADS if isinstance(getattr(network, name, None), nn.Module)]
         self._head: nn.Module | None = heads[0] if heads and self.architecture != "encoder_decoder" else None
 

@@ -14,11 +14,11 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ModelError, first_line
 from hatchery.evaluation.ways_of_scoring import Architecture
 
-# Tokenizers without a length limit store an enormous number as `model_max_length`; a number from NO_LIMIT on is read as
-# no limit.
+# If a tokenizer has no length limit, its `model_max_length` is an enormous number. Numbers of at least NO_LIMIT
+# therefore count as no limit.
 NO_LIMIT = 1 << 30
-# Models of these types count positions from the padding id + 1, so their position table has more rows than the maximum
-# number of tokens in an input.
+# Models of these types number positions from the padding id + 1. Their position table therefore has more rows than an
+# input may have tokens.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
 
 
@@ -93,7 +93,7 @@ class BaselineTokenizer:
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return ids of each sentence, with the tokenizer's own normalisation and without the tokens that frame a
         text."""
-        # `encode_batch_fast` computes no character offsets, which are not needed here.
+        # `encode_batch_fast` is faster because it computes no character offsets; they are not needed here.
         return [encoding.ids for encoding in self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)]
 
     def found(self, *names: str) -> int:
@@ -125,8 +125,8 @@ def longest_input(config: Any, tokenizer: BaselineTokenizer) -> int | None:
     return min(limits, default=None)
 
 
-# Classes of checkpoints that are refused, by the requested architecture. Without this check, `transformers` would load
-# a masked BERT as a causal model and an encoder-decoder BART as a masked model, and would score these models without an
+# Checkpoint classes that are refused for each requested architecture. Without this check, `transformers` would load a
+# masked BERT as a causal model, or an encoder-decoder BART as a masked model. The scores would be wrong without any
 # error.
 CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
     "masked": ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"),
@@ -153,7 +153,7 @@ def check_files(folder: Path) -> None:
         try:
             named = json_value(index.read_bytes())["weight_map"].values()
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            # `transformers` itself reports an unreadable index.
+            # If the index cannot be read, `transformers` reports it later.
             continue
         for name in sorted(set(map(str, named))):
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
@@ -183,7 +183,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     architecture, for missing weights, for a tokenizer that is not a fast one or whose texts may have ids without an
     embedding, for a folder with an adapter, and for a folder whose index names files outside the folder.
     """
-    # The import is inside the function, because the library takes seconds to import and only external models need it.
+    # Import inside the function: the import takes seconds, and only external models need the library.
     import torch
     import transformers
 
@@ -205,8 +205,8 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
             folder, config=config, dtype=torch.float32, output_loading_info=True, **local
         )
     except Exception as error:  # `transformers` raises many types of errors, whose messages have many lines
-        # For weights that contain code, PyTorch's message explains how to run this code. Therefore a message without
-        # this advice replaces PyTorch's message.
+        # If the weights contain code, PyTorch's message advises how to run this code. It is replaced by a message
+        # without this advice.
         has_code = "weights_only" in str(error)
         reason = (
             "its weights file holds objects other than tensors, which are never loaded"
@@ -224,7 +224,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
         if name.endswith(CLASSES_OF_OTHERS[architecture]):
             raise ModelError(f"{folder}: cannot be loaded as {what}: the class of the model is {name}")
     read_texts_whole_(tokenizer, str(folder))
-    # A tokenizer may have ids that no text contains. Only ids that a text can contain need an embedding.
+    # Only ids that a text can contain need an embedding. A tokenizer may have further ids.
     in_texts = tokenizer.backend_tokenizer.get_vocab_size(with_added_tokens=False)
     if in_texts > network.get_input_embeddings().num_embeddings:
         raise ModelError(
@@ -243,5 +243,6 @@ def read_texts_whole_(tokenizer: Any, where: str) -> None:
         raise ModelError(f"{where}: the tokenizer is not a fast tokenizer, expected a tokenizer with a tokenizer.json")
     backend.no_truncation()
     backend.no_padding()
-    # Special tokens that occur in a text are not encoded as one id, because this would shift the scored positions.
+    # If a text contains the spelling of a special token, split it like other text. As a single id, it would shift the
+    # scored positions.
     backend.encode_special_tokens = True

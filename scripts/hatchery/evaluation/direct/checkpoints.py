@@ -70,8 +70,8 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
         raise ConfigError(f"{path}: this training stored no checkpoints with a recorded number of words, {EXPECTED}")
 
     def opened(name: str) -> Pretrained:
-        # Use the run's manifest for the checkpoint's folder, because this manifest holds the training settings and the
-        # digests of all files.
+        # Use the run's manifest for each of its checkpoints. It contains the training settings and the digests of all
+        # files.
         return open_trained(replace(made, path=made.folder / milestone_place(name) / MANIFEST))
 
     return Checkpoints(str(path), words, opened)
@@ -93,11 +93,11 @@ def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
     """
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}
-    # As in the workflow, use the number of words in the checkpoint's name. The number of words that the training read
-    # may differ from the number in the name by up to a batch.
+    # As in the workflow, read the number of words from the checkpoint's name. The training may have read up to one
+    # batch more or less.
     words = {name: words_of_mark(name) for name in marks}
     metrics = made.folder / METRICS_FILE
-    # Skip a run that continues an earlier run, because its metrics file lacks the words that the earlier run read.
+    # If a run continues an earlier run, its metrics file lacks the words that the earlier run read, so skip this file.
     if not words and metrics.is_file() and "initial_model" not in made.measures:
         rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
         words = {step_name(row["step"]): row["words"] for row in rows if row.get("words") is not None}

@@ -69,9 +69,9 @@ class EncodedData(Protocol):
         """Return the items at the given positions, in that order, as a new data set."""
 
 
-# Items are sorted by length within pools of several batches. Large pools need less padding, but if a small task were a
-# single pool, the same items would be together in every epoch. Therefore an epoch has about POOLS_PER_EPOCH pools, and
-# the number of batches in a pool is bounded.
+# Items are sorted by length within pools of several batches. Larger pools need less padding. But in a single pool, the
+# same items would share a batch in every epoch. Therefore an epoch has about POOLS_PER_EPOCH pools, within the bounds
+# for the number of batches per pool.
 POOLS_PER_EPOCH = 8
 FEWEST_BATCHES_PER_POOL, MOST_BATCHES_PER_POOL = 4, 32
 
@@ -118,8 +118,8 @@ def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.nd
     return batches
 
 
-# Largest number of tokens in a prediction batch, padding included. A larger batch would exceed the caches of a CPU; on
-# a GPU, models of a typical size need no larger batch.
+# Largest number of tokens in a prediction batch, padding included. A larger batch would not fit into a CPU's caches,
+# and models of a typical size do not need a larger batch on a GPU.
 TOKENS_PER_BATCH = 8192
 # Number of items in an official prediction batch; items are batched in file order (docs/papers/babylm-2026.md,
 # "Fine-tuning").
@@ -140,8 +140,8 @@ class Predicted(NamedTuple):
     scores: np.ndarray
 
 
-# Use `no_grad` instead of inference mode: if the model cached a tensor in inference mode, the next epoch could not
-# compute gradients with this tensor.
+# Use `no_grad`, not inference mode. A tensor that the model caches in inference mode cannot be used for gradients in
+# the next epoch.
 @torch.no_grad()
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
     """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.

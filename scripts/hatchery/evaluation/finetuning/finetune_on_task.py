@@ -138,8 +138,8 @@ def score(
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
     finished = {} if store is None or is_forced() else store.load(planned)
     resumed = len(finished)
-    # The number of steps includes runs that an earlier attempt finished, so that every attempt of a job makes the same
-    # choice about compiling.
+    # Steps of runs that an earlier attempt of the job finished are also counted. Every attempt then makes the same
+    # choice about compilation.
     steps = len(planned) * step_count(len(task.groups), settings.protocol)
     compilation = chosen_compilation(runtime.compile, device, steps >= FINETUNING_COMPILED_FROM_STEPS)
     if resumed < len(planned):
@@ -257,7 +257,8 @@ def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[lis
 def development_value(settings: FinetuneSettings, development: ScoredSet) -> Callable[[Predicted], float]:
     """Return the function that computes the selection metric from the predictions for the development data."""
     metric = metric_called(settings.protocol.selection_metric or settings.task.metrics[0])
-    # If `official` is true, the epoch is selected by the scored rows only, as in BabyLM's trainer.
+    # If `official` is true, only the scored rows select the epoch, as in BabyLM's trainer. Otherwise all rows select
+    # it.
     all_rows = not settings.protocol.official
     return lambda predicted: metric(development.scored(predicted, all_rows=all_rows))
 

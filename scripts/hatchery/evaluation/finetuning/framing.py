@@ -63,7 +63,7 @@ class Framing:
         """Return the framing that a tokenizer adds to texts."""
         between, end = tokenizer.between_ids, tokenizer.end_ids
         ids = {*between, *end} or {tokenizer.pad_id}
-        # The token that ends a text also separates two texts, so framing needs only one separator id.
+        # The token at the end of a text also separates two texts, so framing needs exactly one separator id.
         assert len(ids) == 1
         return cls(tokenizer.cls_id, ids.pop(), tokenizer.pad_id, len(between), len(end))
 
@@ -112,8 +112,8 @@ def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
     if not len(rows):
         return kept
     long, space = kept[rows], np.maximum(room[rows], 0)
-    # Bisection finds the largest common length at which the segments together fit: at `low`, they always fit; at
-    # `high`, they never fit.
+    # Find the largest common length of the segments by bisection: segments of length `low` fit into the input, and
+    # segments of length `high` do not.
     low, high = np.zeros(len(rows), dtype=np.int64), long.max(axis=1)
     while np.any(high - low > 1):
         middle = (low + high) // 2

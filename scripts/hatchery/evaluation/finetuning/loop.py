@@ -38,7 +38,7 @@ from hatchery.training.learning_rates import learning_rate_factor
 from hatchery.training.optimizers import AdamW
 from hatchery.training.settings import ScheduleSettings
 
-# The largest possible value of a metric is 1, because all metrics are fractions or correlations.
+# The largest possible metric value, because all metrics are fractions or correlations.
 HIGHEST_VALUE = 1.0
 
 
@@ -85,8 +85,8 @@ class BestState:
                     self._copies[name].copy_(parameter)
                 else:
                     self._copies[name] = parameter.detach().clone()
-        # Further training cannot change the best state: the highest possible value cannot be exceeded, and the first of
-        # equally good states is the best.
+        # At the highest possible value, training also stops: no later state can be better, and among equal states the
+        # first is kept.
         out_of_patience = self._patience is not None and self._waited >= self._patience
         return out_of_patience or value >= HIGHEST_VALUE
 
@@ -153,8 +153,8 @@ def set_rates(optimizer: torch.optim.Optimizer, protocol: ProtocolSettings, step
         group["lr"] = group["peak"] * factor
 
 
-# Number of steps between two checks on a GPU, because each check waits for the device. Once a value is not finite,
-# every later check reports this value.
+# On a GPU, read the check for non-finite values only once in this number of steps, because each reading waits for the
+# device. The check covers all values since the start of the run, so no non-finite value is missed.
 STEPS_BETWEEN_LOOKS_ON_GPU = 50
 
 

@@ -24,8 +24,7 @@ from hatchery.typed import build
 
 MAIN_SET = "validation"
 RESULTS_FILE, WEIGHTS_FILE = "results.csv", "layer_weights.csv"
-# Largest accepted difference between 1 and the sum of a span's weights, because weights are stored with about seven
-# digits.
+# Weights are stored with about seven digits. The sum of a span's weights may differ from 1 by this amount.
 SUM_TOLERANCE = 1e-3
 
 
@@ -163,8 +162,8 @@ def settings_text(manifest: Manifest) -> str:
     given: Any = manifest.settings
     protocol = build(ProtocolSettings, given["protocol"], str(manifest.path))
     head = given["task"].get("head", {})
-    # In causal models, the head reads the last token even if its options name the first token, so the manifest states
-    # the pooling. Manifests of earlier versions lack `pooling`; for these manifests, the head's options are used.
+    # The head of a causal model reads the last token, even if its options name the first token. Therefore the manifest
+    # states the pooling. Older manifests have no key `pooling`; for them, the head's options are used.
     pooling: Any = manifest.measures.get("pooling", head.get("options", {}).get("pooling", "first_token"))
     clip = protocol.max_gradient_norm
     parts = [

@@ -30,7 +30,7 @@ from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferRule, label_text
 
-# A regression model's outputs count as constant if their range is below this fraction of the range of the labels.
+# Predictions of a regression model count as constant if their range is below this fraction of the range of the labels.
 CONSTANT_SHARE = 1e-3
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 _MARKED = re.compile(r"^@metric\ndef (\w+)\(", re.MULTILINE)
-# The names are read from the source text, because planning must not import NumPy.
+# Read the names from the source text. Importing the metrics would import NumPy, which planning must not do.
 FILES = {
     name: path.stem
     for path in Path(__file__).parent.glob("*.py")

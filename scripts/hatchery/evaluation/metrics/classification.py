@@ -87,7 +87,7 @@ def mcc(scored: Scored) -> float:
     """
     labels, predictions = classes(scored, "mcc")
     found = np.union1d(labels, predictions)
-    # The sums are sums of integers, which are exact in float64, so the order of the rows does not change the result.
+    # Sums of integers are exact in float64, so the order of the rows does not change the result.
     truly, said = (np.array([(c == values).sum() for c in found], np.float64) for values in (labels, predictions))
     rows, right = float(len(labels)), float((labels == predictions).sum())
     spread = (rows**2 - said @ said) * (rows**2 - truly @ truly)
@@ -129,7 +129,8 @@ def pearson(scored: Scored) -> float:
     if _is_constant(labels) or _is_constant(predictions):
         return 0.0
     with warnings.catch_warnings():
-        # SciPy's warning about nearly constant values is suppressed, because `scored_sets.failure` reports such a run.
+        # `scored_sets.failure` reports a run with nearly constant predictions, so SciPy's warning about them is
+        # suppressed.
         warnings.simplefilter("ignore", stats.NearConstantInputWarning)
         return float(stats.pearsonr(labels, predictions).statistic)
 

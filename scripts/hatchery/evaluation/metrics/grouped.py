@@ -83,8 +83,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
     preference = margins(scored)
     values = []
     for rows in _groups(scored, name):
-        # Among entities with equal scores, use the first entity in the file, so that the order of the groups does not
-        # matter.
+        # Among entities with equal scores, predict the first entity in the file.
         facts = scored.facts[rows[int(np.argmax(preference[rows]))]]
         try:
             entity, answers = facts["entity"], json.loads(facts["answers"])
@@ -105,7 +104,7 @@ def _groups(scored: Scored, name: str) -> Iterator[np.ndarray]:
     yield from np.split(order, np.flatnonzero(np.diff(members[order])) + 1)
 
 
-# Prefixes of continued and reference arguments of SRL (C-ARG1, R-ARG0), which `clean_micro_f1` omits.
+# Prefixes of SRL arguments that `clean_micro_f1` omits: continued (C-ARG1) and reference (R-ARG0) arguments.
 UNCLEAN_PREFIXES = ("C-", "R-")
 
 

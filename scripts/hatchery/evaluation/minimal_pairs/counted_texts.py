@@ -42,7 +42,7 @@ def counted_by_text(
     compared_with = positions_by(paradigm for paradigm, _ in rights)
     counted = list(decisions)
     for paradigm, positions in positions_by(item.paradigm for item in items).items():
-        # `strict` is False, because `rights` may have more rows than `items`.
+        # The two lists may differ in length, because `rights` may have more rows than `items`.
         for position, row in zip(positions, compared_with[paradigm], strict=False):
             preferred = predicted_text(items[position].candidates[decisions[position].chosen], suite)
             is_right = preferred.strip() == rights[row][1].strip()

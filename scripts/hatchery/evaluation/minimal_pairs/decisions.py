@@ -197,8 +197,8 @@ def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) 
     rows = []
     for name, positions in sorted(positions_by(item.paradigm for item in items).items()):
         people = np.array([items[index].preference for index in positions], dtype=np.float64)
-        # Compute ranks from differences of scores, which have the same ranks as the softmax of the scores. A softmax
-        # would round different large differences to the same probability.
+        # Rank by the differences of the scores. The softmax of the scores has the same order, but would round different
+        # large differences to the same probability.
         model = np.array([scores[index][0] - scores[index][1] for index in positions], dtype=np.float64)
         rows.append((name, len(positions), spearman(Scored(people, model, model[:, None]))))
     return pl.DataFrame(rows, schema=["name", "pairs", "spearman"], orient="row")

@@ -34,9 +34,9 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
 from hatchery.modeling.language_model import moved
 
-# Number of positions whose computation takes about as long as one call of the model. If padding adds fewer positions
-# than this, a common batch is faster than another call. The number was measured with 20 sentences and a model of 6
-# layers of 128 units; numbers from 16 to 256 differ little in speed.
+# One call of the model costs about as much time as the computation of this number of positions. If padding adds fewer
+# positions, a common batch is faster than another call. The number was measured with 20 sentences and a model of 6
+# layers with 128 units; from 16 to 256, the speed differs little.
 POSITIONS_OF_A_CALL = 64
 
 
@@ -59,7 +59,7 @@ def token_left_to_right_likelihoods(
     least one sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are
     computed once, if the model can continue from cached prefixes and the only temperature is 1.
     """
-    # Only inputs of Hatchery's models are padded, because modules of users and external models may attend to padding.
+    # Pad only the inputs of Hatchery's models: modules of users and external models may attend to padding.
     padding = POSITIONS_OF_A_CALL if padded and isinstance(model, HatcheryModel) else 0
     if not model.shares_prefixes or temperatures != AT_ONE:
         return _each_by_itself(model, sentences, tokens_per_batch, on_tokens, temperatures, padding)
@@ -90,7 +90,7 @@ def _behind_prefixes(
     counts = [sentences[member].scored for member in batch.members]
     text = np.repeat(np.arange(len(batch.members)), counts)
     n_before = len(model.frame.before)
-    # A token is predicted at the input position before this token.
+    # The logits that predict a token are at the position before this token.
     columns = np.concatenate(
         [n_before - 1 + np.arange(one.given, len(one.ids)) for one in (sentences[member] for member in batch.members)]
     )
@@ -124,7 +124,7 @@ def _each_by_itself(
         encoded, length = list(bucket), len(bucket[-1].ids)
         ids = np.array([(*sentence.ids, *[0] * (length - len(sentence.ids))) for sentence in encoded], dtype=np.int64)
         asked = scored_tokens(encoded, length)
-        # Leave out the last token of each input, because no scored token follows it.
+        # Leave out the last token of each input: no scored token follows it.
         inputs = np.concatenate([np.broadcast_to(context, (len(ids), len(context))), ids[:, :-1]], axis=1)
         columns = np.arange(len(context) - 1, inputs.shape[1])
         rows_per_batch = max(1, tokens_per_batch // inputs.shape[1])
@@ -141,7 +141,7 @@ def _each_by_itself(
             on_tokens(sum(len(context) + len(sentence.ids) for sentence in part))
     if not batches:
         return []
-    # Copy all results from the device in one transfer at the end, because each transfer waits for the device.
+    # Each transfer from the device waits for the device, so copy all results at the end in one transfer.
     return np.split(torch.cat(batches).cpu().numpy(), np.cumsum(lengths)[:-1])
 
 

@@ -32,8 +32,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 )
 from hatchery.modeling.language_model import moved
 
-# Number of rows and number of vocabulary items in a tile of the logits. These numbers were measured to be fastest with
-# a second-level cache of one MiB. A tile has many rows, because PyTorch rearranges the vocabulary items for every tile.
+# Number of rows and number of vocabulary items in a tile of the logits. They were measured to be fastest with a
+# second-level cache of one MiB. PyTorch rearranges the vocabulary items for every tile, so a tile has many rows.
 ROWS_PER_TILE = 1024
 ITEMS_PER_TILE = 512
 
@@ -46,8 +46,8 @@ def half_log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) 
         logits = (rows @ items.bfloat16().T).float()
         if its_bias is not None:
             logits += its_bias
-        # As in `log_normalisers`, compute the normaliser as a logit minus its log-probability, which is faster than
-        # torch's logsumexp.
+        # As in `log_normalisers`, the normaliser is a logit minus the log-probability of the same item, which is faster
+        # to compute than torch's `logsumexp`.
         parts.append(logits[:, 0] - torch.log_softmax(logits, dim=-1)[:, 0])
     return torch.logsumexp(torch.stack(parts, dim=1), dim=-1)
 
@@ -66,8 +66,8 @@ def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Te
                 torch.mm(rows, items.T, out=logits)
             else:
                 torch.addmm(its_bias, rows, items.T, out=logits)
-            # Compute the normaliser as any logit minus its log-probability, because torch's log_softmax is one fused
-            # operation, but its logsumexp takes five operations.
+            # The normaliser is any logit minus the log-probability of the same item. Torch's `log_softmax` is one fused
+            # operation, but its `logsumexp` takes five operations.
             torch.log_softmax(logits, dim=-1, out=log_shares)
             torch.sub(logits[:, 0], log_shares[:, 0], out=part[:, column])
     return torch.logsumexp(parts, dim=-1)
@@ -113,7 +113,7 @@ class TargetScores:
         self._targets: list[np.ndarray] = []
         self._places: list[np.ndarray] = []
         self._n_rows = 0
-        # Log-probabilities on the device, which the device may still be computing, and their positions in `values`.
+        # Log-probabilities on the device, perhaps still being computed, and their positions in `values`.
         self._found: list[Tensor] = []
         self._found_places: list[np.ndarray] = []
 
@@ -145,7 +145,7 @@ class TargetScores:
         if self._n_rows:
             self._answer()
         if self._found:
-            # Copy all results from the device in one transfer at the end, because each transfer waits for the device.
+            # Each transfer from the device waits for the device, so copy all results at the end in one transfer.
             self.values[np.concatenate(self._found_places)] = torch.cat(self._found).cpu().numpy()
         return self.values
 
@@ -168,8 +168,8 @@ def scored_tokens(sentences: Sequence[EncodedSentence], length: int | None = Non
     return (token >= given[:, None]) & (token < ends[:, None])
 
 
-# Duplicate masked rows are removed within groups of about this number of tokens, so that memory is bounded for suites
-# of any size.
+# Duplicates among the masked rows are searched within groups of about this number of tokens, so that the memory is
+# bounded for suites of any size.
 TOKENS_PER_BLOCK = 1 << 22
 
 
@@ -206,7 +206,7 @@ def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, wit
     scored token."""
     ids = np.array([sentence.ids for sentence in sentences], dtype=np.int64)
     length, first = ids.shape[1], len(frame.before)
-    # Index of the sentence, and position of the scored token, for each masked input.
+    # For each masked input: the index of its sentence, and the position of its scored token.
     sentence, token = np.nonzero(scored_tokens(sentences))
     keyed = np.empty((len(sentence), 1 + first + length + len(frame.after)), dtype=np.int64)
     keyed[:, 0] = first + token
@@ -254,7 +254,7 @@ def token_pseudo_log_likelihoods(
         for block in blocks(list(bucket), model.frame):
             rows = expand(block, model.frame, model.mask_id, within_word)
             length = rows.ids.shape[1]
-            # Sort the targets by row, so that the targets of a batch of rows are contiguous.
+            # Sort the targets by row, so that the targets of a batch are contiguous.
             order = np.argsort(rows.of, kind="stable")
             of = rows.of[order]
             targets = np.array([sentence.ids for sentence in block], dtype=np.int64)[scored_tokens(block)][order]

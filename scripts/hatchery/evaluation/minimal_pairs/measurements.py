@@ -41,7 +41,7 @@ class _AccuracyRow(Record):
     pairs: int
     accuracy: Share
     accuracy_ties_correct: Share
-    # This field has a default value, because accuracy.csv has no column `chance` if all items have two candidates.
+    # If all items have two candidates, accuracy.csv has no column `chance`. The chance level is then 0.5.
     chance: Share = 0.5
 
 
@@ -105,8 +105,8 @@ def basis_of_suite(evaluated: Evaluated, items: int) -> str:
         items=f"{items} of seed {settings['seed']}" if settings.get("pairs_per_paradigm") else items,
         scoring="own way" if way in (own, *(() if own == "left_to_right" else ("masked", "mntp"))) else way,
         rules=", ".join(filter(None, rules)),
-        # Count the precision `screened` as fp32, because `screened` makes the decisions of fp32 unless an error exceeds
-        # the measured bound.
+        # The precision `screened` counts as fp32: it makes the same decisions as fp32, unless an error exceeds the
+        # measured bound.
         precision="fp32" if settings.get("precision") == "screened" else settings.get("precision"),
     )
 

@@ -37,7 +37,7 @@ def opened_model(manifest: Path, device: torch.device, settings: ScoringSettings
     if kept is not None and key in kept and compilation_in_use(kept[key]) == "off":
         return kept[key]
     if kept is not None:
-        # Free the memory of the last model before the next model is loaded.
+        # Free the memory of the previous model before the next model is loaded.
         kept.clear()
     model = load_sentence_model(manifest, device, settings.scoring, template=settings.has_template)
     if settings.track == "multilingual":

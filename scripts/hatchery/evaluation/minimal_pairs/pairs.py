@@ -21,16 +21,17 @@ from hatchery.evaluation.tasks.formats import is_table, read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
-# BLiMP's release has 13 linguistics terms. These two replacements yield the 12 phenomena of the paper and of BabyLM's
-# tables.
+# BLiMP's release has 13 linguistics terms. These two replacements reduce them to the 12 phenomena of the paper and of
+# BabyLM's tables.
 PHENOMENON_OF_TERM = {"s-selection": "argument_structure", "filler_gap_dependency": "filler_gap"}
-# One paradigm (principle_A_case_2) spells the field `linguistics_term` differently from the other 66 paradigms.
+# The field `linguistics_term` of one paradigm (principle_A_case_2) is spelled differently from that of the other 66
+# paradigms.
 FIELD_SPELLINGS = {"syntax/semantics": "syntax_semantics"}
 
 LIKE_BLIMP = SuiteSettings()
 
-# Stems of BabyLM 2023's pooled files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). A message names
-# these files if an experiment expected another suite.
+# Stems of the pooled files of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). If the
+# paradigms of an unexpected suite equal one of these sets, the error message names the set.
 POOLED_FILES = {
     "the BabyLM-filtered BLiMP": frozenset(
         {
@@ -107,18 +108,18 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     prefixes = () if columns.prefix is None else (columns.prefix,)
     wanted = {column for column in (columns.good, *columns.wrong, *prefixes, *named) if column is not None}
     wanted |= {column.partition(".")[0] for column in wanted}
-    # Spreadsheets also put quotation marks around cells of tab-separated tables. `read_rows` expects tab-separated
-    # tables without quotation marks, as in GLUE, so `read_csv` reads the tables of suites.
+    # Spreadsheet programs also put quotation marks around cells of tab-separated tables. `read_rows` expects
+    # tab-separated tables without quotation marks, as in GLUE, so the tables of suites are read with `read_csv`.
     is_tsv = name.lower().endswith(".tsv")
-    # If rows get names of documents, all columns are read, because a document's name is a hash of all columns.
+    # A document's name is a hash of all columns of its row. If rows get such names, read all columns.
     names_documents = suite.unknown_tokens == "wrong"
     asked = None if names_documents else wanted
     records = some(read_csv(source, name), name) if is_tsv else read_rows(source, name, (), asked)
     for index, record in enumerate(records):
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
-        # Remove spaces at the ends of cells, which are usually typing errors, because these spaces would add tokens to
-        # only one sentence of a pair.
+        # Spaces at the ends of a cell are usually typing errors, and would add tokens to only one sentence of a pair.
+        # Remove them.
         texts = [record.text(column).strip() for column in (columns.good, *columns.wrong)]
         given = "".join(f"{record.text(column).strip()} " for column in prefixes)
         candidates = tuple(Candidate(text, given) for text in texts)
@@ -183,8 +184,8 @@ def _optional(record: Record, name: str, default: str) -> str:
 
 
 def _pair_id(record: Record) -> str:
-    # BLiMP's release has the field pairID (text), the hub's copy has the field pair_id (integer); other suites have
-    # neither field.
+    # BLiMP's release has the field `pairID` (text), and its copy on the hub the field `pair_id` (integer). Other suites
+    # have neither field.
     value: Any = record.values.get("pairID", record.values.get("pair_id", record.line))
     if not isinstance(value, str | int):
         raise EvaluationError(f"{record.where}: the pair's id must be a text or an integer, got {shorten(value)}")

@@ -81,9 +81,8 @@ MULTILINGUAL_RULES = "BabyLM 2026, multilingual track (babylm-eval, 8 July 2026)
 MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module", LibraryTokensModel: "module"}
 """Origin of a model in manifests, by class; models of other classes are from the library `transformers`."""
 
-# Largest accepted number of tokens of a sentence; the longest sentence of BLiMP has 41 tokens. Because the computation
-# grows with the square of the length, a file with running text instead of sentences would take days or exhaust the
-# memory.
+# Largest accepted number of tokens in a sentence; the longest sentence of BLiMP has 41. The cost grows with the square
+# of the length, so a file with running text would take days or exhaust the memory.
 LONGEST_SENTENCE_TOKENS = 1024
 
 SCORES_SCHEMA = pa.schema(
@@ -152,7 +151,7 @@ def evaluate(request: Request) -> Answer:
     settings, source = request.built(ScoringSettings, suite=request.name), request.source()
     is_file = isinstance(request.data, str | Path) and Path(request.data).expanduser().is_file()
     if is_file and len(source.names()) == 1:
-        # A single file is read under any name; in a folder, the setting `files` selects the files.
+        # A single file is read under any name. In a folder, the setting `files` selects the files by name.
         settings = dataclasses.replace(settings, files="*")
     suite = read_suite(source, settings)
     asked = request.model.asked(request.device, settings.scoring, settings.has_template)
@@ -309,8 +308,8 @@ def candidate_scores(
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
-    # For causal models, the official code scores a text without scored tokens as 0, which is higher than the score of
-    # every other text. This does not apply to a text that is a single token, framing included.
+    # For causal models, the official code gives the score 0 to a text without scored tokens. This is the highest
+    # possible score. Such a text is refused only if it is a single token, framing included.
     may_be_empty = official and model.architecture == "causal"
     for item in items:
         for candidate in item.candidates:
@@ -326,15 +325,15 @@ def candidate_scores(
     texts = [text for text in texts if encoded[text].scored > 0]
     sentences = [encoded[text] for text in texts]
     distinct = distinct_sentences(sentences)
-    # Measure progress in tokens, special tokens included. Short inputs are scored first, so a count of inputs would
-    # underestimate the remaining time.
+    # Short inputs are scored first, so the fraction of scored inputs would underestimate the remaining time. Measure
+    # progress in tokens, special tokens included.
     total = sum(chosen.rows(sentence.scored) * (len(sentence.ids) + n_framing) for sentence in distinct)
     compile_where_it_pays_(model, compilation, total)
     with Progress(total, "scoring", "tokens") as progress:
         tokens = token_scores(
             model, sentences, scoring, tokens_per_batch, progress.update, temperatures, finite=not official
         )
-    # Scores have one column for each temperature: by default a single column, for temperature 1.
+    # `sentence_scores` returns one column per temperature. By default, the only temperature is 1.
     score = dict(zip(texts, sentence_scores(tokens).reshape(len(texts), len(temperatures)), strict=True))
     score |= dict.fromkeys(empty, np.zeros(len(temperatures)))
     most = max((len(item.candidates) for item in items), default=2)

@@ -62,7 +62,7 @@ def screened(
     size = min(len(half), LARGEST_SAMPLE, max(LEAST_SAMPLE, round(SAMPLED_SHARE * len(half))))
     wanted = np.zeros(len(half), dtype=bool)
     wanted[generator(seed, "screening").choice(len(half), size, replace=False)] = True
-    # Items with a score that is not finite have no margin, so they are scored in fp32.
+    # An item with a non-finite bf16 score has no margin, so score it again in fp32.
     wanted |= ~np.isfinite(np.where(exists, half, 0.0)).all(axis=1)
     scores, done = half.copy(), np.zeros(len(half), dtype=bool)
     largest = 0.0

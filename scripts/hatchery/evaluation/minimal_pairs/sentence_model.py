@@ -19,8 +19,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.own_model import OwnModel
 
-# Number of labelled positions whose logits are in memory together. The number is limited, because logits are the
-# largest tensors of the model.
+# Number of labelled positions whose logits are in memory together. Logits are the largest tensors of the model.
 ROWS_AT_ONCE = 2048
 
 
@@ -255,7 +254,7 @@ class HatcheryModel(WithTokenizer):
         return states.index_select(0, rows)
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        # Only a masked model restricts its last layer to `rows`, because a causal model is scored at nearly all
+        # Only a masked model can skip positions in its last layer (`rows`). A causal model is scored at nearly all
         # positions.
         is_causal = self.architecture == "causal"
         rows = rows - self.predicted_before if self.predicted_before else rows

@@ -74,7 +74,7 @@ def measure(
     trained = read_manifest(model)
     opened = open_trained(trained)
     device = prepare_device(runtime.device, runtime.threads)
-    # Open all splits before the first split is scored, so that a missing split is found early.
+    # Open all splits before the first split is scored, so that a missing split is reported early.
     if tokens is not None:
         check_tokenizer(trained, read_manifest(tokens))
         asked = asked_for_perplexity(opened, settings, device)
@@ -182,7 +182,7 @@ def _score_split(
     chosen = chosen_sequences(examples, settings)
     budget = options.tokens_per_batch or TOKENS_PER_BATCH
     if not isinstance(model, HatcheryModel):
-        # External models and the user's modules compute all logits of a batch at once, so their batches are smaller.
+        # External models and modules of users compute all logits of a batch at once, so their batches are smaller.
         budget = tokens_per_batch_for(model, budget)
     compile_where_it_pays_(model, options.compile, len(chosen) * settings.sequence_length)
     where = f"{shards.where}: the split {shards.split!r}"
@@ -200,7 +200,7 @@ def _score_split(
         )
     if not math.isfinite(score.loss_nats):
         raise EvaluationError(f"{where}: the loss of {asked.where} is not finite: its weights are damaged")
-    # Return no pseudo-perplexity for a model without masks, because the pseudo-perplexity masks tokens.
+    # The pseudo-perplexity masks tokens, so models without masks have none.
     if settings.pseudo_perplexity_sentences == 0 or objective.settings.kinds[0] != "masked":
         return score
     longest = settings.sequence_length - 2

@@ -42,8 +42,8 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
         values = row.values() | (words[row.split].values() if row.split in words else {})
         per_byte = evaluated.tokens_per_byte(row.split)
         if row.split in words and (n_bytes := evaluated.n_bytes(row.split)):
-            # A score per word exists only if every token was predicted, so `labelled_tokens` is the number of tokens of
-            # the split.
+            # A score per word exists only if every token of the split was predicted. Then `labelled_tokens` is the
+            # number of tokens of the split.
             per_byte = row.labelled_tokens / n_bytes
         if per_byte is not None:
             values[BITS_PER_BYTE] = bits_per_byte(row.loss_nats, per_byte)
@@ -87,7 +87,7 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
     else:
         objective = measured_objective(settings, model).settings
     part = "" if settings.sequences is None else f", {settings.sequences} sequences of seed {settings.seed}"
-    # An imported model contains its tokenizer, so the model's digest identifies the tokenizer.
+    # An imported model contains its tokenizer, so its digest also identifies the tokenizer.
     tokenizer = shortened(model.digest if is_imported(model) else model.inputs.get("tokenizer"))
 
     def of(split: str, metric: str) -> str:

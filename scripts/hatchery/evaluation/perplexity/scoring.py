@@ -49,7 +49,7 @@ from hatchery.training.data_order import epoch_permutation
 from hatchery.training.examples import Examples
 from hatchery.training.objective import Objective
 
-# Number of sequences that are drawn together and then batched by length. This number limits the memory.
+# Number of sequences that are drawn together and then batched by length. The number bounds the memory.
 _DRAWN_AT_ONCE = 2048
 
 
@@ -95,7 +95,7 @@ def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objecti
     if isinstance(shards, OwnText) and objective.settings.causal:
         examples = shards.next_tokens(settings.sequence_length)
     else:
-        # The cast is safe: objectives use only those methods of token shards that `OwnText` also has.
+        # The cast is safe, because objectives use only methods that `TokenShards` and `OwnText` share.
         examples = objective.examples(cast("TokenShards", shards), settings.sequence_length)
     if len(examples) == 0:
         raise EvaluationError(
@@ -127,8 +127,8 @@ def batches(
         order = np.argsort(lengths, kind="stable")
         first = 0
         while first < len(order):
-            # Lengths ascend, so the last row of a batch is the longest. A batch of n rows has n times this length as
-            # its size.
+            # Lengths ascend, so the last row of a batch is its longest. Padded to this length, n rows have n times this
+            # number of tokens.
             sizes = lengths[order[first:]] * np.arange(1, len(order) - first + 1)
             rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
             first += len(rows)
@@ -280,8 +280,8 @@ def score_batches(
             loss_sum += (losses.double() * own).sum()
             correct += ((logits.argmax(dim=-1) == wanted) * own).sum()
             if tally is not None:
-                # The output matrix may contain padding rows, which belong to no token. Without the output bias, these
-                # rows would receive probability, so they are excluded.
+                # The output matrix may have padding rows, which belong to no token. Without their output bias, they
+                # would receive probability, so exclude them.
                 free = logits if bias is None else (logits - bias)[:, : tally.types]
                 tally.add(wanted, -losses, -F.cross_entropy(free, wanted, reduction="none"))
     loss = float(loss_sum) / labelled if labelled else math.nan
@@ -320,7 +320,7 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
         edges = [*document.sentence_starts.tolist(), len(document.ids)]
         first = index - int(bounds[document_index])
         ids = document.ids[edges[first] : edges[first + 1]]
-        # Omit the special token at the end of a paragraph, because it is not a target.
+        # The special token at the end of a paragraph is not a target, so omit it.
         words = ids[ids >= shards.n_special][:longest].tolist()
         if words:
             sentences.append(words)

@@ -26,7 +26,8 @@ from hatchery.raw.registration import RawSource
 
 FIRST_PREDICATE = 11
 WORD_NUMBER, WORD, PART_OF_SPEECH, ENTITIES, COREFERENCE = 2, 3, 4, 10, -1
-# Placeholder for each word in files that contain only annotations, because they were not merged with the licensed text.
+# Some files contain only annotations, because they were not merged with the licensed text. In these files, each word is
+# this placeholder.
 MASKED_WORD = "[WORD]"
 
 _OPENED = re.compile(r"\(([^()*|\s]+)")

@@ -79,8 +79,8 @@ def read_sentences(source: RawSource, name: str) -> Iterator[ConlluSentence]:
     words: list[ConlluWord] = []
     previous, found = 0, False
     for line, text in decode_lines(source, name):
-        # A blank line ends a sentence. The reader skips blank lines, so a gap in the line numbers marks the end of a
-        # sentence.
+        # The reader skips blank lines, and a blank line ends a sentence. So a gap in the line numbers marks the end of
+        # a sentence.
         if line != previous + 1 and words:
             yield ConlluSentence(tuple(words))
             found, words = True, []

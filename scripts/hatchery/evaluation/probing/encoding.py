@@ -201,7 +201,7 @@ def encode_spans(
             f"targets: got targets with {' and '.join(map(str, sorted(widths)))} spans, expected the same number of "
             "spans in all targets of a task"
         )
-    # Dropped sentences keep their index, but have an empty sequence of ids.
+    # A dropped sentence keeps its index, but its sequence of ids is empty.
     ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
     return EncodedSpans(
         sequences=TokenSequences(

@@ -27,9 +27,9 @@ from hatchery.evaluation.tasks.settings import Format, TaskSettings, label_text
 from hatchery.raw.registration import RawSource
 
 UNKNOWN_LABEL = -1
-# For each CoNLL-U column that can hold the labels, the number of spans per target.
+# Number of spans per target, for each CoNLL-U column that can hold the labels.
 SPANS_OF_COLUMN = {"UPOS": 1, "XPOS": 1, "DEPREL": 2}
-# For each annotation layer of OntoNotes, the number of spans per target.
+# Number of spans per target, for each annotation layer of OntoNotes.
 SPANS_OF_LAYER: dict[TaskName, int] = {"pos": 1, "ner": 1, "srl": 2, "coref": 2}
 
 
@@ -176,7 +176,7 @@ def indexed_task_data(
     """
     labels = _label_set(train, task)
     indices = {label: index for index, label in enumerate(labels)}
-    # A set named "validation" is always the first scored set, independently of the order of the task's files.
+    # A set named "validation" is always the first scored set, even if its file is not the first.
     names = sorted(sets, key=lambda name: name != "validation")
     scored: dict[str, list[Example] | list[SpanExample]] = {
         name: [_indexed(example, indices, task) for example in sets[name]] for name in names
@@ -310,7 +310,7 @@ def majority_baseline(train: np.ndarray, scored: np.ndarray) -> MajorityBaseline
         accuracy = float((scored == label).mean())
         return MajorityBaseline(label, accuracy, accuracy)
     hits = scored[:, label]
-    # As in `micro_f1`, one label of a unit without known labels counts as missed.
+    # As in `micro_f1`, a unit without known labels counts as one missed label.
     missed = (~scored.any(axis=1)).sum()
     f1 = 2 * float(hits.sum()) / float(len(scored) + scored.sum() + missed)
     return MajorityBaseline(label, float(hits.mean()), f1)

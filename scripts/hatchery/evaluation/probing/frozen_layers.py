@@ -48,8 +48,8 @@ class FrozenLayers:
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
         sizes = before[data.sequences.starts[1:]] - before[data.sequences.starts[:-1]]
         width = self.encoder.n_layers * self.encoder.config.hidden_size
-        # Cache short sequences first: the cache then holds more sequences, and sequences of similar length share a
-        # batch, with little padding.
+        # Cache short sequences first. The cache then holds more sequences, and sequences of similar length share a
+        # batch with little padding.
         order = np.argsort(data.sequences.lengths, kind="stable")
         order = order[sizes[order] > 0]
         kept = order[np.cumsum(sizes[order]) * width * BYTES_PER_NUMBER <= self.bytes_left]
@@ -74,7 +74,7 @@ class FrozenLayers:
         ids, mask = sequences.padded(group)
         wanted = torch.zeros_like(mask)
         wanted[mask] = torch.from_numpy(inside[flat_ranges(sequences.starts[group], sequences.lengths[group])])
-        # Because the training of the head may have set the encoder to training mode, set evaluation mode again.
+        # The training of the head may have set the encoder to training mode, so set evaluation mode again.
         self.encoder.eval()
         states = self.encoder(ids.to(self.device), mask.to(self.device))
         return layer_vectors(self.encoder, states, self.reading)[:, wanted.to(self.device)].float()
@@ -143,8 +143,9 @@ class LayeredSpans:
         sequences, sequence_of_item = np.unique(self.data.sequence_of[items], return_inverse=True)
         counts = np.diff(self.data.unit_starts)[items]
         row_starts = starts_of(kept.sizes[sequences])
-        # Convert each position in a sequence to the position among the sequence's tokens in spans, then to the position
-        # among the batch's tokens in spans.
+        # Spans refer to positions in a sequence, but the cache holds only the tokens inside spans. Convert each
+        # position twice: to a position among the cached tokens of its sequence, then to a position among the cached
+        # tokens of the batch.
         sequence_of_unit = np.repeat(sequence_of_item, counts)
         begin = starts[sequences][sequence_of_unit][:, None]
         spans = self.data.spans[units]

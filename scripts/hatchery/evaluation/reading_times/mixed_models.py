@@ -78,13 +78,14 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
     """
     from scipy.optimize import minimize
 
-    # Centre the outcome: the likelihood does not depend on the mean, and sums of squares around 0 lose fewer digits.
+    # Subtract the mean from the outcome. The likelihood does not depend on the mean, and sums of squares around 0 lose
+    # fewer digits.
     mean = float(outcome.mean())
     sums = _sums(outcome - mean, _design(predictors), groups)
     random = np.arange(predictors.shape[1] + 1) if slopes else np.arange(1)
     first = _Profile(sums, random, np.full(len(random), START))
-    # The search stops when the relative change of its objective is small. Because the deviance of a large table is
-    # large, subtract the initial deviance.
+    # The search stops at a small relative change of its objective. The deviance of a large table is large, so subtract
+    # the initial deviance.
     offset, at = first.deviance, np.full(len(random), START)
 
     def relative(deviations: np.ndarray) -> tuple[float, np.ndarray]:
@@ -95,8 +96,8 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
     for _ in range(MOST_RESTARTS):
         found: Any = minimize(relative, at, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(at), options=options)
         at = np.asarray(found.x)
-        # At a standard deviation of 0, the derivative of the deviance by the standard deviation is always 0, so test
-        # the derivative by the variance.
+        # At a standard deviation of 0, the derivative of the deviance by the standard deviation is always 0. Test the
+        # derivative by the variance instead.
         stuck = (at < 1e-6) & (_Profile(sums, random, at).by_variance < 0)
         if not stuck.any():
             break

@@ -181,7 +181,7 @@ def _windows(
         pieces = [(0, first)] if first else []
         starts = [first, *(end for end in ends if end > first)]
         for start, end in pairwise(starts):
-            # Divide a word that is longer than half of a window into parts of this length.
+            # A word longer than half of a window is divided into parts of this length.
             most = max(1, longest // 2)
             pieces += [(at, min(at + most, end)) for at in range(start, end, most)]
     windows = []
@@ -243,8 +243,8 @@ def _distributions(
         for start in range(0, len(listed), at_once):
             rows = listed[start : start + at_once]
             ids = torch.tensor([[*before, *one.ids] for one in rows], device=model.device)
-            # The logits that predict a token are at the previous position, so the first scored token needs the position
-            # before `given`.
+            # The logits that predict a token are at the position before this token. The first scored token therefore
+            # needs the position before `given`.
             places = [
                 [row * ids.shape[1] + at for at in range(len(before) + one.given - 1, ids.shape[1])]
                 for row, one in enumerate(rows)
@@ -290,8 +290,8 @@ def _rows(
         first, last = firsts[word], lasts[word]
         nats_of_word = float(nats[word])
         if begins is not None:
-            # Only if the word's first token can begin a word, condition on a word boundary before this token. The first
-            # word of a text may have no leading space.
+            # If the word's first token can begin a word, condition on a word boundary before it. A text's first word
+            # may have no leading space, so its first token may not begin a word.
             nats_of_word += float(values.begins_before[first]) if begins[sentence.ids[first]] else 0.0
             nats_of_word -= float(values.begins_after[last])
         surprisal.append(nats_of_word)

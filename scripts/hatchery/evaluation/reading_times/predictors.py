@@ -57,8 +57,8 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
     values = _values_of_words(words, rows, table, settings)
     kept = drop_sentence_ends(values) if settings.drop_sentence_ends else values
     spilled = spilled_predictors(settings)
-    # If a predictor is a column of the table, it may differ between the rows of a word. These predictors are already in
-    # `rows`; all other predictors are joined by word.
+    # A predictor that is a column of the table may differ between the rows of a word, and is already in `rows`. All
+    # other predictors are joined by word.
     missing = [name for name in spilled if name not in rows.columns]
     frame = rows.join(kept.select(*PLACE, *missing), on=PLACE, how="inner")
     looked_up = kept if settings.spillover_from == "kept_words" else values
@@ -70,7 +70,7 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
         frame = frame.join(previous, on=PLACE, how="inner")
     readers = ["participant"] if settings.participant else []
     columns = [*PLACE, *readers, *settings.responses, *columns_of(spilled.items())]
-    # `dict.fromkeys` removes duplicate names, because the column of positions may also be a predictor.
+    # The column of positions may also be a predictor. `dict.fromkeys` removes this duplicate name.
     found = frame.sort("row").select(list(dict.fromkeys(columns)))
     return found.with_columns(_response(found, name, settings) for name in settings.responses)
 

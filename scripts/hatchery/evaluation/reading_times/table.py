@@ -90,8 +90,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         if numbers is None:
             own = [key for key in settings.predictors if record.has(key) or key not in computed]
             numbers = {key: array("d") for key in dict.fromkeys((*settings.responses, *own))}
-        # Read the cells of all columns before the row can be skipped, so that a missing column raises an error at the
-        # first row.
+        # Read all cells before the row can be skipped. A missing column then raises an error at the first row.
         values = [_number(record, key, settings) for key in numbers]
         reader = _name(record, settings.participant, settings) if settings.participant else ""
         item, position = _name(record, settings.item, settings), _number(record, settings.position, settings)
@@ -113,8 +112,8 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         for column, value in zip(numbers.values(), values, strict=True):
             column.append(value)
     if not items and most(name) is not None:
-        # If only the first rows are read, `only` may skip all of them (for example rows of other languages). This is
-        # not an error.
+        # If only the first rows are read, `only` may skip all of them, for example because they are in another
+        # language. This is not an error.
         return ReadTable({"item": [], "position": array("d")})
     if not items:
         raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")
@@ -187,8 +186,7 @@ def _passage(item: str, places: dict[float, tuple[str, str | None]]) -> Passage:
 
 def _text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
-        # In Parquet files, a column of integers with a missing cell is stored as floats, so convert whole floats to
-        # integers.
+        # Parquet stores a column of integers with a missing cell as floats, so convert whole floats to integers.
         return str(int(value))
     return str(value).strip()
 
@@ -202,7 +200,7 @@ def _name(record: Record, column: str, settings: ReadingTableSettings) -> str:
 
 def _word(record: Record, settings: ReadingTableSettings) -> str | None:
     value = record.value(settings.word)
-    # In the column of words, only an empty cell is missing, because "NA" and "null" can be words of a text.
+    # In the column of words, only an empty cell is missing: "NA" and "null" may be words of a text.
     if is_missing(value, ()):
         return None
     return CLEANING[settings.cleaning](record.text(settings.word)).strip() or None

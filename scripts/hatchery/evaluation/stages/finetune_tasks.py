@@ -58,8 +58,8 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
     input_names={"source": SOURCE, "vocabulary": "vocabulary {}"},
     files_read=files_of_tasks,
     unrecorded=lambda model: {"results": f"results/finetuning/{model}"},
-    # The tasks' folders are not declared as outputs, because Snakemake would delete the folders of finished tasks if
-    # one task changes or fails.
+    # Do not declare the tasks' folders as outputs. If one task changes or fails, Snakemake would also delete the
+    # folders of finished tasks.
     shared=StoredByDigest("finetuning_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",

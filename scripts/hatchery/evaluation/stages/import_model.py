@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
 
-# Names of files that `transformers` writes, but that no evaluation reads, so they are deleted from the result.
+# Files that `transformers` writes and no evaluation reads. They are deleted from the result.
 UNUSED = ("generation_config.json", "chat_template.jinja")
 
 NEVER_READ = ("*.py", "*.ipynb", "*.md", "README*", "LICENSE*")
@@ -51,7 +51,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     keep=True,
     environment="evaluation",
     runs_on="cpu",
-    # A model may be large, and the job holds two copies of it in memory.
+    # The job holds two copies of a model in memory, and a model may be large.
     memory_mb=16000,
     minutes=60,
 )
@@ -65,7 +65,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     where = str(found.root)
     if found.kind == "file":
         raise ModelError(f"{where}: a model must be registered as a folder, this source is a file")
-    # These imports are inside the function, because they take seconds.
+    # Import inside the function, because these imports take seconds.
     from hatchery.evaluation.baselines.encoder import start_of_decoder
     from hatchery.evaluation.baselines.loading import load_folder
 
@@ -75,8 +75,8 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     network, tokenizer = load_folder(where, settings.architecture)
     run.measures |= _checked(network, tokenizer, settings, where)
     if settings.architecture == "encoder_decoder":
-        # Store the decoder's start token in the model's configuration. Some folders define it only in
-        # generation_config.json, which is not imported.
+        # Some folders define the decoder's start token only in generation_config.json, which is not imported. Store
+        # this token in the model's configuration.
         network.config.decoder_start_token_id = start_of_decoder(network, where)
     tokenizer.save_pretrained(run.folder)
     network.save_pretrained(run.folder)

@@ -39,18 +39,18 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
         "manifest": "resources/sources/{source}.json",
         "location": "resources/sources/{source}.location.json",
     },
-    # Generated data only have to exist before this job. They need not be inputs of the rule, because the listing below
-    # detects changes of the generated files.
+    # Generated files must exist before this job, but they are not inputs of the rule, because `listing` below detects
+    # changes of these files.
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
-    # The listing is compared when the workflow is planned, so an edited, added or removed file is detected.
+    # Planning compares the listing with the files. It thus detects an edited, added or removed file.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
-    # Run this stage before other stages, so that an unreadable file of a suite or task stops the workflow before the
-    # first training.
+    # Run this stage before other stages: an unreadable file of a suite or task then stops the workflow before the first
+    # training.
     priority=1,
     unrecorded=lambda results, source: results.about_source(source),
     environment="sources",
-    # This stage runs on the submitting machine, because it may download files, and nodes of a cluster often have no
-    # network.
+    # This stage may download files, and cluster nodes often have no network. It therefore runs on the submitting
+    # machine.
     runs_on="local",
     memory_mb=1500,
     minutes=1440,

@@ -57,8 +57,8 @@ def files_of_suites(settings: Mapping[str, Any], name: str, source: "RawSource")
     input_names={"source": SOURCE},
     files_read=files_of_suites,
     unrecorded=lambda model: {"results": f"results/minimal_pairs/{model}"},
-    # The suites' folders are not declared as outputs, because Snakemake would delete the folders of finished suites if
-    # one suite changes or fails.
+    # Do not declare the suites' folders as outputs. If one suite changes or fails, Snakemake would also delete the
+    # folders of finished suites.
     shared=StoredByDigest("minimal_pairs_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",

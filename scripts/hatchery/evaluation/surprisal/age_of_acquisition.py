@@ -76,8 +76,7 @@ def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmo
             warnings.simplefilter("ignore", OptimizeWarning)
             found, _ = curve_fit(curve, x, y, p0=bounds.start, maxfev=evaluations, **limits)
     except (RuntimeError, ValueError, TypeError):
-        # These errors mean that the fit does not converge, that a start value is outside its limits, or that there are
-        # fewer points than parameters.
+        # The fit does not converge, a start value is outside its limits, or there are fewer points than parameters.
         return None
     return Sigmoid(*found.tolist())
 
@@ -191,7 +190,7 @@ def acquisition(
         return Acquisition(0.0, None, ages)
     both = np.array(list(ages.values()))
     with warnings.catch_warnings():
-        # If all ages are equal, the correlation is undefined: SciPy warns and returns NaN.
+        # If all ages are equal, the correlation is undefined. SciPy then warns and returns NaN.
         warnings.simplefilter("ignore")
         score, p = map(float, pearsonr(both[:, 0], both[:, 1]))
     if math.isnan(score):

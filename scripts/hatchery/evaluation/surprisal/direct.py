@@ -54,7 +54,7 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
         frame = kept = as_frame(texts)
         if column is None:
             raise ConfigError(f"column: got none, expected the column with the texts: {', '.join(frame.columns)}")
-    # In a table in memory, "NA" is not a missing value but a text. Only blank cells are missing.
+    # In a table in memory, "NA" is a text. Only blank cells are missing.
     named = build(SurprisalSettings, {"missing": (), **settings, "column": column}, "surprisals")
     require_texts(frame, [column])
     read = dict.fromkeys([column, *named.text_columns, *([named.order] if named.order else [])])

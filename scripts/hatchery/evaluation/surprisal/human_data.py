@@ -106,8 +106,9 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
             if not (self_paced and one.before is None)
             and not any(math.isnan(one.numbers[column]) for column in (*columns, outcome))
         ]
-        # A regression needs one row more than it has parameters: an intercept, all columns, the product of every two
-        # columns, and the surprisal. For self-paced reading, the previous word's length and surprisal are also columns.
+        # A regression needs one row more than it has parameters: an intercept, all columns, all products of two
+        # columns, and the surprisal. For self-paced reading, the columns include the previous word's length and
+        # surprisal.
         n_columns = len(OF_THE_WORD) + (len(OF_THE_ONE_BEFORE) if self_paced else 0)
         fewest = 1 + n_columns + math.comb(n_columns, 2) + 1 + 1
         if len(times) < fewest or len(set(times)) < 2:

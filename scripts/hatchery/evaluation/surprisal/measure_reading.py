@@ -69,7 +69,7 @@ def score(
         {"id": index, "pred": pred, "prev_pred": previous}
         for index, (pred, previous) in enumerate(zip(found.tolist(), before.tolist(), strict=True))
     ]
-    # Write missing surprisals as NaN, although NaN is not valid JSON, because the code of BabyLM's server reads NaN.
+    # NaN is not valid JSON, but the code of BabyLM's server expects missing surprisals as NaN.
     written = json.dumps({"reading": {"predictions": rows}})
     return Scores(
         {

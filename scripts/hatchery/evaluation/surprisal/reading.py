@@ -112,8 +112,8 @@ def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_bat
                 f"{model.longest_input:,}"
             )
     budget = tokens_per_batch_for(model, tokens_per_batch)
-    # Contexts of equal length share a batch, so no padding is needed. The contexts are sorted, so that scores do not
-    # depend on the order of the rows.
+    # Contexts of equal length share a batch, so nothing is padded. Sort the contexts, so that scores do not depend on
+    # the order of the rows.
     ordered = sorted(contexts.items(), key=lambda item: (len(item[1][0]), item[1], str(item[0])))
     targets = {context: [one.target for one in group] for context, group in groupby(distinct, lambda one: one.context)}
     found: dict[Asked, float] = {}
@@ -175,8 +175,8 @@ def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
     """
     if not len(outcome) or np.ptp(outcome) == 0:
         return math.nan
-    # Standardise the columns for numerical accuracy: they differ by orders of magnitude, because some columns are
-    # products of frequencies and lengths. R2 does not depend on the scale of a column.
+    # Some columns are products of frequencies and lengths, so columns differ by orders of magnitude. Standardise each
+    # column, for numerical accuracy. R2 does not depend on the scale of a column.
     spread = columns.std(axis=0)
     scaled = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1)
     design = np.column_stack([np.ones(len(outcome)), scaled])

@@ -103,8 +103,8 @@ def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
     names = source.names(settings.files)
     if settings.files == SurprisalSettings.files:
         names = [name for name in names if not _has_no_texts(name)] or names
-        # If `column` is set and the source contains tables, skip all other files, such as notes, and the spreadsheets
-        # from which the tables were made.
+        # If `column` is set, read only the tables of the source, if there are any. Skip other files, such as notes or
+        # the spreadsheet from which a table was made.
         tables = [name for name in names if _ending(name) in ROWS]
         names = tables if tables and settings.column is not None else names
     if not names:
@@ -161,7 +161,7 @@ def texts_of(
         survey.texts += 1
         survey.one_word += len(text.words.spans) == 1
         yield text
-    # If `most_rows` is set, texts may follow in the rows that are not read.
+    # If only the first `most_rows` rows are read, texts may follow in later rows.
     if survey.texts == before and most_rows is None:
         raise EvaluationError(f"{name}: the file contains no text")
 

@@ -10,7 +10,7 @@ from hatchery.evaluation.tasks.settings import SPAN_HEADS, TaskSettings, label_t
 from hatchery.settings.base import RefusedError, require
 
 PROBING_FORMATS = ("jiant", "conllu", "conll2012", "treebanks")
-# Kinds of heads that have no label set.
+# The two kinds of heads without a label set.
 _REGRESSION, _CHOICE = "regression", "multiple_choice"
 _MARKED = "marked_words_classification"
 

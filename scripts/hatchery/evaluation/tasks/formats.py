@@ -170,7 +170,7 @@ def read_parquet(source: RawSource, name: str, wanted: Collection[str] | None) -
     Raises SourceError naming file and row for a damaged file, and for a wanted column whose values JSON cannot
     represent.
     """
-    # Import the Parquet reader here, because planning imports this module but opens no Parquet file.
+    # Import inside the function: planning imports this module, but opens no Parquet file.
     from hatchery.corpora.parquet_files import parquet_rows
 
     rows = parquet_rows(source, name, wanted, name)

@@ -80,7 +80,8 @@ class ReadReport:
 
 Labelled = TypeVar("Labelled", Example, SpanExample)
 
-# Number of normalised texts in the cache. A cache saves time because a passage is repeated for each question or entity.
+# Number of normalised texts in the cache. Caching saves time, because a passage occurs again with every question or
+# entity.
 _REMEMBERED_TEXTS = 20_000
 
 

@@ -26,7 +26,7 @@ def lay_out_answers(context: Context) -> LayOut:
     def lay_out(record: Record) -> Iterator[Example]:
         for row in _answers(record):
             paragraph, question = (context.text(row, name) for name in FIELDS[:2])
-            # An empty answer is accepted, because a few published answers are empty.
+            # A few published answers are empty, so accept an empty answer.
             answer = context.normalise(context.string(row, "answer"))
             group = f"{row.value('idx.paragraph')}/{row.value('idx.question')}"
             _, scored, facts = context.traits(row)
