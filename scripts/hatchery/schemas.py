@@ -238,7 +238,7 @@ class _Page:
         """Return the section of a kind of configuration file, with all tables of classes that no earlier section
         contains.
         """
-        schema, self.kind = self.schemas[kind], kind
+        schema, self.kind, self.path = self.schemas[kind], kind, ""
         parts = [f"## `{schema['title']}`\n", *self.table(schema)]
         if "properties" not in schema:
             parts += [f"One of: {self.kind_of({key: schema[key] for key in schema if key != 'title'})}.\n"]

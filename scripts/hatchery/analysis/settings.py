@@ -98,8 +98,8 @@ class FigureSettings(Settings):
     without: tuple[str, ...] = ()
     # Grid set of each model; empty if there are few models.
     sets: dict[str, str] = field(default_factory=dict)
-    # All models of the study, if the models before a drawn model include models of experiments in `without`. Colours
-    # depend on positions in this list, so each model has the same colour in all figures.
+    # All models of the study; set only if models of the experiments in `without` precede a drawn model. A model's
+    # position in this list determines its colour, so that each model has the same colour in all figures.
     all_models: tuple[str, ...] = ()
 
     def looks(self, models: Sequence[str]) -> dict[str, ModelStyle]:

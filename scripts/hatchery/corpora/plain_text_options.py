@@ -76,7 +76,9 @@ class PlainTextOptions(ProseOptions):
     transcripts; `null` adds no marks.
     """
     punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
-    """Added punctuation mark by value of `punctuation_column`; for other values, a full stop is added."""
+    """Mapping from values of `punctuation_column` to the added punctuation mark; for all other values, a full stop is
+    added.
+    """
 
     @property
     def punkt_language(self) -> str | None:

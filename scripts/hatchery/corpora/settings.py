@@ -38,7 +38,7 @@ class SplitSettings(Settings):
     """Random seed of the hash that selects the documents."""
     development_documents: Natural | None = None
     """Number of development documents that the hash selects, instead of `development_fraction`; copies of the last
-    selected document are also development documents. `null` uses the fraction.
+    selected document are also added. `null` uses `development_fraction`.
     """
 
     def __post_init__(self) -> None:
@@ -79,21 +79,24 @@ class DecontaminationSettings(Settings):
     """Raw inputs with evaluation data, by their names under `data` in config.yaml. All strings of JSON files (.json,
     .jsonl), except for keys of objects, and all lines of other files are evaluation text."""
     words: Annotated[int, Range(ge=2)] = 13
-    """Number of consecutive words that a line must share; case and punctuation do not count. Shorter evaluation texts
-    have no effect."""
+    """Number of consecutive words that a removed line shares with an evaluation text; case and punctuation are ignored.
+    Evaluation texts with fewer words have no effect.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class NearDuplicatesSettings(Settings):
-    """Removal of documents that share most of their runs of words with an earlier document. Similarity is the Jaccard
-    index of two documents: the number of runs that occur in both documents, divided by the number of runs that occur in
-    at least one of the documents.
+    """Removal of documents that share most of their word n-grams with an earlier document. Similarity is the Jaccard
+    index of two documents: the number of n-grams that occur in both documents, divided by the number of n-grams that
+    occur in at least one of the documents.
     """
 
     similarity: Annotated[float, Range(ge=0.5, le=0.95)] = 0.8
     """Minimum similarity to an earlier document for which a document is left out."""
     words: Count = 5
-    """Number of consecutive words in a run; case and punctuation do not count. Documents with fewer words are kept."""
+    """Number n of consecutive words in an n-gram; case and punctuation are ignored. Documents with fewer words are
+    kept.
+    """
     permutations: Annotated[int, Range(ge=32, le=1024)] = 128
     """Number of MinHash permutations. More permutations miss fewer near duplicates, and need more time and memory."""
 
@@ -108,9 +111,9 @@ class ConversionKeys(Sharded):
     more.
     """
     decontamination: DecontaminationSettings | None = omitted_at_default(None)
-    """Lines of training text to leave out because they share words with evaluation data; `null` keeps all lines."""
+    """Removal of training lines that share several consecutive words with evaluation data; `null` keeps all lines."""
     near_duplicates: NearDuplicatesSettings | None = omitted_at_default(None)
-    """Documents to leave out because they resemble an earlier document; `null` keeps all documents."""
+    """Removal of documents that resemble an earlier document; `null` keeps all documents."""
     split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
     """Development and test documents, selected by a seeded hash unless the source has its own split."""
     sentence_reading: ReadingName = "corrected"
@@ -247,8 +250,8 @@ class SequenceKeys(Settings):
     errors.
     """
     seed: Natural = 0
-    """Random seed for the selection of quotas and of held-out sequences and, in the reading `as_published`, for the
-    order of texts.
+    """Random seed for drawing the texts of `quotas` and the held-out sequences. With the reading `as_published`, the
+    seed also determines the order of the texts.
     """
     length: SequenceLength = dataclasses.field(default_factory=SequenceLength)
     """Maximum length of a sequence."""

@@ -165,15 +165,16 @@ class SuiteSettings(Settings):
     reads the prediction of a masked token at the position at which the model was trained to predict this token.
     `masked` always reads the prediction at the token's own position; `mntp` always reads the prediction at the previous
     position, as in hybrid models. `pll_within_word_l2r` also masks the later subwords of a word. `fused` adds `pll` and
-    `left_to_right`, for hybrid models. `diffusion` is the bound of masked diffusion, for models trained with
-    `objective.rates` from 0 to 1.
+    `left_to_right`, for hybrid models. `diffusion` is masked diffusion's bound of the log-likelihood, for models
+    trained with `objective.rates` from 0 to 1.
     """
     precision: MatrixPrecision = "fp32"
     """Precision of matrix products. `tf32` is TensorFloat-32 on GPUs that support it; other devices use fp32. `tf32`
     takes half the time of fp32 and changes the decision for 3 of 6,700 pairs; the two scores of each of these pairs are
-    almost equal. `screened` computes scores in bf16, and computes scores again in fp32 for all items whose margin is
-    below a bound that is measured on the model. All decisions then equal the decisions in fp32, but the scores of the
-    remaining items are in bf16. On devices without bf16 instructions, everything is computed in fp32.
+    almost equal. `screened` computes all scores in bf16. If the difference between the scores of an item's texts is
+    below a bound that is measured on the model, these scores are computed again in fp32. All decisions then equal the
+    decisions in fp32, but the scores of the other items are in bf16. On devices without bf16 instructions, all scores
+    are computed in fp32.
     """
     edition: Edition = 2023
     """Year of BabyLM whose rules apply. `2023`: a tie is wrong, and external models read EOS before a text. Since
@@ -306,8 +307,8 @@ class PerplexityChoice(Settings):
     token is replaced by [MASK].
     """
     segments: SegmentsName = "babylm"
-    """Method that splits documents into sequences, if `masking` is `common`. Causal models read packed sequences;
-    hybrid and causal models that were trained with `segments: blocks` read blocks.
+    """Method that splits documents into sequences, if `masking` is `common`. The key has no effect on models that were
+    trained with `segments: blocks`, which read blocks, and on all other causal models, which read packed sequences.
     """
     seed: Natural = 20_231_106
     """Random seed for drawing the sequences, the masks, and the sentences of the pseudo-perplexity."""
@@ -315,9 +316,9 @@ class PerplexityChoice(Settings):
     """Number of sentences for the pseudo-perplexity, which masks each token separately; 0 skips the
     pseudo-perplexity."""
     frequency_bin_nats: Positive | None = None
-    """Width in nats of the frequency bins for the mean log-probability of tokens, measured with and without the bias of
-    the output layer. A bin contains the tokens whose log frequency in the training text is in an interval. `null` skips
-    this measurement.
+    """Width, in nats, of bins of tokens. A bin contains the tokens whose log frequency in the training text is in an
+    interval of this width. For each bin, the mean log-probability of the tokens is measured with and without the bias
+    of the output layer. `null` skips this measurement.
     """
 
     def __post_init__(self) -> None:

@@ -55,8 +55,8 @@ class TranslationChoice(Settings):
     beams: BeamChoice | None = None
     """Choice of the beam size for each model; `null` uses `search.beam` of the objective."""
     alc_steps: Count = ALC_STEPS
-    """Number of first steps over which the area under the learning curve of development text is computed (`alc_bleu`,
-    `alc_chrf`). A training with fewer steps gets no area.
+    """Number of steps, from the start of training, over which the area under the learning curve of development text is
+    computed (`alc_bleu`, `alc_chrf`). No area is computed for a training with fewer steps.
     """
 
     def __post_init__(self) -> None:

@@ -181,9 +181,9 @@ class JobTarget:
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
     """Settings of the machines to which jobs are submitted. If jobs run on this machine, only `gpus_per_node`,
-    `jobs_per_gpu` and the keys of the cost estimate have an effect. A key that begins with `gpu_`, except `gpu_type`,
-    applies to jobs that compute with models; if it is null, the key without `gpu_` applies. No result depends on
-    these keys, except for estimated costs, and the page and cards that show these costs.
+    `jobs_per_gpu` and the keys of the cost estimate have an effect. Each key that begins with `gpu_`, except
+    `gpu_type`, replaces the key without `gpu_` in jobs that compute with models; `null` replaces nothing. All these
+    keys change only estimated costs, and the page and cards that show these costs; no other result depends on the keys.
     """
 
     account: Word | None = None

@@ -245,8 +245,8 @@ class MultilingualSubmission(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTables(Settings):
-    """Settings of a miniature experiment. The miniature fills the rows of its original experiment in a paper's
-    tables.
+    """Settings of a miniature, which is a small copy of an original experiment. The miniature's scores are shown in the
+    original experiment's rows of a paper's tables.
     """
 
     of: Annotated[str, Reference("experiment", inherited=True)]
@@ -254,7 +254,7 @@ class PaperTables(Settings):
     experiment's run with the same name.
     """
     prefix: str = ""
-    """Prefix of this experiment's names of suites and tasks, which the names in the original experiment lack."""
+    """Prefix that the names of suites and tasks have only in this experiment, and not in the original experiment."""
     suites: dict[str, str] = field(default_factory=dict)
     """Suites whose names differ between the two experiments: the name in this experiment, and the name in the original
     experiment.
@@ -312,18 +312,18 @@ class ExperimentFile(OneOfKeys):
     """Number of suites that one job scores with the model loaded once. A value above 1 saves time if starting a process
     takes longer than scoring. Results do not depend on this number."""
     surprisal: dict[BlockName, SurprisalTexts] = field(default_factory=dict)
-    """Texts by names of your choice. The surprisal of every word of each text is computed, in bits. Output:
+    """Texts, under names of your choice, for whose words the surprisal is computed in bits. Output:
     results/<experiment>/surprisal/<model>/<name>/surprisal.parquet and surprisal.csv.
     """
     reading: ReadingTimes | None = None
     """Prediction of BabyLM's reading times from the surprisal of words; `null` skips this evaluation."""
     reading_times: Annotated[tuple[ReadingTableName, ...], Unique()] = ()
-    """Tables of reading times, by the names of files in config/reading_tables/. Regressions predict the reading times;
-    a model's score is the improvement of the regression by the model's surprisals.
+    """Tables of reading times, by the names of files in config/reading_tables/. Regressions predict the reading times.
+    A model's score is the gain in log-likelihood when the regression also contains the model's surprisals.
     """
     acquisition: AgeOfAcquisition | None = None
-    """Comparison of the age at which children say words with the training step at which models learn these words. The
-    steps are the checkpoints of runs with `checkpoints_at`. `null` skips this evaluation.
+    """Comparison of the age at which children say a word with the number of training words after which a model has
+    learned this word. Models are measured at the checkpoints that `checkpoints_at` keeps. `null` skips this evaluation.
     """
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
     """External models that are scored on the same suites, by the names of files in config/baselines/."""
@@ -351,8 +351,8 @@ class ExperimentFile(OneOfKeys):
     multilingual_submission: MultilingualSubmission | None = None
     """Write the two submission files for BabyLM's multilingual track; `null` writes no files."""
     paper_tables: PaperTables | None = None
-    """For a miniature experiment: the miniature fills the rows of an original experiment in a paper's tables. `null`
-    uses the rows of `published`.
+    """For a miniature, which is a small copy of an original experiment: the original experiment, whose rows in a
+    paper's tables then show the miniature's scores. `null` fills the rows that `published` names.
     """
     hub: HubRepository | None = None
     """Repository to which `scripts/upload_model.py` uploads exported models. `null`: exported models are not uploaded.
@@ -387,7 +387,7 @@ class StudyFile(Settings):
     """Experiments of the study, in the order of tables and pages, by the names of files in config/experiments/."""
     analyses: dict[BlockName, dict[str, Any]] = field(default_factory=dict)
     """Settings of each analysis of the results, by a name of your choice. If this name is not the name of an analysis,
-    the key `analysis` names the analysis.
+    the key `analysis` is required.
     """
     figures: Style = field(default_factory=Style)
     """Style of the study's figures."""

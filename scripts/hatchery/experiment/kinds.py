@@ -144,9 +144,9 @@ class TaskFile(Variant):
 
 @dataclass(frozen=True, kw_only=True)
 class Compute(TrainingRuntime):
-    """Settings of the computation. No result depends on these settings, except for rounding, so changing a value
-    repeats no computation. Only estimated costs, and the page and cards that show these costs, are written again, in
-    seconds.
+    """Settings of the computation. They change a result at most by rounding; `device` and `micro_batch_size` also
+    change the random draws of dropout. If you change a value, no result is computed again. Only estimated costs, and
+    the page and cards that show these costs, are rewritten, within seconds.
     """
 
     corpus_threads: Count = 2
@@ -156,7 +156,7 @@ class Compute(TrainingRuntime):
     evaluation_threads: Count = 1
     """Number of processor threads of one scoring or fine-tuning job."""
     tokens_per_batch: Annotated[int, Range(ge=64)] | None = None
-    """Maximum number of tokens in a scoring batch; `null` uses a value that was measured to be fast on the device."""
+    """Maximum number of tokens in a scoring batch; `null` uses the default of each evaluation."""
     frozen_layers_mib: Natural = 2048
     """Memory in MiB for the layer outputs of a frozen model in edge probing. Outputs that fit into this memory are
     computed only once.
@@ -181,9 +181,9 @@ class MainFile(Settings):
     target is given.
     """
     storage_root: str | None = None
-    """Folder on large or fast storage for the three folders results/, resources/ and logs/; a run creates links to
-    these three folders. The parent folder must exist. `null` keeps the three folders in the checkout. Changing the
-    value changes the links, but moves no files.
+    """Folder on large or fast storage in which the three folders results/, resources/ and logs/ are stored. In the
+    checkout, a run creates links to these three folders. The parent of the given folder must exist. `null` keeps the
+    three folders in the checkout. If you change the value, the next run changes the links, but moves no files.
     """
     data: dict[BlockName, SourceKeys] = field(default_factory=dict)
     """Raw inputs by name. Corpora, suites and tasks refer to a raw input by its name, never by its path."""

@@ -29,7 +29,7 @@ CHOICE, SHOWN, RATES = f"{OWN}choice", f"{OWN}shown", f"{OWN}rates"
 
 @dataclass(frozen=True)
 class MaskRates(Settings):
-    """Distribution of the share of masked tokens, which each sequence draws, and weights of the labels."""
+    """Distribution from which each sequence draws its share of masked tokens, and weights of the labels in the loss."""
 
     shape: Literal["uniform", "cosine"] = "uniform"
     """`uniform`: all shares are equally probable. `cosine`: the share is 1 - cos(t * pi / 2) for a uniform t, so small
@@ -41,8 +41,9 @@ class MaskRates(Settings):
     """Largest share of masked tokens."""
     weights: Literal["equal", "diffusion"] = "equal"
     """Weights of the labels in the loss. `equal`: the loss is the mean over the labels, as with a constant share.
-    `diffusion`: the weight of a label is the derivative of the share divided by the share. The weighted sum is divided
-    by the number of maskable tokens. With shares from 0 to 1, this loss is the bound of masked diffusion.
+    `diffusion`: the weight of a label is the derivative of the share by the drawn number t, divided by the share (for
+    `uniform`, the share grows linearly with t). The weighted sum is divided by the number of maskable tokens. With
+    shares from 0 to 1, this loss is masked diffusion's upper bound of the negative log-likelihood.
     """
 
     def __post_init__(self) -> None:
@@ -93,8 +94,8 @@ class TokenPreference(Settings):
     `accuracy`: subwords that the model predicts badly.
     """
     power: Positive = 0.5
-    """Exponent of the preference for a subword. The base is the inverse count (frequency), the mean loss (loss) or the
-    share of wrong predictions (accuracy).
+    """Exponent p: the preference for a subword is x to the power of p, where x is the inverse count (`frequency`), the
+    mean loss (`loss`) or the share of wrong predictions (`accuracy`).
     """
     interval_steps: Count = 200
     """For `by: loss` and `by: accuracy`: number of steps between two updates of the preferences."""

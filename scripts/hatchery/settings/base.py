@@ -16,8 +16,9 @@ from hatchery.errors import ConfigError
 
 
 class Settings:
-    """Base of all settings classes: unknown keys are errors, and so are values of another type, except integers for
-    floats."""
+    """Base of all settings classes. Unknown keys and values of a wrong type are errors; only a float may also be given
+    as an integer.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
@@ -135,8 +136,8 @@ ShareAboveZero = Annotated[float, Range(gt=0, le=1)]
 ShareBelowOne = Annotated[float, Range(ge=0, lt=1)]
 
 ReadingName = Literal["as_published", "corrected"]
-"""Choice between reproducing (`as_published`) and correcting the errors of published code. Each field of this type
-describes the errors that it selects.
+"""Version of a computation: `as_published` reproduces the errors of published code, and `corrected` fixes these errors.
+Each field of this type describes its errors.
 """
 
 DeviceName = Literal["auto", "cpu", "cuda"]

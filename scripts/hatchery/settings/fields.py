@@ -141,8 +141,8 @@ class ChosenBy:
     """Annotation of a union of settings classes. The value of `key`, a field of all these classes, selects the class.
 
     If `key` is missing, `default` is used; if `default` is None, a missing `key` is an error. In a mapping that
-    overrides another mapping (`PartOf`), a missing `key` selects the class with the most of the given keys; if several
-    classes have equally many, `default` is preferred, and then the first class.
+    overrides another mapping (`PartOf`), a missing `key` selects the class that has the largest number of the given
+    keys. Among classes with equal numbers, `default` is preferred, and then the first class.
     """
 
     key: str

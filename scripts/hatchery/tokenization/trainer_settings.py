@@ -105,9 +105,10 @@ class TokenizerSettings(Settings):
     still limits text without spaces.
     """
     spaceless_megabytes: Annotated[float, Range(gt=0, le=60)] = omitted_at_default(8.0)
-    """Maximum size of distinct training words in scripts without spaces (Chinese, Japanese, Thai and others), in
-    megabytes of UTF-8; above this size, evenly spaced lines are left out. Each megabyte needs about 110 MB of
-    memory."""
+    """Maximum total size, in megabytes of UTF-8, of the distinct training words in scripts without spaces (Chinese,
+    Japanese, Thai and others). If the text exceeds this size, evenly spaced lines are left out. Each megabyte needs
+    about 110 MB of memory.
+    """
     allow_smaller: bool = False
     """Accept a smaller vocabulary if the text does not support `vocabulary_size`; `false` raises an error."""
 

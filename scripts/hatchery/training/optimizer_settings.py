@@ -36,7 +36,8 @@ class OptimizerSettings(Settings):
     """Global L2 norm to which gradients are clipped; `null` disables clipping."""
     decay: Literal["matrices", "weights", "all"] = "matrices"
     """Parameters with weight decay. `matrices`: weight matrices. `weights`: all parameters except biases and norms, so
-    also mixing weights and embeddings (GPT-BERT). `all`: all parameters (reduced-vocabulary study).
+    that layer-mixing weights and embeddings are also decayed (GPT-BERT). `all`: all parameters (reduced-vocabulary
+    study).
     """
     tied_embedding: Literal["embedding", "output"] = "embedding"
     """Weight decay of a word embedding that is tied to the output layer. `embedding`: as for all embeddings. `output`:

@@ -42,17 +42,20 @@ class TrainingRuntime(Settings):
     keep_checkpoints: Count = 2
     """Number of latest checkpoints that a run keeps."""
     log_interval_steps: Count = 10
-    """Number of steps between two lines of `speed.jsonl`; on a GPU, also between two readings of the losses."""
+    """Number of steps between two lines of `speed.jsonl`. On a GPU, the losses are copied to the CPU at least this
+    often; on a CPU, losses are recorded after every step.
+    """
     milestones: Annotated[tuple[ShareAboveZero, ...], Unique()] = ()
-    """Fractions of a run after which a checkpoint is kept. At the end of the run, the models of these checkpoints are
-    stored in the folder `milestones` of the model.
+    """Fractions of a run's steps, such as 0.5, after which a checkpoint is kept. At the end of the run, the models of
+    these checkpoints are stored in the folder `milestones` of the finished model.
     """
     background_checkpoints: bool = True
     """Write checkpoints in the background. Training pauses only to copy its state, and to wait for the previous
     checkpoint.
     """
     workers: Natural = 0
-    """Number of worker processes that prepare batches in advance, for each training process; 0 uses one thread instead.
+    """Number of worker processes that prepare batches in advance for one training process; 0 prepares batches in a
+    thread of the training process.
     """
     compile: CompilationChoice = "auto"
     """Use of torch.compile for the layers. `layers`: always. `off`: never. `auto`: on GPUs with Triton and a C
@@ -60,8 +63,9 @@ class TrainingRuntime(Settings):
     in many batches. With `zero_stage: 3`, `auto` does not compile the training.
     """
     activation_checkpointing: bool = False
-    """Recompute activations in the backward pass instead of storing them. This saves memory and takes a third more
-    time; the results are the same."""
+    """Recompute activations in the backward pass instead of storing them. This saves memory, but training takes about a
+    third longer; the results are the same.
+    """
     zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
     """Stage of DeepSpeed's ZeRO, for AdamW on several processes: 1 shards the optimiser's state, 2 also shards the
     gradients, and 3 also shards the parameters. All other optimisers, and AdamW with `cautious_decay` or
@@ -72,7 +76,7 @@ class TrainingRuntime(Settings):
     this limit and before the end of its Slurm job. `null` sets no limit except the end of the Slurm job.
     """
     grace_seconds: NonNegative = 120
-    """Seconds reserved for a clean stop: the last step, the checkpoint and the exit."""
+    """Seconds before the time limit that are reserved for the last step, the checkpoint and the exit."""
     sinks: Annotated[tuple[Literal["tensorboard", "trackio", "wandb"], ...], Unique()] = ()
     """Trackers that receive training metrics in addition to the metrics files. Each tracker needs its own package.
     `wandb` (Weights & Biases) writes files, which are uploaded if the environment variable WANDB_MODE is `online`.

@@ -61,7 +61,9 @@ class ScheduleSettings(Settings):
     """Schedule of the learning rate."""
 
     name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"] = "cosine"
-    """Decay of the learning rate after warm-up. `linear_as_published` multiplies warm-up and decay, and ends near 0."""
+    """Decay of the learning rate after warm-up. `linear_as_published` multiplies the warm-up by a decay that begins at
+    the first step, and ends near 0.
+    """
     warmup_fraction: Share = WARMUP_FRACTION
     """Share of the steps in which the learning rate rises to its peak."""
     final_fraction: Share = 0.1
@@ -89,13 +91,13 @@ class ScheduleSettings(Settings):
 
 @dataclass(frozen=True)
 class LongSequenceSettings(Settings):
-    """Sequences that are `factor` times longer, and batches that are `factor` times smaller, than at the beginning of
-    training. `long_sequence` begins at step `floor(from_fraction * steps)`. An entry of `length_schedule` begins with
-    the step that completes the share `from_fraction` of the steps.
+    """Part of the training in which sequences are `factor` times longer, and batches `factor` times smaller, than at
+    the beginning. With `long_sequence`, this part begins at step `floor(from_fraction * steps)`. With an entry of
+    `length_schedule`, it begins with the step that completes the share `from_fraction` of all steps.
     """
 
     from_fraction: Share
-    """Share of the steps before the sequence length changes."""
+    """Share of all steps that precede the change of the sequence length."""
     factor: Count
     """Factor by which sequences become longer; `batch_size` must be a multiple of this factor."""
 
@@ -119,8 +121,9 @@ class TrainingSettings(Settings):
     sequence_length: Annotated[int, Range(ge=8)] = 128
     """Maximum number of tokens in a sequence, including special tokens such as [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
-    """Longer sequences and smaller batches, by the same factor, in the last part of the steps. At the change, the first
-    epoch begins again, as in LTG-BERT's code. `null` keeps sequence length and batch size constant.
+    """Last part of the training, in which sequences are longer and batches are smaller by the same factor. When this
+    part begins, the data start again with the first epoch, as in LTG-BERT's code. `null` keeps sequence length and
+    batch size constant.
     """
     length_schedule: tuple[LongSequenceSettings, ...] = ()
     """Changes of sequence length and batch size in the order of the steps. At a change, reading continues at the same

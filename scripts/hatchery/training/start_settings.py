@@ -73,17 +73,17 @@ class InitialModelChoice(ModelChoice, InitialModelSettings):
 
 @dataclass(frozen=True)
 class EarlyStoppingSettings(Settings):
-    """Stop training if consecutive evaluations do not improve on the best value by more than the minimum improvement.
-    The value is the development loss. For the task `preference`, the value is the preference loss of development pairs.
-    For the task `translation`, the value is the BLEU score of development text, or the development loss if
+    """Stop training if several consecutive evaluations do not improve on the best value so far by more than the minimum
+    improvement. The compared value is the development loss. For the task `preference`, it is the preference loss of
+    development pairs. For the task `translation`, it is the BLEU score of development text, or the development loss if
     `development_translations` is 0.
     """
 
     patience_evaluations: Count
     """Number of consecutive evaluations without improvement after which training stops."""
     minimum_improvement: NonNegative = 0.0
-    """Minimum difference from the best value that counts as improvement: in nats per predicted token or BLEU points, or
-    as preference loss per pair.
+    """Minimum difference from the best value that counts as improvement. The unit is nats per predicted token, BLEU
+    points, or preference loss per pair.
     """
     export: Literal["best", "last"] = "best"
     """Exported weights. `best`: the weights of the best evaluation (the first of equal evaluations). `last`: the
@@ -138,7 +138,7 @@ class WeightAverageSettings(Settings):
     weights: Literal["exponential", "equal"] = omitted_at_default("exponential")
     """`exponential`: recent weights have larger factors. `equal`: mean of all averaged weights."""
     from_fraction: ShareBelowOne = omitted_at_default(0.0)
-    """Share of the steps before averaging begins; before that step, the current weights are evaluated."""
+    """Share of all steps that precede the averaging; until averaging begins, evaluations use the current weights."""
     every_steps: Count = omitted_at_default(1)
     """Number of steps between two updates of the average; the last step is always an update."""
 
@@ -169,7 +169,9 @@ class CurriculumSettings(Settings):
     epochs: Count | None = None
     """Number of ordered epochs at the start; later epochs are shuffled. `null` orders all epochs."""
     spread: NonNegative = 0.1
-    """Maximum distance of a sequence from its rank by difficulty, as a share of the epoch."""
+    """Maximum random shift of a sequence from its rank by difficulty, as a share of the epoch. 0 orders strictly by
+    difficulty.
+    """
     word_column: NotEmpty = omitted_at_default("word")
     """Column of the words in the table, for `by: words`."""
     value_column: NotEmpty = omitted_at_default("value")
@@ -212,7 +214,7 @@ class CurriculumChoice(CurriculumSettings):
 
 @dataclass(frozen=True)
 class OutputBiasSettings(Settings):
-    """Initial bias and initial matrix of the output layer. Raises ConfigError for values that exclude each other."""
+    """Initial bias and initial matrix of the output layer."""
 
     kind: Literal["zero", "unigram", "none"] = "zero"
     """Initial bias. `zero`: all elements are 0 or, with an initial model, equal to its bias. `unigram`: logarithm of
@@ -242,8 +244,9 @@ class OutputBiasSettings(Settings):
     weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"
     """Initial output matrix [V, d], for untied embeddings only. `own` keeps the model's usual initialisation. `unit`
     draws from N(0, 1/d); a number s multiplies this matrix by s. `unit_uniform` draws from a uniform distribution with
-    the variance of `unit` (Appendix A). `centred` gives the matrix the norm of the bias minus its mean; `frobenius`
-    gives the matrix the norm of the bias, as in the paper's literal rule.
+    the variance of `unit` (Appendix A). `frobenius` scales the matrix to the norm of the bias, as the paper's rule
+    states literally. `centred` first subtracts the mean from the bias, and scales the matrix to the norm of the
+    difference.
     """
     report: bool = False
     """Also report measures of the initial output layer if `kind` is `zero` or `none`; labels are then counted. With

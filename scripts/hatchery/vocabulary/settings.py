@@ -66,8 +66,8 @@ class SelectionKeys(Settings):
     stride_words: Count = 30
     """Number of words between the starts of two consecutive spans or windows."""
     documents_per_unit: Count | None = None
-    """Number of consecutive documents of a file that form a unit, in which equal texts are kept once; `null` makes the
-    whole corpus one unit.
+    """Number of consecutive documents of a file among which equal texts are kept only once. `null`: equal texts are
+    kept only once in the whole corpus.
     """
     documents_per_text: Count | None = 1
     """Number of documents that are joined to one text, from which windows are drawn; `null` joins the whole corpus."""

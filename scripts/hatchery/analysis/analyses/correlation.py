@@ -55,11 +55,12 @@ class CorrelationSettings(FrontierSettings):
     suites: tuple[str, ...] = ()
     """Suites of tasks whose averages are correlated; an empty list means all suites that have an average."""
     split: str = "test"
-    """Split of the perplexity. If a model has no perplexity of this split, the last development perplexities of the
-    trainings are used for all models."""
+    """Split of the perplexity. If any model has no perplexity of this split, the last development perplexity of each
+    model's training is used for all models.
+    """
     frontier: PartsOfStudy = ()
-    """Experiments of the study in which compute-optimal models are determined: bins of FLOPs contain the evaluations of
-    these experiments. An empty list means `experiments`.
+    """Experiments of the study whose evaluations are divided into bins of FLOPs. In each bin, the evaluation with the
+    lowest loss determines the compute-optimal model. An empty list means the experiments of the key `experiments`.
     """
     models: Names = ()
     """Names of the models to include; `*` matches any characters. An empty list means all models."""

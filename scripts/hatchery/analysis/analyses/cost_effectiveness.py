@@ -109,8 +109,9 @@ class CostEffectivenessSettings(AnalysisSettings):
     states) only in this analysis.
     """
     split: str = "test"
-    """Split whose perplexity is the outcome. If a model has no perplexity of this split, the last development
-    perplexities of the trainings are used for all models."""
+    """Split whose perplexity is the outcome. If any model has no perplexity of this split, the last development
+    perplexity of each model's training is used for all models.
+    """
     paper: str = ""
     """Name of the paper whose published values (tables in config/published/) are shown next to our values. If empty, no
     published values are shown.

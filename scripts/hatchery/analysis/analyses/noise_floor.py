@@ -64,7 +64,9 @@ class NoiseFloorSettings(AnalysisSettings):
     least_seeds: Count = 3
     """Minimum number of seeds of the baseline. With fewer seeds, the noise is unknown."""
     deviations: Positive = 2.0
-    """A mean difference is beyond noise if it exceeds this number of the baseline's standard deviations."""
+    """Number of the baseline's standard deviations over seeds that a mean difference must exceed to count as larger
+    than noise.
+    """
 
 
 def check(settings: NoiseFloorSettings, study: Study) -> None:

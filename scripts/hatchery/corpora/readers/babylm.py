@@ -136,8 +136,8 @@ class BabylmOptions(Settings):
     """Corpus of the release. Its files are <corpus>.train, <corpus>.dev and <corpus>.test, whose endings also name the
     splits."""
     track: Track | None = None
-    """Part of a whole release to read; a training track also includes the development and test text of the same source.
-    `null` reads all available text.
+    """Part to read if the raw input is a whole release. A training part (`10M`, `50M`, `100M`) also includes the
+    development and test text of the release. `null` reads all available text.
     """
     reading: ReadingName = "corrected"
     """Version of the cleaning. `as_published` reproduces the published scripts; `corrected` fixes the errors of these

@@ -26,8 +26,8 @@ class RawTextReaderOptions(ProseOptions, RawTextOptions):
     """Options of the reader `raw_text`: files with the texts, and their conversion into documents."""
 
     titles: bool = True
-    """True if each text begins with its title as a heading, for formats with titles; of several documents of a text
-    (`lines_per_document`), the first begins with the title.
+    """If true, the title of each text is added before the text as a heading, for formats with titles. If
+    `lines_per_document` divides a text into several documents, only the first document has the title.
     """
     texts_are_sentences: bool = False
     """True if every text is one sentence; `lines_per_document` sentences form a document of one paragraph."""

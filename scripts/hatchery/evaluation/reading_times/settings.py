@@ -74,9 +74,9 @@ class ReadingTableSettings(Settings):
     is longer, its oldest tokens are dropped, separately for each predicted word.
     """
     of_model: Annotated[tuple[Literal["surprisal", "entropy"], ...], Unique()] = ("surprisal",)
-    """Predictors of a word that are computed with the model; their joint gain is measured. `surprisal` and `entropy`
-    are in nats; `entropy` is the entropy of the prediction of the word's first token, and requires scoring from left to
-    right.
+    """Predictors of a word that are computed with the model. The score is the gain from all these predictors together.
+    `surprisal` and `entropy` are in nats; `entropy` is the entropy of the prediction of the word's first token, and
+    requires scoring from left to right.
     """
     word_boundaries: Literal["as_tokens", "corrected"] = "as_tokens"
     """`as_tokens`: a word's surprisal is the sum over its tokens. `corrected`: the probability that the word ends is

@@ -266,16 +266,19 @@ class ProtocolSettings(Settings):
     patience_evaluations: Count | None = 3
     """Number of consecutive evaluations without improvement after which training stops; `null` never stops early."""
     minimum_improvement: NonNegative = 0.0
-    """Increase of the selection metric that must be exceeded to count as an improvement in `patience_evaluations`."""
+    """Increase of the selection metric that an evaluation must exceed to count as an improvement in
+    `patience_evaluations`.
+    """
     selection_metric: str | None = None
     """Metric by which the reported state is selected; `null` uses the task's main metric."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
     """Random seeds; each seed is a separate fine-tuning of the pretrained model."""
     edition: Edition = 2023
-    """Year of BabyLM whose fine-tuning is reproduced. Since `2025`, the encoder keeps the dropout of its pretraining;
-    external tokenizers add only the special tokens of their own template to a text, and no token types; scored rows are
-    evaluated in batches of 64 in file order; predictions.json, written unless `track` is set, contains the predictions
-    with the first seed and learning rate in the server's format. With `2026`, padding is added before the texts.
+    """Year of BabyLM whose fine-tuning is reproduced. Four rules apply since `2025`. The encoder keeps the dropout of
+    its pretraining. External tokenizers add only the special tokens of their own template to a text, and no token
+    types. Scored rows are evaluated in file order, in batches of 64. Unless `track` is set, predictions.json is written
+    with the predictions of the first seed and learning rate, in the format of BabyLM's server. With `2026`, padding is
+    also added before the texts.
     """
     track: Literal["multilingual"] | None = omitted_at_default(None)
     """Rules of a track; only for the edition 2026. The value `multilingual` applies the rules of the multilingual
@@ -288,8 +291,8 @@ class ProtocolSettings(Settings):
     """
     output_bias: Literal["zero", "prior"] = "zero"
     """Initial bias of the output layer. `zero`: 0. `prior`: for classes, the logarithm of each class's smoothed share
-    among the training rows; for independent labels, the logit of each label's smoothed share; for numbers, their mean.
-    Multiple choice has no prior.
+    among the training rows; for independent labels, the logit of each label's smoothed share; for regression, the mean
+    of the training labels. Multiple choice has no prior.
     """
 
     @property

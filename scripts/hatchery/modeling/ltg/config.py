@@ -23,8 +23,8 @@ class LtgBertSizes(EncoderSizes):
     """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """With relative positions: all distances of at least this number of tokens share the last bucket; longer inputs are
-    allowed. With absolute positions: the maximum number of tokens in an input.
+    """With relative positions: the number of tokens from which on all distances share the last position bucket; longer
+    inputs are allowed. With absolute positions: the maximum number of tokens in an input.
     """
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32

@@ -36,10 +36,11 @@ class MaskingSettings(Settings):
     kind: MaskingKind = "span"
     """Masking rule, named after its unit: all tokens of a unit are masked together."""
     reading: ReadingName = "corrected"
-    """Version of the masking. `as_published` reproduces published code. For the kind `span`, this is the error of
-    LTG-BERT's BNC code, in which overlapping spans make about 6 % of the labels wrong; `corrected` fixes this error.
-    For `short_span`, `as_published` masks all tokens, special tokens included, if fewer tokens are maskable than must
-    be masked. For all other kinds, the two versions have the same distribution, except for differences below 1e-6.
+    """Version of the masking. `as_published` reproduces the errors of published code; `corrected` fixes these errors.
+    For the kind `span`, the error is that of LTG-BERT's BNC code: overlapping spans make about 6 % of the labels wrong.
+    For `short_span`, the error is that all tokens of a text, special tokens included, are masked if fewer tokens are
+    maskable than must be masked. For all other kinds, the two versions have the same distribution, except for
+    differences below 1e-6.
     """
     mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
     """Share of the tokens that the model must predict."""
@@ -51,7 +52,7 @@ class MaskingSettings(Settings):
     """
     at_least_one: bool = True
     """Mask at least one token of every sequence, as in the BabyLM revision of the code; `false` reproduces the ELC-BERT
-    code. Applies to the kind `short_span`, and to the kind `span` with the reading `corrected`.
+    code. The key has an effect only for the kind `short_span`, and for the kind `span` with the reading `corrected`.
     """
     special_tokens_maskable: bool = False
     """Allow masking of special tokens, such as those at the ends of a sequence (reduced-vocabulary study)."""

@@ -82,8 +82,8 @@ class FrequencySearch(Settings):
     `highest`.
     """
     least_frequency: Count = 100
-    """Minimum number of occurrences of the vocabulary entry at rank floor(0.95 x number of entries that occur), counted
-    from 0.
+    """Minimum number of occurrences of the vocabulary entry at rank floor(0.95 x number of entries that occur). Ranks
+    are counted from 0 in the order of falling frequency.
     """
 
     def __post_init__(self) -> None:

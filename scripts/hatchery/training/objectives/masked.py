@@ -68,7 +68,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     preference: TokenPreference | None = omitted_at_default(None)
     """Preference for hiding certain subwords in training; `null` hides all subwords with equal probability."""
     labelled_share: ShareAboveZero = omitted_at_default(1.0)
-    """Share of the masked tokens that are predicted in training; below 1, some masked tokens are not predicted."""
+    """Share of the masked tokens that are predicted in training; all other masked tokens have no label."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,7 +16,9 @@ models.
 
 @dataclass(frozen=True)
 class OrderSettings(Settings):
-    """Settings of almost stochastic order: confidence of the whole matrix, number of bootstrap draws, and seed."""
+    """Settings of almost stochastic order: confidence that all comparisons of the table hold together, number of
+    bootstrap draws, and seed.
+    """
 
     confidence: float = 0.95
     draws: int = DRAWS
