@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,8 @@ def test_documents_are_cut_into_the_published_pieces(corpus: Corpus, directory: 
     found = [[piece.number, piece.start, len(piece)] for piece in (pieces[index] for index in range(len(pieces)))]
     assert found == expected
     places = [corpus.offsets[number] + start for number, start, _ in expected]
-    assert pieces.places().tolist() == places
+    examples = BlockExamples(corpus, length, SPECIAL, None, fills=True)
+    assert pieces.places().tolist() == examples.places().tolist() == places
 
 
 def test_the_tokens_of_equal_counts_that_recorded_draws_hide_are_those_of_the_code(directory: Path) -> None:
@@ -268,6 +270,17 @@ def test_each_kind_seed_epoch_and_number_has_fillers_of_its_own_that_no_rate_cha
         BlockExamples(collection, 64, SPECIAL, rule, True).example(0, 0, 0).causal for rule in (masking(0.5), None)
     ]
     assert kinds == [False, True]
+
+
+def test_whole_words_of_blocks_begin_where_words_of_their_piece_begin(make_traceable: Any) -> None:
+    # A word starts at each id that is not a multiple of three; the ids of the document are 7 to 26, in pieces of ten.
+    settings = HybridSettings(kind="whole_word", mask_probability=0.999, segments="blocks", causal_share=0.0)
+    examples = HybridObjective(settings).examples(replace(make_traceable([[20]]), split="dev"), 12)
+    labels = [examples.example(0, 0, index).labels.tolist() for index in range(2)]
+    assert labels == [[*range(7, 17), UNLABELLED], [*range(17, 27), UNLABELLED]]
+    within = replace(make_traceable([[1, 20]]), split="dev")
+    begun = [HybridObjective(settings).examples(within, 7).example(0, 0, index).labels[0] for index in range(4)]
+    assert begun == [7, UNLABELLED, 17, 22]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from hatchery.errors import ConfigError
 from hatchery.objectives.padded_examples import LabelledExample, Padding
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
+from hatchery.training.batches import concatenate
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, sequences_from, share_of_process
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.causal import CausalSettings
@@ -258,6 +259,24 @@ def test_pair_labels_are_there_only_where_pairs_are_judged():
     judged = Padding(3, 16).batch([LabelledExample(ids, ids, None, label) for label in (1, 0, 1)])
     assert judged["pair_labels"].tolist() == [1, 0, 1] and judged["pair_labels"].dtype == torch.int64
     assert "pair_labels" not in Padding(3, 16).batch([LabelledExample(ids, ids)])
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        MaskedSettings(sentence_pairs="order"),
+        MaskedSettings(segments="packed"),
+        HybridSettings(segments="documents"),
+        CausalSettings(segments="blocks"),
+    ],
+)
+def test_parts_of_a_batch_are_padded_to_the_batch(make_collection, chosen):
+    examples = objective_of(chosen).examples(make_collection([[3, 2], [9, 30], [50], [4]], vocab_size=300), 24)
+    order = np.argsort([len(examples.example(1, 0, index).labels) for index in range(len(examples))])
+    whole = examples.batch(1, 0, order)
+    joined = concatenate([examples.batch(1, 0, order[:1]), examples.batch(1, 0, order[1:])], examples.fillers)
+    assert joined.keys() == whole.keys() and all(torch.equal(joined[name], whole[name]) for name in whole)
+    assert examples.batch(1, 0, order[:1])["input_ids"].shape[1] < whole["input_ids"].shape[1]
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,9 @@ def test_progress_is_reported_in_examples(recorded, capsys, monkeypatch: pytest.
 
 
 def test_labels_that_make_no_prior_are_refused(recorded) -> None:
-    with pytest.raises(TrainingError, match="expected 0 to 9"):
-        label_counts(recorded(20), 1, vocab_size=10, show=False)
+    for label in (10, 49, -1):
+        with pytest.raises(TrainingError, match=f"labels: got {label}, expected 0 to 9"):
+            label_counts(Recorded(np.array([[3, label, 5]]), []), 1, vocab_size=10, show=False)
     with pytest.raises(TrainingError, match="got no labels"):
         label_counts(Recorded(np.full((4, 3), -100), []), 1, vocab_size=10, show=False)
 

@@ -127,6 +127,9 @@ def test_the_bound_is_asked_for_something_else_than_a_likelihood() -> None:
     bound, constant = objective_settings(DIFFUSION, "objective"), MaskedSettings()
     causal = objective_settings({"task": "causal"}, "objective")
     assert "0 to 100 %, bound of masked diffusion" in asked_of(bound)
+    for part, shares in (({"lowest": 0.1}, "10 to 100 %"), ({"highest": 0.9}, "0 to 90 %")):
+        asked = asked_of(objective_settings({**DIFFUSION, "rates": {"weights": "diffusion", **part}}, "objective"))
+        assert shares in asked and "bound" not in asked
     assert len({asked_of(bound), asked_of(constant), asked_of(causal)}) == 3
     # Keys that only affect training do not change the evaluation of held-out text.
     fewer = objective_settings(
@@ -166,7 +169,12 @@ def test_rare_subwords_are_hidden_more_often(make_collection) -> None:
         document.ids[document.ids > 40] = 7
     settings = {"kind": "subword", "preference": {"by": "frequency"}, "segments": "documents", "short_probability": 0.0}
     examples = objective_of(objective_settings(settings, "objective")).examples(text, 64)
-    labels = examples.batch(0, 0, range(len(examples)))["labels"]
+    batch = examples.batch(0, 0, range(len(examples)))
+    labels = batch["labels"]
+    shown = batch["input_ids"][labels != UNLABELLED]
+    # Of the 1,500 hidden tokens, a tenth stays visible; few random tokens equal the token that they replace.
+    assert float((shown == 4).double().mean()) == pytest.approx(0.8, abs=0.04)
+    assert float((shown == labels[labels != UNLABELLED]).double().mean()) == pytest.approx(0.1, abs=0.03)
     ids = np.concatenate([document.ids for document in text.documents])
     counts = np.bincount(ids, minlength=300)
     found = np.bincount(labels[labels != UNLABELLED].numpy(), minlength=300)
@@ -187,6 +195,7 @@ def test_rare_subwords_are_hidden_more_often(make_collection) -> None:
         ({**DIFFUSION, "preference": {"by": "frequency"}}, "preference"),
         ({"kind": "subword", "labelled_share": 0.5, "preference": {"by": "loss"}}, "labelled_share"),
         ({"kind": "subword", "preference": {"by": "frequency", "memory": 0.5}}, "memory"),
+        ({"kind": "subword", "preference": {"by": "frequency", "interval_steps": 100}}, "interval_steps"),
         ({"rates": {"lowest": 0.5, "highest": 0.5}}, "highest"),
     ],
 )

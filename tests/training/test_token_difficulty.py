@@ -48,8 +48,11 @@ def test_a_subword_that_is_always_right_can_still_be_hidden() -> None:
     assert difficulty.values.tolist() == [1, LEAST]
 
 
-def test_a_batch_is_hidden_anew_by_the_values(make_batch: Callable[..., Any]) -> None:
-    objective, batch = make_batch(MaskedSettings(kind="subword", preference=TokenPreference(by="loss")))
+@pytest.mark.parametrize(("rate", "share"), [(None, 0.15), (0.4, 0.4)])
+def test_a_batch_is_hidden_anew_by_the_values(make_batch: Callable[..., Any], rate: float | None, share: float) -> None:
+    objective, batch = make_batch(MaskedSettings(kind="subword", preference=TokenPreference(by="loss")), rate)
+    labels = batch.micro_batches[0]["labels"]
+    assert int((labels != UNLABELLED).sum()) / (20 * 58) == pytest.approx(share, abs=0.04)
     difficulty = TokenDifficulty(objective.settings.preference, 300)
     same = difficulty.prepared(batch)
     for name, tensor in batch.micro_batches[0].items():
@@ -75,16 +78,16 @@ def make_batch() -> Callable[..., Any]:
         vocabulary_size, special, split, n_documents = 300, SPECIAL_SETS["babylm"], "train", 20
 
         def document(self, index: int) -> Document:
-            ids = np.random.default_rng(index).integers(6, 300, 60).astype(np.uint16)
+            ids = np.random.default_rng(index).integers(6, 300, 56 + index % 5).astype(np.uint16)
             return Document(ids, np.zeros(1, np.int32), np.packbits(np.ones(60, bool), bitorder="little"), first_bit=0)
 
         def document_lengths(self) -> np.ndarray:
-            return np.full(20, 60)
+            return 56 + np.arange(20) % 5
 
-    def make(settings: MaskedSettings) -> Any:
+    def make(settings: MaskedSettings, rate: float | None) -> Any:
         objective = objective_of(settings)
         examples = objective.examples(Text(), 64)  # type: ignore[arg-type]
-        part = examples.batch(1, 0, np.arange(len(examples)))
+        part = examples.batch(1, 0, np.arange(len(examples)), rate)
         return objective, StepBatch([part], examples.counted(part), 0)
 
     return make
