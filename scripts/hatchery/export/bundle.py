@@ -111,7 +111,8 @@ def _parse(name: str, sources: Path, text: str | None = None) -> Module:
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             pass  # Omit imports that only type checkers need: annotations quote the imported names.
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            # A string after an assignment documents it. The first string, the module's docstring, is stored separately.
+            # A string after an assignment documents the assigned name. The first string is the module's docstring,
+            # which is stored separately.
             if index > 0:
                 module.statements[-1].lines.extend(lines[end_before:end])
         else:
@@ -267,7 +268,7 @@ def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
 
 
 def _from_import(source: str, names: Iterable[str]) -> str:
-    # Sort as the code formatter does: constants, classes, functions.
+    # Sort names as the code formatter does: constants, then classes, then functions.
     ordered = sorted(names, key=lambda name: (0 if name.isupper() else 1 if name[:1].isupper() else 2, name.lower()))
     line = f"from {source} import {', '.join(ordered)}"
     if len(line) <= LINE_LENGTH:

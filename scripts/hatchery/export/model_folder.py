@@ -156,8 +156,8 @@ def write_model_folder(
     if generation is not None:
         write_json(folder / GENERATION_FILE, {**{key: config[key] for key in GENERATION_IDS}, **generation})
         names.append(GENERATION_FILE)
-    # If the exported language model contains a base model, the names of the encoder's parameters begin with the name of
-    # the base model.
+    # If the exported language model contains a base model, the encoder's parameter names begin with the base model's
+    # name.
     inside = "model." if exported.bare else ""
     tensors = {
         f"{inside}{name}" if name.startswith("encoder.") else name: tensor.detach().cpu().contiguous()
@@ -175,7 +175,7 @@ def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: Sp
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
     role: dict[str, object] = {}
     if tuple(kinds) != ("masked",):
-        # The method `generate` reads these keys: the ids of the tokens that begin and end a text.
+        # `generate` reads these keys: the ids of the tokens that begin and end a text.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
     if kind == "causal":
         role = {"is_decoder": True}
@@ -209,8 +209,8 @@ def _write_tokenizer(
     pad = getattr(config, "pad_token_id", tokenizer.pad_id)
     if pad != tokenizer.pad_id:
         raise ModelError(f"{path}: the tokenizer's padding id is {tokenizer.pad_id}, the model expects {pad}")
-    # Set a post-processor that adds special tokens: published tokenizers add none, because the authors' programs add
-    # the ids.
+    # Published tokenizers add no special tokens, because the authors' programs add the ids. The exported tokenizer
+    # needs a post-processor that adds them.
     if kind != "masked":
         backend.post_processor = post_processor(special, "begun" if kind == "causal" else "ended")
     elif backend.encode("").ids != [tokenizer.cls_id, *tokenizer.end_ids]:
@@ -221,12 +221,12 @@ def _write_tokenizer(
         backend.save(str(partial), pretty=True)
     settings, roles = tokenizer_config(backend, special), special_tokens_map(special)
     if tuple(kinds) != ("masked",):
-        # Programs that score texts read these keys of the tokenizer's files; the tokens have the ids that are listed in
-        # config.json.
+        # Programs that score texts read the names of these tokens from the tokenizer's files. config.json lists the ids
+        # of these tokens.
         ends = {"bos_token": special.cls, "eos_token": special.sep}
         settings, roles = {**settings, **ends}, {**roles, **ends}
     if kind == "causal":
-        # Add padding on the left: `generate` appends tokens on the right of each prompt in a batch.
+        # Pad on the left, because `generate` appends tokens on the right of each prompt in a batch.
         settings["padding_side"] = "left"
     limit = config.position_limit
     if limit is not None:
@@ -259,8 +259,8 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
     steps = _prefix_moved(changed)
     if steps:
         token["normalized"] = True
-        # The library also applies the normaliser to the spelling of the mask token, so remove the space that would be
-        # inserted before the mask.
+        # The library also applies the normaliser to the spelling of the mask token. Remove the space that the
+        # normaliser would thus insert before the mask.
         steps += [
             {"type": "Prepend", "prepend": SPACE},
             {"type": "Replace", "pattern": {"Regex": rf"\A{SPACE}(?={SPACE}|{re.escape(mask)})"}, "content": ""},
@@ -287,8 +287,8 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
         parts[0]["prepend_scheme"] = "never"
         return [{}]
     if kinds[:1] == ["WhitespaceSplit"] and always[1:2] == [True]:
-        # Metaspace marks the beginning of a word by a single space before the word, so replace each run of white space
-        # by one space.
+        # Metaspace marks the beginning of a word by one space before the word. Replace each run of white space by one
+        # space.
         definition["pre_tokenizer"]["pretokenizers"].pop(0)
         parts[1].update(prepend_scheme="never", split=True)
         return [

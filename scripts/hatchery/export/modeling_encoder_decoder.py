@@ -155,7 +155,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
             if cache is None:
                 layers.append(layer.begun(memory))
                 continue
-            # The keys and values of the source are cached only once: if they are already cached, append nothing.
+            # Keys and values of the source are cached only once. If they are already in the cache, append nothing.
             added = memory[:, :0] if cache.is_updated.get(index) else memory
             of_source = HubTokenCache(cache.cross_attention_cache, index)
             kept = of_source.extended(*layer.source_attention.keys_and_values(added))

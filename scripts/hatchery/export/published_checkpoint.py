@@ -116,8 +116,8 @@ def checkpoint_config(
         values |= {
             "layer_weighting": weighting,
             "position_head_layout": layout,
-            # The BNC code applies dropout before the head's second norm; all later code applies dropout after this norm
-            # (docs/papers/ltg-bert.md, "Model").
+            # The BNC code applies dropout before the second norm of the head, and all later code applies it after this
+            # norm (docs/papers/ltg-bert.md, "Model").
             "head_dropout": "before_norm" if layout == "bnc" else "after_norm",
             "sentence_pair_head": any(name.startswith("pair_head.") for name in ltg_names.from_published(state)),
         }

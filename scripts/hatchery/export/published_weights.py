@@ -61,7 +61,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def _from_torch(path: Path) -> dict[str, Tensor]:
-    # Allow argparse.Namespace, which is safe to load: the authors' checkpoints store their command line in this class.
+    # The authors' checkpoints store their command line as an argparse.Namespace. Allow this class, which is safe to
+    # load.
     with torch.serialization.safe_globals([argparse.Namespace]):
         content = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(content, Mapping) and isinstance(content.get("model"), Mapping):

@@ -47,8 +47,7 @@ def write_submission(
     """Write the file for the leaderboard and a report on this file; the stage `write_submission` calls this
     function."""
     value = submission(settings, predictions, fast)
-    # Missing surprisals under `reading` are written as NaN, which is invalid JSON, because the server's code expects
-    # NaN.
+    # NaN is not valid JSON, but the server's code expects missing surprisals under `reading` as NaN.
     write_text(output, json.dumps(value) + "\n")
     frame = read_frame(measurements, MEASUREMENTS, run=(settings.run,))
     parts = parts_of(frame, settings.suites, settings.tasks, settings.edition)

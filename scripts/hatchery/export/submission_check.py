@@ -98,7 +98,7 @@ def _reading(block: Any) -> Iterator[str]:
         return
     for number, row in enumerate(rows):
         values = row.get("id"), row.get("pred"), row.get("prev_pred")
-        # The surprisal of the word must be finite; only the surprisal of the previous word may be missing (NaN).
+        # Only the surprisal of the previous word may be missing (NaN). The surprisal of the word itself must be finite.
         if (
             values[0] != number
             or type(values[1]) is not float

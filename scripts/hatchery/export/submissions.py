@@ -78,7 +78,7 @@ def _check(
         ("suites", wanted.suites, suites, experiment.minimal_pairs),
         ("tasks", wanted.tasks, tasks, tuple(experiment.finetuning.tasks)),
     ):
-        # An experiment may have no fine-tuning tasks at all; then the fine-tuning part of the score counts as 0.
+        # Without any fine-tuning task, the fine-tuning part of the score counts as 0. This is allowed.
         if not set(names) & set(there) and (there or key == "suites"):
             ends = tuple(one.removeprefix(prefix) for one in names)
             known = sorted({one.removesuffix(end) for one in there for end in ends if one.endswith(end)})

@@ -54,8 +54,8 @@ class HatcheryConfig(PretrainedConfig):
     def __init__(self, **values: Any) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self.architecture_class)}
         head = {"classifier_dropout": None, "classifier_transform": "ltg_wrapper"}
-        # The implementation is "eager", because the library refuses `output_attentions` for other implementations of
-        # attention. These models ignore the implementation.
+        # The library refuses `output_attentions` for every other implementation of attention. These models do not use
+        # the chosen implementation.
         attention = {"attn_implementation": "eager"}
         super().__init__(**{**attention, **head, **defaults, **values})
 
@@ -71,8 +71,8 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     config_class = HatcheryConfig
     base_model_prefix = "model"
     main_input_name = "input_ids"
-    # All checkpoints contain the language-model heads. Encoders and classifiers do not use these heads, so they ignore
-    # them when loading.
+    # Every checkpoint contains the language-model heads. Encoders and classifiers have no such heads, so they ignore
+    # these weights when loading.
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
     supports_gradient_checkpointing = True
@@ -113,7 +113,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
             vars(layer).pop("forward", None)
         if enable:
             recompute_(layers[::every_n_layers], gradient_checkpointing_func)
-        # `transformers` reads this attribute: whether gradient checkpointing is enabled.
+        # `transformers` reads this attribute to find out if gradient checkpointing is enabled.
         self.gradient_checkpointing = enable
 
     def set_input_embeddings(self, value: nn.Module) -> None:
@@ -243,9 +243,8 @@ class HatcheryModel(HatcheryPreTrainedModel):
                         f"attention_mask: got {mask.shape[1]} positions, expected {before + n_new}: {before} tokens in "
                         f"past_key_values and {n_new} following tokens; input_ids contain only the latter"
                     )
-                # Positions are counted over cached and new tokens, so the encoder needs ids for the cached tokens, too.
-                # RoBERTa's positions only depend on which ids are padding, so any other id can represent a cached
-                # token.
+                # The encoder counts positions over cached and new tokens, so it also needs ids for the cached tokens.
+                # Only padding ids change the positions (RoBERTa), so any other id can represent a cached token.
                 known = tokens.new_zeros((len(tokens), before, *tokens.shape[2:]))
                 if tokens.ndim == 2:
                     known += self.config.cls_token_id
@@ -365,7 +364,7 @@ def given_tokens(
     if position_ids is not None and model.word_encoder.config.position_limit is not None:
         batch, length = tokens.shape[:2]
         mask = tokens.new_ones((batch, length), dtype=torch.bool) if attention_mask is None else attention_mask.bool()
-        # Compare only differences between positions, because positions begin at 0 in BERT and at 2 in RoBERTa.
+        # Positions begin at 0 in BERT and at 2 in RoBERTa, so compare only differences between positions.
         steps = (position_ids.expand(batch, length) - mask.cumsum(dim=1))[mask]
         if bool((steps != steps[:1]).any()):
             raise ValueError(

@@ -139,8 +139,7 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
-        # The head is named `qa_outputs`, because PEFT and other libraries recognise a newly initialised head by this
-        # name.
+        # PEFT and other libraries recognise a newly initialised head by the name `qa_outputs`.
         self.qa_outputs = self.fresh_head(2, "none")
         self.post_init()
 

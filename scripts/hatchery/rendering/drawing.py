@@ -34,10 +34,10 @@ Keywords = dict[str, Any]
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65
-# Approximate font size in points of a remark above a drawing; the remark is wrapped by this size.
+# Font size in points, approximately, of a remark above a drawing. The remark is wrapped accordingly.
 REMARK = 8
 MOST_NAMED = 3
-# Maximum width, in inches, of a drawing that a phone shows without shrinking its letters.
+# Maximum width of a drawing in inches. A phone shows a drawing of this width without shrinking its letters.
 NARROW_INCHES = 3.8
 
 
@@ -123,8 +123,7 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
         figure.suptitle(text, fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        # Compute the layout, which takes most of the time, only once; otherwise, each call of `savefig` would compute
-        # it twice.
+        # Computing the layout takes most of the time. Compute it once here, because `savefig` would compute it twice.
         engine.execute(figure)
         figure.set_layout_engine(None)
     buffer = io.StringIO()
@@ -190,8 +189,8 @@ def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> Non
     for handle, label in zip(handles, labels, strict=True):
         handle.set_label(label)
     columns, rows = legend_columns(labels, style), entry_rows(labels, style)
-    # Matplotlib fills a legend column by column, and the first columns may have one entry more. Therefore the entries
-    # are reordered so that the legend shows them row by row.
+    # Matplotlib fills the columns of a legend one after another. Reorder the entries, so that the reader reads them row
+    # by row.
     grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
     transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
     figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
@@ -245,8 +244,8 @@ def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **l
 def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label: str, **bar: Any) -> Colorbar:
     """Draw a colour bar below the panels of `grid`, and return it."""
     made = figure.colorbar(mapping, ax=grid, location="bottom", aspect=40, **bar)
-    # Draw the colour bar as vector shapes, because Matplotlib stores it as a bitmap by default. Edges in the colours of
-    # the shapes close thin gaps between them.
+    # By default, Matplotlib stores the colour bar as a bitmap. Draw it as vector shapes, with edges in the colour of
+    # each shape to close thin gaps.
     if made.solids is not None:
         made.solids.set(rasterized=False, edgecolor="face")
     made.set_label(label)

@@ -27,8 +27,7 @@ _LATEX = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    # Use commands for a bar and angle brackets, because older LaTeX font encodings print other characters in their
-    # place.
+    # Older LaTeX font encodings print other characters for a bar and for angle brackets, so use commands.
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 
 from hatchery.settings.base import Range, Settings
 
-# Yellow is the last colour, because a yellow line on white is the hardest to see.
+# Yellow is last, because a yellow line on white is the hardest to see.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
 GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
 HATCHES = ("", "//", "xx", "..", "\\\\", "++")
 Dashes = Literal["-", "--", ":", "-."]
 DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")
-# Diamonds are not in this list, because figures mark published values with diamonds.
+# Figures mark published values with diamonds, so this list has no diamonds.
 MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 
 
@@ -50,8 +50,8 @@ class ModelStyle:
 def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
     """Return the style of each model, which depends on the position of the model in `models`."""
     palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
-    # In a palette of colours, hatch and dashes change when every colour has been used once. In a palette of greys,
-    # hatch and dashes change from model to model.
+    # With a palette of colours, hatch and dashes change after every colour was used once. With a palette of greys, they
+    # change from model to model.
     stride = len(palette) if style.colours == "okabe_ito" else 1
     return {
         model: ModelStyle(

@@ -20,11 +20,11 @@ from hatchery.sanitize import csv_text, visible
 NOT_COMPARABLE = "†"
 MOST_COLUMNS_OF_A_PHONE = 3
 _HEADING_CHARACTERS = 16
-# In LaTeX, a column of words is wrapped if a cell has more than this number of characters. All wrapped columns together
-# have this share of the line width.
+# In LaTeX, a column of words is wrapped if one of its cells has more than this number of characters. All wrapped
+# columns together are this fraction of the line width wide.
 _CHARACTERS_ON_A_LINE, _SHARE_OF_SENTENCES = 60, 0.8
-# If a LaTeX table has more than this number of rows, its notes are printed in smaller type, and its height is limited,
-# so that table, caption and notes fit on a page.
+# If a LaTeX table has more than this number of rows, its notes are in smaller type, and its height is limited. Table,
+# caption and notes then fit on a page.
 _LINES_WITH_NOTES = 40
 
 Item = TypeVar("Item")
@@ -145,8 +145,8 @@ class Table:
         if not isinstance(cell, Cell):
             return markdown_text(cell, self.foreign)
         text = markdown_text(cell.text, self.foreign)
-        # A code span in Markdown has no escape character, so a text that would end the code span or the cell is shown
-        # as plain text.
+        # Markdown has no escape character inside a code span. A text that would end the code span or the cell is
+        # therefore shown as plain text.
         code = cell.code and not set(cell.text) & set("`|\r\n")
         text = f"`{visible(cell.text)}`" if code else f"[{text}]({cell.link})" if cell.link else text
         parts = [f"**{text}**" if cell.bold else text, f"± {cell.deviation}" if cell.deviation else ""]
@@ -183,8 +183,8 @@ class Table:
             rf"% {title}, with Hatchery's numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
             r"\begin{table}[p]",
             r"\centering",
-            # LaTeX's document classes expect the caption below the table, so the space below a caption is 0. Here the
-            # caption is above the table, so the space is set to 4 pt.
+            # LaTeX's document classes expect the caption below the table and put no space below a caption. This caption
+            # is above the table, so put 4 pt below it.
             r"\setlength{\belowcaptionskip}{4pt}",
             rf"\caption{{{latex_text(f'{caption} ({title}).')}}}",
             rf"\label{{tab:{label}}}",
@@ -215,7 +215,7 @@ class Table:
             # Remove the backquotes around code, because LaTeX would print them.
             sentences = (f"{note.removesuffix('.')}.".replace("`", "") for note in self.notes)
             notes, size = " ".join(map(latex_text, sentences)), r"\tiny" if long else r"\scriptsize"
-            # Write the notes into a separate box as wide as the line, because they are too long for the caption.
+            # The notes are too long for the caption, so write them into a separate box of the line's width.
             lines += [r"\par\smallskip", rf"\begin{{minipage}}{{\linewidth}}{size} {notes}\end{{minipage}}"]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
@@ -260,7 +260,7 @@ class Table:
 
 
 _WITHIN_HEIGHT = r"\resizebox*{!}{\ifdim\totalheight>0.75\textheight 0.75\textheight\else\totalheight\fi}{%"
-# Pages are landscape with narrow margins, because the widest table of the papers has thirteen columns of numbers.
+# The widest table of the papers has thirteen columns of numbers, so pages are landscape with narrow margins.
 _PREAMBLE = r"""% Shows all tables, from the files in this folder.
 \documentclass[10pt]{article}
 \usepackage{booktabs}
@@ -370,14 +370,14 @@ def _latex_heading(text: str) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    # Put braces around a bracket or star at the beginning of a row, because LaTeX would read it as an option of the
-    # preceding line break.
+    # LaTeX would read a bracket or star at the beginning of a row as an option of the preceding line break, so put
+    # braces around it.
     return " & ".join(f"{{{text}}}" if text.startswith(("[", "*")) else text for text in cells) + r" \\"
 
 
 def _latex_cell(cell: Content, column: Column) -> str:
     if not isinstance(cell, Cell):
-        # In columns of numbers, a hyphen denotes a range or a missing number, so it is printed as a dash.
+        # In a column of numbers, a hyphen in text denotes a range or a missing number, so print it as a dash.
         return latex_text(cell) if column.words else latex_text(cell).replace("-", "--")
     number = latex_text(cell.text) if column.words else _latex_number(cell.text)
     parts = [rf"\textbf{{{number}}}" if cell.bold else number]
@@ -389,5 +389,5 @@ def _latex_cell(cell: Content, column: Column) -> str:
 
 
 def _latex_number(text: str) -> str:
-    # A hyphen without digits denotes a missing number, so it is printed as a dash and not as a minus sign.
+    # A cell that is only a hyphen denotes a missing number, so print a dash, not a minus sign.
     return "--" if text == "-" else latex_text(text).replace("-", "$-$").replace("+", "$+$")

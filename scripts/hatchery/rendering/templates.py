@@ -53,7 +53,7 @@ def _script_digest() -> str:
 
 @cache
 def _environment(html: bool) -> "Environment":
-    # Import Jinja2 only here, so that commands that write no pages start faster.
+    # Import Jinja2 only here: commands that write no pages then start faster.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -93,8 +93,8 @@ def _markdown(value: Any) -> Any:
 
 
 NARROW_ID = "narrow"
-# Maximum factor by which a page enlarges a drawing. With a larger factor, the letters of the drawing would be larger
-# than the page's headings.
+# Maximum factor by which a page enlarges a drawing. Beyond it, the drawing's letters would be larger than the page's
+# headings.
 MOST_ENLARGED = 1.35
 _POINTS = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"')
 _SYMBOL = re.compile(rf'<symbol id="[^"]*{NARROW_ID}" (viewBox="[^"]*")>(.*?)</symbol>\n?', flags=re.DOTALL)
@@ -110,7 +110,7 @@ def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -
     start = text.find("<svg")
     if start < 0 or "</svg>" not in text:
         raise EvaluationError(f"{path}: expected an SVG drawing")
-    # Add a prefix to the ids, because ids are only unique within a drawing, and a page contains several drawings.
+    # Ids are unique only within a drawing, and a page contains several drawings, so add a prefix to each id.
     drawing = prefixed_ids(text[start:], f"{path.stem}-")
     name, described = readable(path.stem), f"caption-{path.stem}"
     narrow: dict[str, object] | None = None

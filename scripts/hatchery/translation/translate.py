@@ -75,7 +75,7 @@ def beam_search(
     end, beam = config.sep_token_id, limits.beam
     forbidden = sorted({config.pad_token_id, config.cls_token_id, *never})
     lengths = attention_mask.sum(dim=1).tolist()
-    # The maximum length of a translation depends on the length of its source without the end token.
+    # The maximum length of a translation depends on the length of its source, not counting the end token.
     searches = [_Search(index, limits.longest(length - 1)) for index, length in enumerate(lengths)]
     results = list(searches)
     state = model.begin(input_ids, attention_mask)
@@ -88,7 +88,7 @@ def beam_search(
         kept_rows: list[int] = []
         kept_tokens: list[int] = []
         first_row, still = 0, []
-        # The number of candidates is the beam size plus 1, because one candidate may be the end token.
+        # One candidate may be the end token, so the number of candidates is the beam size plus 1.
         width = min(beam + 1, log_probabilities.shape[1])
         best, ids = (part.tolist() for part in log_probabilities.topk(width, dim=1))
         ends = log_probabilities[:, end].tolist()
@@ -128,8 +128,8 @@ def _advance(
                 for value, token in zip(best[row], ids[row], strict=True)
                 if token != end and value > -torch.inf
             ]
-    # Sort candidates with equal scores by the rank of the translation that they continue, and then by id, so that all
-    # devices give the same result.
+    # Sort candidates with equal scores by the rank of the translation that they continue, and then by token id. All
+    # devices then give the same result.
     chosen = sorted(candidates)[:beam]
     search.finished.sort(key=lambda found: -found.score)
     del search.finished[beam:]

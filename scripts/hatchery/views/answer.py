@@ -37,8 +37,8 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
             leaders = tuple(model for model in rows if model in best)
             leads.setdefault(leaders, []).append(f"{measure.label} ({_numbers(scores, measure, rows, leaders)})")
             continue
-        # `best` names leading models only if each of them has several seeds. `_one_seed_decides` checks whether this
-        # condition is the only reason that no model leads.
+        # `best` names no leader if a leading model has only one seed. `_one_seed_decides` tells if this is the only
+        # reason.
         seeds = single_seeds if _one_seed_decides(scores, measure, rows) else open_measures
         seeds.append(f"{measure.label} ({_numbers(scores, measure, rows, ())})")
     sentences = []

@@ -29,7 +29,7 @@ def address(target: Path, page: Path) -> str:
     return quote(relative.as_posix())
 
 
-# Sentences by marker; a sentence is appended to the caption of a figure whose legend contains the marker.
+# For each plot marker, a sentence that is appended to the captions of figures whose legend contains this marker.
 MARKS = {PUBLISHED_LABEL: "Open diamonds are published values.", FAILED_LABEL: "Hollow marks are failed runs."}
 
 
@@ -39,8 +39,7 @@ def figure_of(path: Path) -> Markup:
     Raises ManifestError if the figure's file was altered.
     """
     drawing = read_text(verified_view(path))
-    # Search the SVG's comments for texts, because Matplotlib draws letters as paths, and writes each text as a comment
-    # next to its paths.
+    # Matplotlib draws letters as paths and writes each text as an SVG comment next to its paths. Search these comments.
     marks = [sentence for label, sentence in MARKS.items() if f"<!-- {label} -->" in drawing]
     declared = declared_figures()[path.stem]
     return embedded_figure(path, " ".join([declared.caption, *marks]), declared.paragraphs)

@@ -50,8 +50,7 @@ def runs(
     for row in islice(rows, RUNS_SHOWN):
         short = row["manifest"][:SHORT_DIGEST]
         name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
-        # Link to the section of a manifest only if the manifest is in `places`, because the provenance page of a large
-        # experiment omits some manifests.
+        # The provenance page of a large experiment omits some manifests. Link only to manifests in `places`.
         place = f"#m-{short}" if row["manifest"] in places else ""
         losses = [_loss(row[key]) for key in LOSSES]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
@@ -85,11 +84,12 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
     """
     minutes: dict[str, list[float]] = {}
     for row in rows:
-        # Leave out models whose training time is 0 (no training steps) or unknown (milestones, external models).
+        # Leave out models without a training time: it is 0 without training steps, and unknown for milestones and
+        # external models.
         if row["seconds"]:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
-    # Show two significant digits for times below one minute, which occur with tiny models.
+    # Tiny models train for less than one minute. Show such times with two significant digits.
     listed = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
     return listed and f"Training time of our models in minutes, over all attempts, averaged over seeds: {listed}"
 
@@ -150,7 +150,7 @@ def run_details(
     """
     read = {row["run"]: read_manifest(manifests[row["run"]]) for row in rows if row["run"] in manifests}
     settings = {name: flatten(stage_body(manifest.settings)) for name, manifest in read.items()}
-    # Determine the shared settings without models that were only initialised, because these models have few settings.
+    # Models that were only initialised have few settings, so determine the shared settings without them.
     trained = [settings[row["run"]] for row in rows if row["run"] in read and row["steps"]] or list(settings.values())
     shared = {
         key: text for key, text in next(iter(trained), {}).items() if all(own.get(key) == text for own in trained)

@@ -14,8 +14,8 @@ from hatchery.rendering.table import Table, divided
 from hatchery.rendering.templates import render
 from hatchery.views.score_table import ROWS_FROM, SIDE_BY_SIDE, Block, Line, Score, ScoreTable, blind_guesses, table_of
 
-# If there are more than MOST_MODELS models, the page shows averages only for the first ROWS_SHOWN models, and scores of
-# single tasks only for the first MODELS_OF_MANY models.
+# With more than MOST_MODELS models, the page shows averages only for the first ROWS_SHOWN models, and scores of single
+# tasks only for the first MODELS_OF_MANY models.
 MOST_MODELS, ROWS_SHOWN, MODELS_OF_MANY = 36, 200, 12
 OVERVIEW = "Suite averages"
 
@@ -57,7 +57,7 @@ class ScoreTables:
         self, label: str, models: Sequence[str], measures: Sequence[Measure], averages: int, caption: str = ""
     ) -> Table:
         table, guesses = self._table(measures, models, caption)
-        # Long names may wrap between words; otherwise they would push the last columns out of the window.
+        # Allow long names to wrap between words. Otherwise they would push the last columns out of the window.
         lines = (*(replace(line, label=breakable(line.label)) for line in table.lines), *guesses)
         turned = replace(table, blocks=(Block("", lines),)).turned()
         parts = (turned.lines[:averages], turned.lines[averages:])
@@ -76,8 +76,7 @@ class ScoreTables:
             table, guesses = self._table(part, models, caption)
             groups = {"": [*guesses]} if guesses else {}
             for line in table.lines:
-                # The heading above a group of models names the experiment, so omit the experiment from the models'
-                # labels.
+                # The heading above a group of models already names the experiment, so omit it from the models' labels.
                 group = (sets or {}).get(line.model, "")
                 name = line.label.rpartition("/")[2] if group else line.label
                 groups.setdefault(group, []).append(replace(line, label=breakable(name)))
@@ -104,7 +103,7 @@ class ScoreTables:
         """
         if (row := score.row) is None:
             return score.without_number
-        # Scores after the first PROVENANCE_ROWS rows have no link, because the provenance page does not contain them.
+        # The provenance page contains only the first PROVENANCE_ROWS rows, so later scores have no link.
         address = f"{self._provenance}#{quote(row.anchor)}" if self._places[row.selectors] < PROVENANCE_ROWS else ""
         return render("number.html.j2", score=score, row=row, address=address)
 

@@ -77,7 +77,7 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
     for row in rows:
         nodes = [node for digest in row.digests for node in by_beginning.get(digest[:SHORT_DIGEST], ())]
         links = Markup(", ").join(_link(node, places) for node in nodes)
-        # Allow line breaks after underscores in long names, so that the column of links stays in the window.
+        # Allow line breaks after the underscores of long names, so that the column of links stays in the window.
         names = [breakable(name) for name in row.selectors]
         numbers = [row.printed(column) for column in _ROW_COLUMNS[len(SELECTORS) :]]
         shown.append(Row([*names, *numbers, links], row.anchor))

@@ -42,7 +42,8 @@ class Digits:
 
 
 def _plain(value: float, decimals: int, grouped: bool) -> str:
-    # The inner rounding removes errors of the multiplication by `scale`, which could decide how a tie is rounded.
+    # The multiplication by `scale` has a floating-point error, which could decide how a tie is rounded. The inner
+    # rounding removes this error.
     text = f"{round(value, 10):{',' if grouped else ''}.{decimals}f}"
     return text.removeprefix("-") if not text.strip("-0.") else text
 
@@ -187,7 +188,8 @@ class ScoreTable:
         rows: list[list[Content]] = []
         previous = ""
         for line in block.lines:
-            # A published line and our line with the same label are adjacent, so show the label only in the first line.
+            # A published line and our line with the same label are neighbours. Show the label only in the first of
+            # them.
             label, previous = "" if said and line.label == previous else line.label, line.label
             model = self.labels.get(line.model, line.model)
             source = f"{line.source}: {model}" if model and model != line.label else line.source
@@ -267,8 +269,8 @@ def _strength(value: Score) -> float | None:
 
 BLIND_GUESS = "blind guess"
 """Label in tables for the score of a guess that does not see the test items."""
-# SIDE_BY_SIDE is the maximum number of measures in the columns of a table. If there are ROWS_FROM or more models,
-# models are rows instead of columns.
+# SIDE_BY_SIDE is the maximum number of measures that a table shows as columns. With ROWS_FROM or more models, models
+# are rows.
 SIDE_BY_SIDE, ROWS_FROM = 6, 5
 COMPARED = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
 """Columns of a table that compares our numbers with published numbers."""

@@ -25,7 +25,8 @@ from hatchery.training.stages.pretrain import pretraining_settings
 from hatchery.typed import plain
 
 LEVEL = 0.95
-# Keys of an experiment that do not affect results, or whose differences are listed by model (`pretraining`, `runs`).
+# Keys of an experiment that do not affect results (`base`, `description`, `published`), or whose differences are listed
+# by model (`pretraining`, `runs`).
 _TOLD_ELSEWHERE = {"base", "description", "pretraining", "published", "runs"}
 
 
@@ -74,11 +75,12 @@ def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
 def _noise(row: SummaryRow) -> tuple[float, float] | None:
     """Return (standard error, degrees of freedom) of a row's mean; None if its noise is unknown."""
     if row.std is not None and row.n > 1:
-        # Fine-tuning runs of one pretraining are not independent samples of a model, so use the number of seeds as
-        # sample size. With one seed, the interval covers only the variation over fine-tuning runs.
+        # Fine-tuning runs of one pretraining are not independent samples of a model, so the sample size is the number
+        # of seeds. With a single seed, the interval covers only the variation over fine-tuning runs.
         independent = row.seeds if row.seeds > 1 else row.n
         return row.std / math.sqrt(independent), independent - 1
-    # With hundreds of items, the mean is approximately normal, so the degrees of freedom are practically infinite.
+    # The mean over hundreds of items is approximately normal. In the t distribution, this corresponds to practically
+    # infinite degrees of freedom.
     return None if row.sampling_deviation is None else (row.sampling_deviation, 1e6)
 
 
@@ -146,8 +148,8 @@ def _setting_row(of: str, found: Any) -> list[str]:
 
 def _common_settings(project: Project, name: str) -> dict[str, Any]:
     block = project.experiment(name)
-    # Compare the contents of corpus and tokenizer instead of their names, because an inline corpus has the name of its
-    # experiment.
+    # An inline corpus has the name of its experiment, so names do not show if two corpora are equal. Compare the
+    # contents of corpus and tokenizer.
     content = {kind: plain(project.block(kind, getattr(block, kind))) for kind in ("corpus", "tokenizer")}
     return {
         key: {own: inner for own, inner in value.items() if own != "description"} if key in content else value

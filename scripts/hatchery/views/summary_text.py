@@ -62,10 +62,10 @@ def _cell(score: Score) -> Content:
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)
 INDENT = 2
-# Width in characters at which the heading of a measure is wrapped; longer words are not split.
+# Width in characters at which the heading of a measure is wrapped. Longer words are not split.
 HEADING_WIDTH = 14
 FAILURES_SHOWN = 8
-# Separator of the parts of a model's name that a sweep generated; headings are wrapped at this separator.
+# Separator between the parts of a model name that a sweep generated. Headings may be wrapped at it.
 NAME_SEPARATOR = ", "
 MODELS_SHOWN, MODELS_OF_MANY = 24, 8
 """MODELS_SHOWN is the maximum number of models on a terminal; if there are more models, only the first MODELS_OF_MANY
@@ -132,7 +132,7 @@ def _texts(line: Line, starred: bool) -> list[str]:
     `starred` is True if any cell of the model has a star.
     """
     texts = ["-" if each is None else each.text("+-") + "*" * bool(each.failures_text) for each in line.values]
-    # If any cell of the model has a star, a space is appended to the cells without a star, so that digits are aligned.
+    # To align digits, append a space to cells without a star if another cell of the model has a star.
     return [text if text.endswith("*") or not starred else text + " " for text in texts]
 
 

@@ -125,7 +125,7 @@ def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: S
     for place, name in enumerate(types):
         mine = [row for row in rows if row.type == name]
         esms = [(row, getattr(row.measures, choose_by)) for row in mine]
-        # Shift the dash patterns of the tokenizer types against each other, so that equal reference lines are all
+        # Reference lines of several tokenizer types may coincide. Shift their dash patterns, so that all lines are
         # visible.
         dashes = (4.0 * place, (4.0, 4.0 * max(1, len(types) - 1)))
         for axes, values in (

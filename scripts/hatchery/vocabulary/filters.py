@@ -57,8 +57,7 @@ class SentenceFilter:
             elif not (
                 known.contains_all(folded[start:end].split()) if sentence.isascii() else known.contains(sentence)
             ):
-                # Most rejected sentences contain unknown words. Count these sentences in a local variable, because a
-                # dictionary of counts would be slower.
+                # Most rejected sentences contain unknown words. A local variable counts them faster than a dictionary.
                 unknown += 1
                 if examples:
                     outcome.examples.setdefault(UNKNOWN, sentence)
@@ -76,8 +75,7 @@ class SentenceFilter:
         return outcome
 
 
-# Number of words that are checked together. A larger number reduces the cost per word, but more words are checked
-# unnecessarily.
+# Number of words that are checked together. A larger number costs less per word, but checks more words unnecessarily.
 _WORDS_PER_LOOK = 10
 
 
@@ -88,12 +86,11 @@ class Words:
     """
 
     def __init__(self, text: str) -> None:
-        # The encoded text has one byte per character, so a position in the encoded text is the same position in the
-        # text.
+        # The encoded text has one byte per character, so positions in it equal positions in the text.
         characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
         blanks = (characters == ord(" ")).nonzero()[0]
-        # `blank(i)` returns the position of one space as a Python integer. A conversion of all positions would cost
-        # more than the search.
+        # `blank(i)` returns the position of one space as a Python integer. Converting all positions would take longer
+        # than the search.
         self.blank = blanks.item
         self._blanks = blanks
         self.number = len(blanks) + 1
@@ -133,7 +130,7 @@ class SpanFilter:
         stride, number = self._stride, words.number
         unknown = 0
         begin = 0
-        # Index after the last checked word: all words from index `begin` up to `proved` - 1 are known.
+        # All words with indices from `begin` up to `proved` - 1 are known.
         proved = 0
         while begin < number:
             if linked and begin // stride in linked:
@@ -267,8 +264,8 @@ def marked_windows(
     """
     generator = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode("utf-8", "replace")).digest()))
     words: list[str] = []
-    # `before` is the number of words that were already removed from memory. `begins` contains, for each document in
-    # memory, (index of its first word, its name).
+    # `before` is the number of words that were already removed from memory. For each document in memory, `begins`
+    # contains the index of its first word and its name.
     before = 0
     begins: deque[tuple[int, str]] = deque()
 

@@ -109,7 +109,7 @@ def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
 
 def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Return True for each text to keep, bool [texts]: of several texts with equal marks, the first is kept."""
-    # lexsort is a stable sort, so texts with equal marks (equal digests) stay in the order of the corpus.
+    # lexsort is stable, so texts with equal marks (equal digests) keep the order of the corpus.
     order = np.lexsort((marks[:, 1], marks[:, 0]))
     ordered = marks[order]
     keep = np.zeros(len(marks), np.bool_)

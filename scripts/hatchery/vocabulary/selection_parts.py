@@ -47,8 +47,8 @@ from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 DUPLICATE = "duplicate"
-# Samples of accepted and rejected texts are taken from the first documents of a file and from every hundredth later
-# document, because choosing samples costs more than filtering.
+# Choosing samples costs more than filtering. Accepted and rejected samples are therefore taken only from the first
+# documents of a file, and from every hundredth later document.
 _FIRST_SAMPLED = 100
 _SAMPLED_EVERY = 100
 
@@ -130,14 +130,14 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        # `minimum_counted_words` is never None here, because `SelectionKeys` replaces None by a default number.
+        # `SelectionKeys` replaces None by a default, so `minimum_counted_words` is never None here.
         settings.minimum_counted_words or 0,
         settings.lower_case,
     )
     if settings.level == "spans":
         return SpanFilter(rule, settings.window_words, settings.stride_words).select
     if settings.options is None:
-        # In a corpus, each line of a document is a sentence.
+        # In a corpus, each line of a document is one sentence.
         return lambda document, examples: plain_sentences(document, rule, lambda text: filter(None, text.split("\n")))
     return SentenceFilter(rule, open_splitter(None if model is None else opened(model)).punkt).select
 

@@ -42,7 +42,7 @@ from hatchery.settings.base import ReadingName
 OLDEST_DAYS = 2190.0
 CHILDREN = frozenset({"Target_Child", "Child"})
 COLLECTION = "Eng-NA"
-# Cells of CHILDES tables that contain a missing value.
+# Cells of CHILDES tables with a missing value.
 _MISSING = frozenset({None, "", "NA"})
 
 
@@ -151,7 +151,7 @@ def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> s
     return "neither_in_dictionary_nor_suffix"
 
 
-# Words that pandas would read as missing values.
+# pandas would read these words as missing values.
 LOST_BY_PANDAS = frozenset({"nan", "null"})
 _SPREADSHEET = {"true": "TRUE", "false": "FALSE"}
 _REPLACEMENT = "\ufffd"

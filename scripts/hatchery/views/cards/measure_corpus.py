@@ -98,7 +98,7 @@ class SampleChoice:
         if not self.number:
             return
         key = hashlib.sha256(f"sample/{doc_id}".encode()).hexdigest()
-        # The heap begins with the largest kept key, which a new key must not exceed.
+        # The first entry of the heap is the largest kept key. A new key is kept only if it is smaller.
         rank = -int(key, 16)
         if len(self._heap) == self.number and rank <= self._heap[0][0]:
             return
@@ -123,7 +123,8 @@ def excerpt(text: str, number: int, characters: int) -> str:
     while (blank := text.find("\n\n", starts[-1])) >= 0:
         starts.append(blank + 2)
     start = starts[number % len(starts)]
-    # Start at an earlier paragraph if the rest of the text is too short; a short document is shown completely.
+    # If fewer than `characters` characters follow the start, start at an earlier paragraph. A short document is shown
+    # completely.
     if len(text) - start < characters:
         start = max((s for s in starts if len(text) - s >= characters), default=0)
     return shortened(text[start : start + characters + 1].lstrip("\n"), characters)
@@ -198,8 +199,7 @@ def measure_corpus(
                         )
                     measure_document(measured[document.source], document, pieces)
                     if counter is not None and not document.text.isspace():
-                        # The words counted by this rule do not depend on a tokenizer, so the document is counted as one
-                        # token.
+                        # This rule counts words without a tokenizer, so pass the document as a single token.
                         ends = np.array([len(document.text)])
                         words = int(counter(document.text, document.source, ends).sum())
                         measured[document.source].words_by_rule[split] += words

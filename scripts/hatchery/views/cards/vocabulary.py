@@ -18,8 +18,8 @@ from hatchery.tokenization.special_tokens import TEXT_MARKERS
 
 _STRIPPED = frozenset("PSCZ")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
-# The published pattern does not match the upper-case possessive: SHE'S is split into three pre-tokens (SHE, ', S), and
-# she's into two pre-tokens (she, 's).
+# The published pattern omits the upper-case possessive 'S. SHE'S is therefore split into three pre-tokens (SHE, ', S),
+# but she's into two (she, 's).
 _ISOLATED = [r"\[UNK\]", r"\[unk\]", *_CONTRACTIONS, *(c.upper() for c in _CONTRACTIONS if c != "'s")]
 _ISOLATED_PATTERN = rf"(?:{'|'.join(_ISOLATED)})(?!\w)"
 _PRE_TOKEN = re.compile(

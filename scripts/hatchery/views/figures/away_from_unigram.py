@@ -50,14 +50,14 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs))
     chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & (pl.col("metric") == METRICS[0]))
     many = chosen["experiment"].n_unique() > 1
-    # The experiment is part of the key, because experiments of a study may have test sets with equal names.
+    # Experiments of a study may have test sets with equal names, so the key contains the experiment.
     found = {
         f"{experiment}, {test}" if many else str(test): scores_of(settings, part)
         for (experiment, test), part in chosen.group_by("experiment", "task", maintain_order=True)
     }
     starts = list(dict.fromkeys(start for start in settings.regularised.values() if start.penalty))
-    # Colours are assigned to strengths and steps together, so that no colour means both a strength and a number of
-    # steps.
+    # Assign colours to penalty strengths and to steps together. Otherwise, a colour could mean both a strength and a
+    # number of steps.
     names = [_named(of, number) for of in ("steps", "penalty") for number in _numbers(of, starts)]
     style = settings.style
     looks = model_styles(names, style)
@@ -110,7 +110,7 @@ def _draw(
         name = _named(other, number)
         measured = [start for start in starts if getattr(start, other) == number and start in scores]
         measured.sort(key=lambda start: float(getattr(start, along)))
-        # Lines are shifted slightly along x, so that error bars do not cover each other.
+        # Shift the lines slightly along x, so that error bars do not cover each other.
         offset = 0.06 * (index - (len(lines) - 1) / 2)
         axes.errorbar(
             [places.index(getattr(start, along)) + offset for start in measured],

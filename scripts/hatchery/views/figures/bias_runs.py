@@ -120,7 +120,7 @@ def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: 
     used: Counter[int] = Counter()
     offsets = []
     for place in bins:
-        # The ranks of the dots of a bin are 0, 1, -1, 2, -2, ...
+        # The ranks of the dots in a bin are 0, 1, -1, 2, -2, ...
         rank = (used[place] + 1) // 2 * (1 if used[place] % 2 else -1)
         used[place] += 1
         largest = sizes[place] // 2

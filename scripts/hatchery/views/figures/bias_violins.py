@@ -78,12 +78,12 @@ Source: `measurements.parquet`.
     published=True,
 )
 
-# The paper states no bandwidth. With the bandwidth 0.1, the two modes of the scores are visible; Scott's rule would
-# merge the modes.
+# The paper states no bandwidth. At 0.1, the two modes of the scores are visible; the bandwidth of Scott's rule would
+# merge them.
 BANDWIDTH = 0.1
 GRID_POINTS = 401
 FEWEST_RUNS_OF_A_VIOLIN = 3
-# Vertical centres and half heights of the violin and of the dots below it, in a row of height 1.
+# Vertical centre and half height of the violin, and of the dots below it, in a row of height 1.
 VIOLIN, VIOLIN_HALF = -0.12, 0.3
 DOTS, DOTS_HALF = 0.33, 0.13
 

@@ -94,7 +94,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     labels = [wrapped(names[model], style.width_inches * 72 * 0.24, style.font_size * 0.9) for model in models]
     inches = max(0.3, (1.35 * most_lines(labels) + 0.4) * style.font_size / 72)
     titles = {pair: wrapped(_title(pair, runs), width, style.font_size) for pair in by_place}
-    # Height in inches of the text around a panel: its title, the tick labels, and the axis label.
+    # Height, in inches, of the text around a panel: title, tick labels and axis label.
     around = (1.2 * most_lines(list(titles.values())) + (2.4 if lane else 1.2) + 3.0) * style.font_size / 72
     height = len(pairs) * (len(models) * inches + around) + (0.5 + legend_rows(handles, style)) * line
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")

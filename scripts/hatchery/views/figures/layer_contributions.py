@@ -44,9 +44,9 @@ COLOURS = {"okabe_ito": "Blues", "grey": "Greys"}
 LARGEST_AT_LEAST = 20.0
 SMALLEST_CELL_POINTS = 22.0
 LARGEST_CELL_INCHES = 0.75
-# Width of the column of slopes after the last layer, in cell widths.
+# Width of the column of slopes, which follows the last layer, in cell widths.
 SLOPE_CELLS = 1.2
-# If there are more rows than this number, each row is only as high as its text.
+# With more rows than this number, each row is only as high as its text.
 MOST_HIGH_ROWS = 24
 
 Rows = Sequence[tuple[str, LayerContribution]]
@@ -81,7 +81,8 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
         _heatmap(axes, rows, depth, mapping, font_size)
         axes.set_title(heading, loc="left")
     grid.flat[-1].set_xlabel("layer")
-    # Matplotlib expects thickness and distance as fractions of the figure's height, which grows with the panels.
+    # Matplotlib expects thickness and distance as fractions of the figure's height. This height grows with the number
+    # of panels.
     thickness, distance = 2 * line / height, 1.5 * line / height
     colour_bar(figure, mapping, grid, "contribution (%)", shrink=0.7, fraction=thickness, pad=distance)
     return figure

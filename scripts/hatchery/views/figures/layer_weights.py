@@ -47,8 +47,8 @@ Source: `layers.parquet`.
 COLOURS = {"okabe_ito": "PuOr_r", "grey": "Greys"}
 SCALE = ("layer weight × number of inputs", "(1 = plain residual stream)")
 LARGEST_AT_LEAST = 2.0
-# Minimum and maximum cell width: a number of four characters must fit into a cell, and a model with few layers must not
-# have huge cells.
+# Minimum and maximum cell width. A number of four characters must fit into a cell, and the cells of a model with few
+# layers must not be huge.
 SMALLEST_CELL_POINTS = 17.0
 LARGEST_CELL_INCHES = 0.7
 LAYERS_FOR_TWO_COLUMNS = 14
@@ -123,7 +123,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[LayerPanel]) -
     height = (
         rows * (cell * depth + lines * style.font_size / 72) + (3.6 + 1.2 * most_lines([scale])) * style.font_size / 72
     )
-    # Use the compressed layout, because the constrained layout would leave gaps between panels of fixed aspect ratio.
+    # The constrained layout would leave gaps between panels of fixed aspect ratio, so use the compressed layout.
     figure = Figure(figsize=(width, height), layout="compressed")
     grid = figure.subplots(rows, columns, squeeze=False)
     largest = max(value for panel in panels for value in panel.table.scaled.values())

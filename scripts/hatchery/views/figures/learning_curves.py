@@ -62,9 +62,8 @@ Source: `curves.parquet`, `runs.parquet`.
 )
 
 INTERVALS = 200
-# Largest deviation of the token counts from a straight line over the steps, as a fraction of the largest token count.
-# If the deviation is larger, the upper axis of steps would mislead, so this axis is not drawn. Small deviations are
-# normal, because batches of real text differ slightly in their number of tokens.
+# The upper axis shows steps if the token counts grow linearly with the steps. Batches of real text differ slightly in
+# their number of tokens, so a deviation is accepted up to this fraction of the largest token count.
 STEP_TOLERANCE = 0.02
 UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
 

@@ -244,7 +244,7 @@ def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, 
 def _finish(axes: Axes, title: str) -> None:
     axes.set_title(title, loc="left")
     axes.set_xlabel("optimiser steps (logarithmic)")
-    # The axis is logarithmic from step 1 on and linear below, so that step 0, the untrained model, is visible.
+    # The axis is logarithmic from step 1 on, and linear below. Step 0, the untrained model, is thus visible.
     axes.set_xscale("symlog", linthresh=1, linscale=0.4)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))

@@ -125,9 +125,9 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
 
 
 def _weights_layers(project: "Project", experiment: str) -> bool:
-    # The figure is not drawn if all models are plain residual streams, in which every weight is 1. It is also not drawn
-    # if a model has GPT-BERT's layer weighting `unrestricted`, whose weights combine attention and feed-forward blocks
-    # instead of layers.
+    # Draw no figure if all models are plain residual streams, in which every weight is 1. Also draw no figure if a
+    # model has GPT-BERT's layer weighting `unrestricted`, whose weights combine attention and feed-forward blocks, not
+    # layers.
     runs = project.experiment(experiment).runs
     weightings = {project.model_of(experiment, run).layer_weighting for run in runs}
     return UNRESTRICTED not in weightings and weightings != {"none"}
@@ -167,8 +167,7 @@ def _regularised(project: "Project", experiment: str) -> Mapping[str, Regularise
 
 def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, object]]:
     found = project.for_members(experiment, lambda part: project.expansion(part).swept_values())
-    # In a study, the name of a model begins with the name of the experiment, so the names of the curves that connect
-    # swept runs also begin with the name of the experiment.
+    # In a study, the names of models, and of curves that connect swept runs, begin with the name of the experiment.
     return {
         model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
         for model, values in found.items()
@@ -181,7 +180,7 @@ def _swept_with_objectives(project: "Project", experiment: str, runs: Sequence[S
     return {"swept": _swept(project, experiment), "objectives": asked if len(set(asked.values())) > 1 else {}}
 
 
-# The kinds of results, in the order in which the page shows their figures.
+# Kinds of results, in the order of their figures on the page.
 NEEDS = {
     "runs": Need("runs", "pretrained models"),
     "curves": Need("curves", "pretrained models"),

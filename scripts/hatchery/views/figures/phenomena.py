@@ -204,7 +204,7 @@ def _draw_panel(
     font_size = style.font_size
     names = [_name(name, style) for name in panel.phenomena]
     low, high = panel.extent()
-    # Leave space to the right of 100 for the numbers of the longest bars.
+    # Leave space on the right of 100 for the numbers of the longest bars.
     high += (high - low) * (0.08 if not is_narrow(style) else 0.18)
     # Width of the number next to a bar, in units of the x axis (percent). The axes fill about 0.65 of the figure's
     # width.
@@ -229,8 +229,8 @@ def _draw_panel(
             printed = panel.published.get((phenomenon, model))
             if printed is not None:
                 axes.plot([printed], [place], **published_mark(style, face="white"))
-            # Write the number at the end of its bar, or after the chance line or diamond if these would cover the
-            # number.
+            # Write the number at the end of its bar. If the chance line or the diamond would cover it there, write it
+            # after the line or diamond.
             if any(end <= chance <= end + number_width for chance in chances[phenomenon]):
                 end = max(chances[phenomenon])
             covered = printed is not None and end - 1.0 <= printed <= end + number_width

@@ -26,7 +26,7 @@ If the figure needs an analysis, the manifests of its entries in a study have th
 
 PUBLISHED = "published"
 
-# Labels of plot markers in the legend; the page explains these markers.
+# Legend labels of two kinds of plot markers, which the page explains.
 PUBLISHED_LABEL, FAILED_LABEL = "published mean", "failed run"
 
 BEGINNING, END = "\nFIGURE = Declaration(\n", "\n)\n"

@@ -112,7 +112,7 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(visible=True)
-    # The exponents and R² are in the title, because they could cover data inside the panel.
+    # Inside the panel, exponents and R² could cover data, so write them into the title.
     axes.set_title("\n".join([panel.title, *texts]), loc="left")
     axes.set_xlabel(AXIS_NAMES[axis])
     axes.set_ylabel("development loss (nats)")

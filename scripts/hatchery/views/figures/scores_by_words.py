@@ -154,7 +154,7 @@ def _finish(axes: Axes, title: str, lines: Lines) -> None:
     axes.grid(visible=True)
     for chance in lines.chance:
         axes.axhline(chance, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
-        # Write the label at the right end, because curves begin near chance and would cover a label on the left.
+        # Curves begin near chance level and would cover a label on the left, so write the label at the right end.
         axes.annotate(
             "chance",
             (1.0, chance),

@@ -78,9 +78,9 @@ PARAMETERS, PERCENT = "parameters", "(%)"
 APART = "\nmodels of "
 """Separator in the title of a panel, between a score and the property that distinguishes the models of this panel."""
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
-# Maximum number of values for which the axis has a tick at each value.
+# Up to this number of values, the axis has a tick at each value.
 MOST_TICKS = 8
-# Horizontal distance between dots at the same tick of a categorical axis; ticks are 1 apart.
+# Horizontal distance between two dots at the same tick of a categorical axis, in units of the distance between ticks.
 WORD_GAP = 0.12
 
 Values = dict[str, dict[str, float]]
@@ -155,7 +155,7 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
         if title := _title(**{column: each[column] for column in ("kind", "suite", "task", "metric")}):
             task = objectives.get(each["model"]) if each["kind"] in PREDICTIONS else None
             if task:
-                # Titles have two lines, because one line would be wider than half of the figure.
+                # In one line, the title would be wider than half of the figure, so split it into two lines.
                 title = f"{title} of {task} models".replace(" while", "\nwhile")
             found.setdefault(title, {})[each["run"]] = each["value"]
             bases.setdefault(title, {})[each["run"]] = each["basis"] or ""
@@ -303,7 +303,7 @@ def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], 
             above = [up_to(highest, mean, spread) for _, mean, spread in points]
             look = looks[name]
             if panel.ticks:
-                # Dots at the same tick are shifted along x, so that no dot covers another.
+                # Shift dots at the same tick along x, so that no dot covers another.
                 places = [place + (index - (len(panel.lines) - 1) / 2) * WORD_GAP for place in places]
             axes.errorbar(places, means, [spreads, above], fmt=look.marker, color=look.colour, ms=size * 0.5)
         else:

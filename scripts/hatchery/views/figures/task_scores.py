@@ -64,9 +64,9 @@ Source: `measurements.parquet`.
     published=True,
 )
 
-# Maximum of all metrics, which are percentages, or correlations multiplied by 100.
+# Maximum of all metrics. They are percentages, or correlations multiplied by 100.
 BEST = 100.0
-# If there are more scores than this number, the figure would fill several screens, so it shows only averages.
+# With more scores than this number, the figure would fill several screens, so it shows only averages.
 MOST_SCORES = 300
 MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 

@@ -56,7 +56,7 @@ def _of_run(project: "Project", experiment: str, run: str, prefix: str, paths: l
             raise ConfigError(f"{path!r}: expected a path that begins with model, tokenizer, pretraining or finetuning")
         for key in keys:
             value = getattr(value, key, None)
-        # A protocol may list several learning rates; then omit the hyperparameter, because it has no single value.
+        # If a protocol lists several learning rates, the hyperparameter has no single value and is omitted.
         if isinstance(value, tuple):
             value = value[0] if len(value) == 1 else None
         if isinstance(value, int | float):

@@ -116,8 +116,8 @@ def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits, seeds: Map
     epsilon = matrix.cell(row, column)
     runs = matrix.runs[matrix.names.index(row)]
     judged = _judged(Score(mean=epsilon, digits=digits, n=runs), epsilon)
-    # Never mark a model as better if it or the compared model has only one pretraining seed, because runs of one seed
-    # do not show the variance over pretrainings.
+    # Runs of one pretraining seed do not show the variance over pretrainings. If either model has only one seed, never
+    # mark a model as better.
     return replace(judged, best=judged.best and min(seeds[row], seeds[column]) > 1)
 
 
@@ -219,8 +219,8 @@ def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
             raise EvaluationError(f"the run of {run} has no score for {', '.join(missing)}")
         if twice := sorted(task for task, count in counts.items() if count > 1):
             raise EvaluationError(f"the run of {run} has two scores for {', '.join(twice)}")
-        # Compute exact sums, because almost stochastic order would count a rounding error between equal averages as
-        # dominance.
+        # `mean_and_deviation` adds without rounding errors. Otherwise, almost stochastic order would count a rounding
+        # error between equal averages as dominance.
         mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
         scores += [] if rows["value"].has_nulls() or mean is None else [mean]
     if not scores:

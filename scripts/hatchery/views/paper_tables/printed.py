@@ -190,7 +190,7 @@ def score_notes(
             "The first row shows scores; all other rows show the changes of their scores from the first row; ± in "
             "these rows is the standard deviation of the row's scores, not of the changes"
         )
-    # The best number is determined from the displayed digits, so numbers that look equal count as equal.
+    # The displayed digits determine the best number, so numbers that look equal are equally good.
     where = "the table" if layout.best_over == "table" else "its block"
     among = "rows" if layout.models == "columns" else "columns"
     if any(value is not None and value.best for line in lines for value in line.values):
@@ -238,8 +238,8 @@ def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) ->
         for heading, value in zip(headings, line.values, strict=True):
             if value is None or not value.note or value.comparable != comparable:
                 continue
-            # Split the remark of a comparable number at semicolons, because many comparable numbers have only a part of
-            # their remark in common.
+            # The remarks of many comparable numbers agree only in part. Split each remark at semicolons, so that the
+            # common part is printed once.
             for remark in [value.note] if not comparable else value.note.split("; "):
                 places.setdefault(remark, []).append(f"{line.label}, {heading}")
     return [f"{note} ({_named(where)})" for note, where in places.items()]

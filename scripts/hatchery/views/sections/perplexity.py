@@ -14,7 +14,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
     """Return one section for all splits."""
     named = [(metric.label, name) for name, metric in HELD_OUT_METRICS.items() if metric.label]
     shown = (
-        # List metrics with other units before percentages.
+        # List percentages after metrics with other units.
         *sorted(named, key=lambda pair: HELD_OUT_METRICS[pair[1]].percent),
         ("slope by log-frequency", SLOPES[LOG_PROBABILITY]),
         ("slope without bias", SLOPES[WITHOUT_BIAS]),

@@ -68,7 +68,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "published": published_of(project, experiment) if declared.published else ABSENT,
         "left_out": len(drawn[most:]),
         "without": without,
-        # Determine the colour of each model from the list of all models, so that colours do not change if the models of
+        # A model's colour follows from its index in the list of all models. Colours then stay the same if the models of
         # some experiments are omitted.
         "all_models": all_models if not sets and models != all_models[: len(models)] else (),
         "sets": sets,
@@ -121,7 +121,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
 
 
 @Stage(
-    # Version of the code that all figures share; the declaration of each figure also contains a version.
+    # Version of the code that all figures share. The declaration of each figure contains an additional version.
     version=1,
     settings=figure_settings,
     inputs=figure_inputs,
@@ -131,7 +131,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
         "checksums": "results/{experiment}/figures/{figure}.sha256",
     },
     wildcard_patterns=lambda project: {"figure": one_of(declared_figures())},
-    # Record the text that the page prints with the figure, so that figure and page are made again if this text changes.
+    # The page prints this text with the figure. Record it, so that a change of the text makes figure and page again.
     recorded={"text": lambda figure: declared_figures()[figure].page_text},
     reported={"figure": ("{experiment}", "Figures")},
     environment="analysis",
