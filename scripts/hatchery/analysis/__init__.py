@@ -1,3 +1,1 @@
-"""Collects the outputs of runs in tidy tables, and computes means, comparisons with published values, and
-fitted laws.
-"""
+"""Collect the outputs of runs in tidy tables, and compute means, comparisons with published values, and fitted laws."""

@@ -1,9 +1,9 @@
 """Means and standard deviations of a model's scores over its runs, and two kinds of averages over tasks.
 
-A run here is one combination of pretraining seed, fine-tuning seed and learning rate. The mean includes all runs that
-have a value, as in the papers, even failed runs, whose answers are constant or uncorrelated: in ELC-BERT, Table 9, the
-averages include the constant 61.4 ± 0.0 on WSC. Failed runs are counted, and `mean_without_failed` is the mean of the
-other runs.
+A run here is one combination of pretraining seed, fine-tuning seed and learning rate. As in the papers, the mean
+includes every run that has a value, even failed runs. A run has failed if its predictions are constant or uncorrelated
+with the labels. For example, the averages in ELC-BERT, Table 9, include the constant 61.4 ± 0.0 on WSC. Failed runs are
+counted, and `mean_without_failed` is the mean of the other runs.
 """
 
 import math

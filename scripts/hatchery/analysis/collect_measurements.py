@@ -1,9 +1,9 @@
-"""Writing of the four tidy tables with all results of an experiment's runs, for the stage `collect_measurements`.
+"""Write the four tidy tables with all results of an experiment's runs, for the stage `collect_measurements`.
 
-Summaries, and most tables, figures and analyses, are made from the tidy tables (`read_tables`) alone. Only analyses of
-single items, such as minimal pairs, and some parts of the page also read outputs of single runs. Each kind of
-evaluation defines its own rows. Learning curves are written one run at a time, so only one curve is in memory; the rows
-of all evaluations are in memory.
+Summaries, and most tables, figures and analyses, read only these tables (`read_tables`). Outputs of single runs are
+read by analyses of single items, such as minimal pairs, and by some parts of the page. Each kind of evaluation defines
+its own rows. Learning curves are written one run at a time, so only one curve is in memory. The rows of all evaluations
+are in memory.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,5 @@
-"""Sentences about numbers that are not comparable, and about models with one pretraining seed.
-
-`evaluation.basis` determines whether numbers are comparable.
+"""Sentences about numbers that are not comparable (as `evaluation.basis` decides), and about models with only one
+pretraining seed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

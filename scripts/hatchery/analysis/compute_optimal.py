@@ -1,13 +1,13 @@
 """Development loss against training cost, for our runs and published runs, and the compute-optimal models.
 
-A study's settings select the method of counting FLOPs. Learning curves contain the FLOPs of matrix products up to each
-step. Other methods only count the FLOPs of a complete training; these FLOPs are then distributed in proportion to the
-FLOPs of the curve, which is exact if all sequences have equal lengths.
+A study's settings select the method that counts FLOPs. A learning curve contains the FLOPs of matrix products up to
+each step. Other methods count only the FLOPs of a complete training. These FLOPs are distributed over the steps in
+proportion to the FLOPs of the curve, which is exact if all sequences have equal lengths.
 
-The compute-optimal point in a bin of cost (lower < cost <= upper) is the evaluation with the lowest loss. The paper
+In each bin of cost (lower < cost <= upper), the compute-optimal point is the evaluation with the lowest loss. The paper
 mentions "over 30 bins" of FLOPs. A notebook of January 2023 in the history of the study's repository defines these
 bins; an earlier notebook used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier"). Section 5.3
-and Figure 4 of the paper ask whether compute-optimal models score higher than other models of equal size.
+and Figure 4 of the paper ask if compute-optimal models score higher than other models of equal size.
 """
 
 import math

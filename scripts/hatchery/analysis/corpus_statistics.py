@@ -1,9 +1,9 @@
-"""The statistics tables of a corpus. The corpus's manifest lists the tables; a dataclass defines the columns of each
-table.
+"""The statistics tables of a corpus. The corpus's manifest lists the tables, and a dataclass defines the columns of
+each table.
 
-Some tables may have no rows: if no document was rejected, the table of rejected documents has only a header. Sizes are
-listed by source and split, as in Table 1 of the LTG-BERT paper, and compared with published sizes of the same corpus,
-source, split and measure. Differences are in percent of the published size.
+A table may have no rows: if no document was rejected, the table of rejected documents has only a header. As in Table 1
+of the LTG-BERT paper, sizes are listed by source and split. They are compared with published sizes of the same corpus,
+source, split and measure; differences are in percent of the published size.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,8 @@
-"""The amount of text with which a baseline reaches a given loss, computed from a curve that is fitted to the baseline's
-losses.
+"""The amount of text with which a baseline reaches a given loss, by a curve fitted to losses of the baseline.
 
 The curve is L(D) = E + A D^-a for the amount of text D, as in Hoffmann et al. 2022 (arXiv:2203.15556) for models of one
 size. The fit minimises the squared errors of the losses (scipy's `curve_fit`). With fewer than four different amounts
-of text, E is 0, and the fit minimises the squared errors of the logarithms of the losses.
+of text, E is fixed at 0, and the squared errors of the log losses are minimised.
 """
 
 import math

@@ -1,7 +1,6 @@
 """FLOPs of a training, counted by the method that a study selects.
 
-The formulas are in `modeling.flops`. This module applies them to the model sizes and sequences in a run's row of
-`runs.parquet`.
+The formulas are in `modeling.flops`. Their inputs are the model sizes and sequences in a run's row of `runs.parquet`.
 """
 
 from collections.abc import Mapping

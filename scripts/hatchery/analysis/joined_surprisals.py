@@ -1,7 +1,7 @@
 """The table of all surprisals: the outputs of `measure_surprisal` for all models and texts, concatenated.
 
-Columns from the user's files are strings. If only some of the files have a column, the column is null in the rows of
-the other files.
+Columns from the user's files are strings. If a file lacks a column that another file has, this column is null in its
+rows.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,8 @@
-"""Measurements during pretraining: held-out loss, and translation scores on development text, read from the learning
+"""Held-out loss, and translation scores on development text, measured during pretraining and read from the learning
 curve.
 
-Each loss is accompanied by the loss of a blind guess, which ignores its input. Other measurements come from evaluations
-(`Result` of each kind). Source of the measures for translation models: "A Natural Bias for Language Generation Models",
-Sections 4.1 and 4.2.
+Next to each loss is the loss of a blind guess, which ignores its input. All other measurements come from evaluations.
+Source of the measures for translation models: "A Natural Bias for Language Generation Models", Sections 4.1 and 4.2.
 """
 
 from collections.abc import Iterable, Mapping

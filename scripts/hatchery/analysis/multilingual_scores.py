@@ -1,10 +1,11 @@
-"""Scores in BabyLM's multilingual track by language and part, and their means.
+"""Scores in BabyLM's multilingual track by language and part of the benchmark, and their means.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". The number of parts is fixed, and a missing part counts as
-0. English, Dutch and Chinese have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts; these numbers follow
-from the printed means of the organisers' baselines. The two tasks of GlobalPIQA count as one part of the score.
-Inferred: a language's score is the mean over all parts of the language, without Hanzi and MECO, which only the server
-scores. The overall score is the mean of the three languages' scores.
+Source: docs/papers/babylm-2026.md, "The multilingual track". A language has a fixed number of parts, and a missing part
+counts as 0. English, Dutch and Chinese have 6, 7 and 6 zero-shot parts, and 8, 8 and 9 fine-tuning parts. These numbers
+follow from the printed means of the organisers' baselines. The two tasks of GlobalPIQA count as one part.
+
+Inferred: a language's score is the mean over all of its parts, without Hanzi and MECO, which only the server scores.
+The overall score is the mean of the three languages' scores.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Rows of the tidy tables for one pretraining: model sizes and losses, learning curve, and layer weights.
 
-Duration and date are read from `provenance.json`. All other values are read from the manifest of the stage `pretrain`,
-or computed from outputs that this manifest lists.
+Duration and date are read from `provenance.json`. All other values come from the manifest of the stage `pretrain`, or
+from outputs that this manifest lists.
 """
 
 import json

@@ -1,9 +1,10 @@
 """Learning curves that authors published, with the sizes of their models, for comparison in scaling studies.
 
-`config/published/curves/<paper>.csv` contains the losses, and `<paper>_runs.csv` in the same folder contains the
-models. Numbers of parameters and FLOPs are computed; tests compare the results with numbers that the authors logged.
-The only curves so far are the 42 runs of January 2023 in the history of the reduced-vocabulary study's repository,
-whose losses include padding (docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
+The file `config/published/curves/<paper>.csv` contains the losses, and `<paper>_runs.csv` next to it the models.
+Numbers of parameters and FLOPs are computed; tests compare them with numbers that the authors logged.
+
+So far there are 42 runs of January 2023, from the history of the reduced-vocabulary study's repository. Their losses
+include padding (docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
 """
 
 import re

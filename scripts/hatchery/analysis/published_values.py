@@ -1,10 +1,12 @@
 """All printed numbers of the papers' models, and the numbers with which an experiment is compared.
 
-The table of a paper, `config/published/values/<paper>.csv`, contains each printed number once, in our units. The suite,
-task and metric of a number have the same names as in `summary.csv`, if the summary has an equivalent row
-(docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). Numbers that are not comparable with our numbers are
-marked, with a reason. Our number agrees with a published number if their difference is at most two combined standard
-deviations or, if no deviation is known, half a point (`judge`).
+The file `config/published/values/<paper>.csv` contains each printed number of a paper once, in our units. If
+`summary.csv` has an equivalent row, suite, task and metric have the same names in both files
+(docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). Numbers that are not comparable with ours are marked,
+with a reason.
+
+Our number agrees with a published number if they differ by at most two combined standard deviations or, if no deviation
+is known, by at most half a point (`judge`).
 """
 
 import math

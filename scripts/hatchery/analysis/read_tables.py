@@ -1,8 +1,8 @@
 """Functions that read the tidy tables for views. `tidy_tables` defines the columns.
 
-The contributions of layers to probes are computed as in LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md,
-"Edge probing"): a contribution is the probe's softmax weight of the layer in percent. For a task with two spans, the
-weights of both spans are averaged.
+The contribution of a layer to a probe is the probe's softmax weight of this layer, in percent, as in LTG-BERT, Appendix
+C and Table 5 (docs/papers/ltg-bert.md, "Edge probing"). If a task has two spans, the weights of both spans are
+averaged.
 """
 
 import math

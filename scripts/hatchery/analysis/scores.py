@@ -1,6 +1,4 @@
-"""The scores of an experiment by model and measure, for all views. This module determines which scores are shown, and
-which scores are best.
-"""
+"""The scores of an experiment by model and measure, for all views: the shown scores, and the best of them."""
 
 import math
 from collections import Counter

@@ -1,6 +1,4 @@
-"""The analyses of a study or an experiment. The settings of the analyses are checked against experiments and published
-tables.
-"""
+"""The analyses of a study or an experiment, with settings that are checked against experiments and published tables."""
 
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,7 +1,6 @@
 """The summary of an experiment: one row for each model, suite, task and metric, with the published value.
 
-This module computes the rows. `analysis.summary_rows`, `views.summary_text` and `views.summary_latex` convert the rows
-to the formats of the files.
+`analysis.summary_rows`, `views.summary_text` and `views.summary_latex` convert the rows to the formats of the files.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,7 @@
-"""A row of an experiment's summary: a score of a model, with methods that return displayed texts and a link to the
-row's provenance.
+"""A row of an experiment's summary: one score of a model, its displayed texts, and the link to its provenance.
 
-`summary.csv` and `summary.parquet` contain no time, host or duration, and numbers have four decimals, so that a
-repeated computation gives identical bytes.
+`summary.csv` and `summary.parquet` contain no time, host or duration, and numbers are rounded to four decimals. A
+repeated computation therefore yields identical bytes.
 """
 
 import math

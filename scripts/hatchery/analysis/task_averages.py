@@ -1,12 +1,12 @@
 """Averages over the fine-tuning tasks of a suite, for the summary.
 
-If a suite has all tasks of a published average, `average` is computed in the same way: over eleven tasks of BabyLM's
-GLUE, over the six ambiguous tasks of MSGS, over LTG-BERT's fourteen tasks (after averaging the metrics of each task),
-or over LTG-BERT's five probes. If tasks are missing, `average_of_<n>_tasks` is the unweighted mean over the existing
-tasks. For suites without a published average, `average` is the unweighted mean. Each average has two kinds of deviation
-(`aggregates`). A prefix of the suite's name is allowed: `my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`.
+Four averages are published: over eleven tasks of BabyLM's GLUE, over the six ambiguous tasks of MSGS, over LTG-BERT's
+fourteen tasks (after averaging the metrics of each task), and over LTG-BERT's five probes. If a suite has all tasks of
+one of them, `average` is computed in this way. If tasks are missing, `average_of_<n>_tasks` is the unweighted mean over
+the existing tasks. For all other suites, `average` is the unweighted mean. A prefix of the suite's name is allowed:
+`my_msgs` with the tasks `my_msgs_...` is averaged like `msgs`. Each average has two kinds of deviation (`aggregates`).
 
-The choice of tasks, units and combined metrics changes an average more than the choice of the model
+Tasks, units and the combination of metrics change an average more than the choice of the model
 (docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
 """
 

@@ -1,9 +1,8 @@
-"""The tidy tables of an experiment: their columns, and functions that write and read the tables.
+"""The tidy tables of an experiment: their columns, and functions that write and read them.
 
 `collect_measurements` joins the outputs of single runs into four Parquet files with fixed schemas. Summaries, and most
 tables, figures and pages, are computed from these files. Each row names its experiment, so tables of several
-experiments can be concatenated. `docs/tables.md` lists the columns; a test compares this list with the columns in this
-file.
+experiments can be concatenated. `docs/tables.md` lists the columns, and a test compares both lists.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

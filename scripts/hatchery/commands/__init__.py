@@ -1,9 +1,9 @@
 """The program `hatchery`: commands for one model or one text, one file each. Whole experiments are run by Snakemake.
 
-A file has the name of its command, with an underscore appended if the name is a Python keyword, and defines the
-function `command`. `hatchery --help` shows the first line of the function's docstring, which has at most 60 characters.
-`typer` derives the command's arguments, help and completion from the function's signature. Modules with slow imports
-are imported inside the function.
+A file has the name of its command (with an underscore appended if the name is a Python keyword) and defines the
+function `command`. `hatchery --help` shows the first line of this function's docstring, which has at most 60
+characters. `typer` derives arguments, help and completion from the function's signature. Slow imports are inside the
+function.
 """
 
 from importlib import import_module

@@ -1,8 +1,8 @@
-"""Ask a pretrained model: fill a gap, continue a text, and score sentences and words.
+"""Use a pretrained model interactively: fill a gap, continue a text, and score sentences and words.
 
-The package `hatchery` and `make try` answer with this module, and the results page prints its predictions. The scores
-equal those of the evaluations (scores from left to right up to rounding), because the same code computes them:
-`minimal_pairs.scoring` for sentences, and `surprisal.words` for words.
+The package `hatchery`, `make try` and the predictions on the results page use this module. Its scores equal those of
+the evaluations, because the same code computes them: `minimal_pairs.scoring` for sentences, and `surprisal.words` for
+words. Only left-to-right scores may differ by rounding.
 """
 
 import re

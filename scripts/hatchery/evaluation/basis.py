@@ -1,9 +1,9 @@
-"""The comparison basis of a measured number: its predicted tokens, tokenizer, text and scoring method, which must be
-equal in all compared numbers.
+"""The comparison basis of a measured number: its predicted tokens, tokenizer, text and scoring method. Only numbers
+with equal bases are comparable.
 
-Evaluations write the comparison basis next to each number, as `aspect: value; aspect: value`. Before numbers of a
-metric are ranked or subtracted, `differing` compares their bases. A treatment, such as a learning rate, is not part of
-the basis, because experiments compare treatments.
+Evaluations write the basis next to each number, as `aspect: value; aspect: value`. Before numbers of a metric are
+ranked or subtracted, `differing` compares their bases. A treatment, such as a learning rate, is not part of the basis,
+because experiments compare treatments.
 """
 
 import hashlib

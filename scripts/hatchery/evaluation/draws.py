@@ -1,13 +1,13 @@
 """Independent random streams for evaluations, and the selection of held-out rows.
 
 Each random choice (pairs, held-out rows, order of rows, initial head) has its own seed, which is derived from the run's
-seed and the name of the choice with SHA-256. Therefore a change of one random choice does not change the other random
-choices, and the seeds are equal on every machine.
+seed and the name of the choice with SHA-256. Changing one random choice therefore leaves the others unchanged, and the
+seeds are equal on every machine.
 
-The rows held out from the training rows are the development rows of a run and, for a task without a validation file,
-the validation rows. Rows with equal inputs are held out together, and all rows of one question are held out together.
-Therefore no input (a text, or texts read together) is both in the training rows and in the held-out rows, and no
-question is divided between them.
+Held-out rows are training rows that a run does not train on. They are the run's development rows and, for a task
+without a validation file, its validation rows. Rows with an equal input (a text, or texts read together) are held out
+together, as are all rows of one question. No input and no question is thus both in the training rows and in the
+held-out rows.
 """
 
 import hashlib

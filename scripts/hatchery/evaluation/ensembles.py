@@ -1,10 +1,11 @@
 """An ensemble of Hatchery models, which predicts the mean of the members' probabilities.
 
-All members have the same tokenizer and the same uses (masked, causal, or masked and causal); the architectures of the
-members may differ. The ensemble's logits are the logarithms of the mean probabilities, so that softmax returns the
-means, and every evaluation that reads logits accepts an ensemble. The members run one after the other, so the
-ensemble's time and memory are the sums over its members. An ensemble has no hidden states, so it is neither fine-tuned
-nor probed.
+All members have the same tokenizer and the same uses (masked, causal, or both). Their architectures may differ. The
+ensemble's logits are the logarithms of the mean probabilities. The softmax of these logits is the mean again, so every
+evaluation that reads logits accepts an ensemble.
+
+The members run one after the other, so time and memory are the sums over the members. An ensemble has no hidden states,
+so it is neither fine-tuned nor probed.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
-"""Describe one kind of evaluation (minimal pairs, perplexity, fine-tuning, ...) by a record, an `Evaluation`.
+"""The record of one kind of evaluation (minimal pairs, perplexity, fine-tuning, ...): the class `Evaluation`.
 
-A kind is named after its stage's result folder (`StoredByDigest.folder`). Its record holds: the names of the suites or
-tasks on which an experiment evaluates a model, the conversion of a manifest to rows of `measurements.parquet`, and the
-title of its section in a summary. Planning, collecting and summaries read all records from `kinds.evaluations`, so no
-other list of kinds exists.
+A kind has the name of its stage's result folder (`StoredByDigest.folder`). Its record contains the names of the suites
+or tasks on which an experiment evaluates a model, the conversion of a manifest to rows of `measurements.parquet`, and
+the title of its section in a summary. Planning, collecting and summaries read all records from `kinds.evaluations`;
+there is no other list of kinds.
 
-The rows built here have no columns that identify the run; the stage that collects results adds these columns.
+Rows built here do not identify the run. The stage that collects results adds the columns that do.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,13 +1,13 @@
 """A pretrained model's predictions for a word left out of a sentence.
 
-A causal model instead continues the beginning of a sentence, and a translation model translates whole sentences. Only
-the results page shows these predictions; no table contains them. The predictions are computed on the CPU, so that the
-page is the same on every machine.
+Causal and translation models do not fill gaps: a causal model continues the beginning of a sentence, and a translation
+model translates whole sentences. Only the results page shows these predictions. They are computed on the CPU, so that
+the page is the same on every machine.
 
-The sentences come from the development split, on which no model was trained, or from the first shard of the training
-split if there is no development split. The short sentences with the smallest SHA-256 digests are used, so the choice is
-neither random nor dependent on the order of the sentences. The longest word that is one token is left out, because long
-words carry most meaning.
+The sentences come from the development split, on which no model was trained. Without a development split, they come
+from the first shard of the training split. Of the short sentences, those with the smallest SHA-256 digests are used:
+this choice is neither random nor dependent on the order of the sentences. The longest word that is one token is left
+out, because long words carry most meaning.
 """
 
 import hashlib

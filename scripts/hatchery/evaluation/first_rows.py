@@ -1,7 +1,7 @@
 """Check suites, tasks, texts and human data before the first training by reading them as evaluations do.
 
-`check_first_rows` runs during planning and reads files and folders on this machine: small files completely, and the
-first rows of large files. `check_registered` runs when a raw input is registered, and reads all parts of the input that
+`check_first_rows` runs during planning and reads files and folders on this machine: small files completely, and only
+the first rows of large files. `check_registered` runs when a raw input is registered. It reads everything that
 evaluations will read, so it also finds a mistake near the end of a file. Each kind of evaluation defines the check of
 its data (`DataCheck`).
 """

@@ -1,4 +1,4 @@
-"""List all kinds of evaluation, collected from the records of their stages."""
+"""All kinds of evaluation, collected from the records of their stages."""
 
 from functools import cache
 

@@ -2,7 +2,7 @@
 a module.
 
 A folder contains a Hatchery result, an exported model, or a model in the layout of the library `transformers`. Code in
-a folder is never run. Models that the stage `import_model` refuses are refused here, too.
+a folder is never run. Models that the stage `import_model` refuses are also refused here.
 """
 
 import copy

@@ -1,7 +1,7 @@
 """Pretrained models of any origin in memory, each with its tokenizer, as a language model and as an encoder.
 
 The method `asked` returns a language model that scores sentences and held-out text, and `encoder` returns the network
-without its head. Neither method needs a manifest; `evaluation.opening` opens models in folders, on the hub and in
+without its head. Neither method needs a manifest. `evaluation.opening` opens models in folders, on the hub and in
 memory.
 """
 

@@ -1,6 +1,6 @@
 """Prepare an evaluation: load the pretrained model and its tokenizer, and choose the device.
 
-Callers (the runner, or `opening.open_model`) have already verified model and tokenizer by the manifest of the
+The caller (the runner, or `opening.open_model`) has already verified model and tokenizer by the manifest of the
 pretraining. Device, threads and compilation are not part of a result's identity.
 """
 

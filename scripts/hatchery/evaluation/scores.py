@@ -1,7 +1,7 @@
 """Results of one evaluation in memory: tables and facts. A stage writes them to files, which the collecting stage
 reads.
 
-Each evaluation computes its scores from a model, items and settings, and needs neither a manifest nor a file.
+Each evaluation computes its scores from a model, items and settings, without manifests or files.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""The file `sentences.json`, which the stage `fill_sentences` writes: sentences of a corpus with a model's answers,
-which fill gaps in the sentences, continue them or translate them.
+"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, with gaps that a model filled, and a
+model's continuations or translations.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Run a stage for several items (suites or tasks of one model), one after another, in one process.
 
-Starting a process takes seconds, which is longer than the evaluation itself for tiny models and few rows. Every item
-has its own folder and manifest, exactly as if the stage ran alone. An item is skipped if its manifest already has the
-same settings and inputs, so nothing is computed twice if another item of the job changes or fails.
+Starting a process takes seconds, which is longer than the evaluation of a tiny model on few rows. Every item has its
+own folder and manifest, exactly as if the stage ran alone. An item is skipped if its manifest already has the same
+settings and inputs. Nothing is thus computed twice if another item of the job changes or fails.
 """
 
 import sys

@@ -1,5 +1,5 @@
-"""The objective with which a model was trained, the model's uses (masked, causal, translation), and the objective that
-defines the tokens to predict in held-out text.
+"""The objective with which a model was trained, its uses (masked, causal, translation), and the objective that defines
+the predicted tokens in held-out text.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple

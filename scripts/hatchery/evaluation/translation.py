@@ -1,10 +1,10 @@
 """Translate test sets of raw text with one model, and score the translations by BLEU and chrF.
 
-`score` is a function of a model, sentence pairs and settings; the stage opens the model and the pairs. The stage writes
-scores.csv, `<test>.txt` with a translation per line, and `<test>.reference.txt` with the references. If the beam size
-is chosen by BLEU on validation text (Section 4.1 of "A Natural Bias for Language Generation Models"), the stage also
-writes `beams.csv`. The model's own tokenizer encodes all test sets, including test sets of other corpora. Translations
-are compared with the references in their original spelling.
+`score` computes the result from a model, sentence pairs and settings. The stage opens the model and the pairs, and
+writes three files: scores.csv, `<test>.txt` with a translation per line, and `<test>.reference.txt` with the
+references. If BLEU on validation text selects the beam size (Section 4.1 of "A Natural Bias for Language Generation
+Models"), the stage also writes `beams.csv`. The model's own tokenizer encodes all test sets, even those of other
+corpora. Translations are compared with the references in their original spelling.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Adapters of a user's PyTorch module for evaluations that need more than logits and a Hatchery tokenizer.
 
-`UserEncoder` returns the hidden states that fine-tuning and probing read; the module's own method `hidden_states`
-computes these states. `LibraryView` gives the module the interface of a model of the library `transformers`, for
-modules with a tokenizer of that library.
+`UserEncoder` returns the hidden states for fine-tuning and probing; the module's own method `hidden_states` computes
+them. `LibraryView` gives a module whose tokenizer is from the library `transformers` the interface of a model of that
+library.
 """
 
 from types import SimpleNamespace

@@ -1,9 +1,9 @@
-"""Scoring methods (ways), and the models that each method fits. Planning checks that the method fits the model before
-any training, and jobs check this again.
+"""Scoring methods (ways), and the models that each method fits. Planning checks before any training that the method
+fits the model, and jobs check it again.
 
-A masked model predicts a masked token at the token's own position. A hybrid model (GPT-BERT) predicts a masked token at
-the previous position, and can also continue a text. Logits that are read at the wrong position give meaningless scores
-without an error, so the position is checked.
+A masked model predicts a masked token at the token's own position. A hybrid model (GPT-BERT) predicts it at the
+previous position, and can also continue a text. Logits read at the wrong position would give meaningless scores without
+an error, so the position is checked.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
 """Texts that models write: the continuation by a causal model, and subwords in readable form.
 
-Each token of a continuation is the most probable token, or is drawn. The token is predicted from all earlier tokens,
-whose keys and values are cached. A token is drawn by a uniform random number from a seeded generator, which is looked
-up in the cumulative probabilities, so that equal model weights give equal texts.
+Each token of a continuation is the most probable token, or is drawn. It is predicted from all earlier tokens, whose
+keys and values are cached. To draw a token, a seeded generator yields a uniform random number, which selects a token by
+the cumulative probabilities. Equal model weights thus give equal texts.
 """
 
 from collections.abc import Sequence

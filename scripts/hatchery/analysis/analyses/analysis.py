@@ -1,7 +1,7 @@
 """Declaration of an analysis: its input files, its settings class, and its function.
 
-The file of an analysis has the name of the analysis, and defines `ANALYSIS`. The file is imported during planning,
-because planning checks the settings of the analysis. Therefore, large libraries are only imported inside the function.
+Each analysis is one file with the analysis's name, and the file defines `ANALYSIS`. Planning imports this file to check
+the settings, so large libraries are imported only inside the function.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""An experiment's models as rows of BabyLM's leaderboard, with published rows, chance level, and 95 % intervals.
+"""An experiment's models as rows of BabyLM's leaderboard, with published rows, chance levels, and 95 % intervals.
 
 Source: docs/papers/babylm-2026.md, "Leaderboard". Every experiment with `submission` has this analysis.
 """

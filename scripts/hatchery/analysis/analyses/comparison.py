@@ -1,4 +1,4 @@
-"""Models of several experiments side by side: suite averages, perplexities, and their differences."""
+"""Suite averages and perplexities of several experiments' models side by side, and their differences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

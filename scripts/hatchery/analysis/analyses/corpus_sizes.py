@@ -1,7 +1,7 @@
 """Sizes of the models' training text: selected texts by corpus and level (sentence or span), and sequences by split.
 
-Source: the reduced-vocabulary study, Section 3.2 and Table 1. If `published` is set, the paper's sizes are shown next
-to the sizes of our corpora.
+Source: the reduced-vocabulary study, Section 3.2 and Table 1. If `published` is set, the sizes of the paper are shown
+next to the sizes of our corpora.
 """
 
 from collections.abc import Mapping, Sequence

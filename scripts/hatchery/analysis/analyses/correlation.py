@@ -1,11 +1,12 @@
 """Spearman's correlation between perplexity and scores after fine-tuning, with the number of models n and the p value.
 
-The analysis answers two questions: do models with a lower perplexity have higher scores than models with a higher
-perplexity? And do compute-optimal models have higher scores than other models of equal size? Source: the
-reduced-vocabulary study, Section 5.3 and Figure 4. If `paper` is set, the analysis also shows the printed correlations,
-the p values that follow from the printed number of models, and the correlation over the models in the paper's Table 3.
-The printed p values do not fit the printed number of models (docs/papers/reduced-vocabulary.md, "Correlation"), so n
-and p are always shown together.
+The analysis answers two questions. Do models with a lower perplexity have higher scores? Do compute-optimal models have
+higher scores than other models of equal size? Source: the reduced-vocabulary study, Section 5.3 and Figure 4.
+
+If `paper` is set, three further results are shown: the printed correlations, the p values that follow from them and the
+printed number of models, and the correlation over the models in the paper's Table 3. The printed p values do not fit
+the printed number of models (docs/papers/reduced-vocabulary.md, "Correlation"). Therefore n and p are always shown
+together.
 """
 
 from collections.abc import Callable, Iterable, Mapping

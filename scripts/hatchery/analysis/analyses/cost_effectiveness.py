@@ -1,10 +1,12 @@
 """Incremental cost-effectiveness: the reduction of perplexity per additional 1e9 FLOPs, for each increase of a model
 size.
 
-Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. FLOPs are counted for one training sequence,
-without the projection from E to H. The unit is inferred: the text of the paper mentions both billions and millions. If
-`paper` is set, two more ratios are shown: the printed ratios, and the ratios computed from the perplexities that the
-authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness"). A positive ratio is a reduction of perplexity.
+Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. A positive ratio means that the perplexity
+decreases. FLOPs are counted for one training sequence, without the projection from E to H. The unit (1e9 FLOPs) is
+inferred, because the paper's text mentions both billions and millions.
+
+If `paper` is set, two more ratios are shown: the printed ratios, and ratios computed from the perplexities that the
+authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness").
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""Exact significance tests of differences between models that were fine-tuned on the same task, over the task's rows.
+"""Exact significance tests of the difference between two models fine-tuned on the same task, over the task's rows.
 
-Every experiment with several fine-tuned models has this analysis. `paired_tests` computes the tests. A run here is one
-combination of pretraining seed, fine-tuning seed and learning rate, as in the summary.
+Every experiment with several fine-tuned models has this analysis. `paired_tests` computes the tests. As in the summary,
+a run is one combination of pretraining seed, fine-tuning seed and learning rate.
 """
 
 from dataclasses import dataclass

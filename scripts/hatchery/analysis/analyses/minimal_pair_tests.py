@@ -1,6 +1,6 @@
-"""Exact significance tests of differences between models that judged the same minimal pairs, over the pairs.
+"""Exact significance tests of the difference between two models scored on the same minimal pairs, over the pairs.
 
-Every experiment with several models scored on the same pairs has this analysis. `paired_tests` computes the tests.
+Every experiment with several such models has this analysis. `paired_tests` computes the tests.
 """
 
 from dataclasses import dataclass

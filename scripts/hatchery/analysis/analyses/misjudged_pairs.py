@@ -1,8 +1,8 @@
-"""Minimal pairs that models misjudge, and biased pairs, which can be judged correctly without knowledge of grammar.
+"""Minimal pairs that models misjudge, and biased paradigms, in which a superficial property reveals the good sentence.
 
-Source: inferred. An untrained model has learned no grammar. If its accuracy on a paradigm is far from 50 %, good and
-bad sentences differ in some superficial property, most often in their length, and 50 % is not the chance level. Every
-experiment with minimal pairs has this analysis.
+Source: inferred. An untrained model has learned no grammar. If its accuracy on a paradigm is far from 50 %, the good
+and the bad sentences differ in a superficial property, most often in length. The chance level of this paradigm is then
+not 50 %. Every experiment with minimal pairs has this analysis.
 """
 
 from collections import Counter

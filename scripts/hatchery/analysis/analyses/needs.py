@@ -1,7 +1,8 @@
-"""Functions for the field `needs` of an `Analysis`, which return the paths of input files.
+"""Functions for the field `needs` of an `Analysis`, which return the paths of the analysis's input files.
 
-A function receives the paths of results, the name of a study or an experiment, and the settings of the analysis. It
-returns a mapping from the keys of `Study.tables` to paths. Analyses that read other files define their own functions.
+Such a function receives the paths of results, the name of a study or an experiment, and the settings of the analysis.
+It returns a mapping from the keys of `Study.tables` to paths. An analysis that reads other files defines its own
+function.
 """
 
 from collections.abc import Callable, Mapping

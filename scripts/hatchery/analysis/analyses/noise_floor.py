@@ -1,14 +1,16 @@
 """Effects of changed settings: differences from a baseline, compared with the baseline's noise over seeds.
 
-For each score, the analysis computes the mean difference between a model and the baseline over runs with equal
-pretraining seeds, and the 95 % interval of this difference (t distribution). If the baseline has at least `least_seeds`
-seeds (default 3), the analysis also states whether the difference exceeds `deviations` (default 2) standard deviations
-of the baseline.
+For each score, runs of a model and of the baseline are paired by pretraining seed. The analysis computes the mean
+difference over the pairs, and its 95 % interval (t distribution). If the baseline has at least `least_seeds` seeds
+(default 3), the analysis also states if the difference exceeds `deviations` (default 2) standard deviations of the
+baseline.
 
 For losses, the analysis also computes a data factor. A curve is fitted to the losses of baselines with different
-amounts of text. The curve gives the amount of text with which the baseline's loss would change by the same difference.
-The data factor is this amount divided by the model's own amount of text. The factor per second is this amount divided
-by the baseline's amount of text and by the ratio of the training times.
+amounts of text. From this curve follows the amount of text with which the baseline's loss would change by the same
+difference. The data factor is this amount, divided by the model's own amount of text.
+
+The factor per second is this amount, divided by the baseline's amount of text, and by the model's training time
+relative to the baseline's.
 """
 
 from collections.abc import Mapping

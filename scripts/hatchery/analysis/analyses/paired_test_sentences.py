@@ -1,6 +1,4 @@
-"""Sentences about significance tests between models: the answer and the notes, generated from the rows of
-the findings.
-"""
+"""Answer and notes of significance tests between models, as sentences generated from the rows of the findings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

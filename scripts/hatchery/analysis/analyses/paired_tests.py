@@ -1,7 +1,7 @@
 """Exact tests over items: could a difference between two models on the same items be chance?
 
-Source: inferred, because no paper tests its differences in this way. For single runs, the test is McNemar's (1947). The
-analyses that call this module define the items (minimal pairs, or rows of fine-tuning tasks) and read the answers.
+Source: inferred, because no paper tests its differences in this way. For single runs, the test is McNemar's (1947). An
+item is a minimal pair or a row of a fine-tuning task; the calling analysis reads the models' answers to the items.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

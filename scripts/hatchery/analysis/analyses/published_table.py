@@ -1,8 +1,8 @@
 """A table of a paper, with our models below the rows that they replicate.
 
 Cells are model sizes, FLOPs, perplexities, averages, or changes between models. This analysis is for tables whose
-columns come from several evaluations, such as Tables 3, 4 and 7 of the reduced-vocabulary paper, or whose rows come
-from several experiments, such as Table 2 of GPT-BERT. The experiments name the row that each model replicates
+columns come from several evaluations (such as Tables 3, 4 and 7 of the reduced-vocabulary paper) or whose rows come
+from several experiments (such as Table 2 of GPT-BERT). Each experiment names the row that a model replicates
 (`published.rows`).
 """
 

@@ -1,7 +1,8 @@
 """Comparison of initialisations ("starts"): scores of all models, and differences from a reference initialisation.
 
-Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14, which show means over
-seeds with standard errors (sample standard deviation divided by the root of the number of seeds).
+Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14. As in these figures,
+scores are means over seeds, with the standard error: the sample standard deviation, divided by the square root of the
+number of seeds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """The candidate tokenizers of a sweep and the selected tokenizer, in the layout of Table 6 of the reduced-vocabulary
 study.
 
-The sweep's published values are shown next to our values. The table has only the columns of Table 6; the sweep's own
-tables show all measures.
+Published values are shown next to ours. Only the columns of Table 6 are shown; the sweep's own tables show all
+measures.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Sentences of minimal pairs that occur in the training text of the models.
 
-Source: inferred. A model can judge a pair from memory if its training text contains only the good sentence. A sentence
-occurs if its words are consecutive in a line of the training text, with equal spelling and punctuation. Every
-experiment with minimal pairs has this analysis.
+Source: inferred. If the training text contains only the good sentence of a pair, a model can judge the pair from
+memory. A sentence occurs in the text if one line contains its words in sequence, with equal spelling and punctuation.
+Every experiment with minimal pairs has this analysis.
 """
 
 from collections.abc import Iterable, Sequence

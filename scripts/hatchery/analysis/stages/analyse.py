@@ -1,4 +1,4 @@
-"""The stage `analyse`: computes one analysis of a study, and writes its numbers as CSV and its tables for the study's
+"""The stage `analyse`: compute one analysis of a study, and write its numbers as CSV and its tables for the study's
 page.
 """
 

@@ -1,8 +1,7 @@
-"""The stage `join_experiments`: concatenates the tidy tables of several experiments to the tables of a study.
+"""The stage `join_experiments`: concatenate the tidy tables of several experiments to the tables of a study.
 
-In the tables of a study, `model`, `run` and `label` begin with the name of the experiment (`demo/elc_bert`), because
-several experiments may have models of the same name. The tables of a study have the same columns as the tables of an
-experiment, so the same code can read them.
+Experiments may have models of the same name, so in a study's tables, `model`, `run` and `label` begin with the name of
+the experiment (`demo/elc_bert`). All columns are those of an experiment's tables, so the same code reads both.
 """
 
 from collections.abc import Iterator, Mapping

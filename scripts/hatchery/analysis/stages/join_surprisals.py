@@ -1,4 +1,4 @@
-"""The stage `join_surprisals`: writes one table with the surprisals of all words under all models of an experiment."""
+"""The stage `join_surprisals`: write one table with the surprisals of all words under all models of an experiment."""
 
 from collections.abc import Mapping
 from pathlib import Path

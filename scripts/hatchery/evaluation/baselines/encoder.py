@@ -1,10 +1,14 @@
 """External models (of the library `transformers`) as encoders for task heads and probes, and as language models.
 
 Probes read the layer states that the library returns: all layers of a masked or causal model, and the encoder's layers
-of an encoder-decoder. In an encoder-decoder, task heads read the states of the decoder's last layer for the same input
-shifted by one token, as the library's `...ForSequenceClassification` classes do. Heads that classify a whole text read
-the last token's state: in causal models because the first token's state does not depend on later tokens, and in
-encoder-decoders as in these classes.
+of an encoder-decoder.
+
+In an encoder-decoder, task heads read the states of the decoder's last layer. The decoder's input is the encoder's
+input, shifted by one token, as in the library's `...ForSequenceClassification` classes.
+
+To classify a whole text, a head reads the first token's state in masked models, and the last token's state in all
+others. In a causal model, the first token does not see the later tokens; in an encoder-decoder, the library's classes
+do the same.
 
 As a language model, a masked or causal model scores sentences and held-out text. An encoder-decoder is used as in
 BabyLM 2023: the encoder reads only EOS, and the decoder writes the sentence and EOS (docs/papers/babylm-evaluation.md,

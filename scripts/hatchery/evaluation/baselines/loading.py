@@ -1,7 +1,7 @@
 """Load a model and its tokenizer from a local folder in the layout of `transformers`.
 
-Nothing is downloaded, and code in the folder is not run. Weights missing from the checkpoint are an error, because the
-library would initialise them at random without a visible warning.
+Nothing is downloaded, and code in the folder is not run. Weights that are missing from the checkpoint are an error: the
+library would initialise them at random, without a visible warning.
 """
 
 from collections.abc import Sequence

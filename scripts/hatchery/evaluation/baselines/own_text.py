@@ -1,8 +1,8 @@
 """Held-out documents as token ids of an external model, encoded when needed.
 
-Sentences are encoded one by one, as in the token shards of Hatchery's models, but with a space in front of each
-sentence except a document's first, so that a byte-level tokenizer sees running text. Markers of Hatchery's converters,
-such as `[TAB]`, are plain characters to the tokenizer.
+As in the token shards of Hatchery's models, sentences are encoded one by one. Here, each sentence except a document's
+first begins with a space, so that a byte-level tokenizer sees running text. Markers of Hatchery's converters, such as
+`[TAB]`, are encoded as plain characters.
 """
 
 from array import array

@@ -1,6 +1,6 @@
 """The checkpoints of one run by the number of words seen, for evaluations over the course of training.
 
-Checkpoints are opened one at a time, so that only one of the stored models is in memory.
+Checkpoints are opened one at a time, so only one model is in memory.
 """
 
 import json

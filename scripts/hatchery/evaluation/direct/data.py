@@ -1,6 +1,6 @@
 """Data of a direct evaluation as a raw source: a file, a folder, an archive, or a table in memory.
 
-Readers of suites, tasks and texts read members of a raw source. Files are read in place here, without registration.
+Readers of suites, tasks and texts expect a raw source. Here, files are read in place, without registration.
 """
 
 from collections.abc import Mapping, Sequence

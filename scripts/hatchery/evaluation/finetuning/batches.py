@@ -1,10 +1,12 @@
-"""Encoded data as the fine-tuning engine reads it, independent of the task, and batches of items of similar length.
+"""Encoded data as the fine-tuning loop reads it, independent of the task, and batches of items of similar length.
 
-Texts, pairs and choices are stored in `encoding.EncodedTexts`; sentences with spans are stored in
-`probing.encoding.EncodedSpans`. The training order is a pure function of seed, epoch and lengths: it is the same on
-every machine and independent of earlier runs. For prediction, items are sorted by length and batches are filled up to a
-number of tokens, so that little padding is needed; under BabyLM's rules since 2025, batches have 64 items in file
-order. Predictions stay on the device until all batches are done.
+`encoding.EncodedTexts` stores texts, pairs and choices, and `probing.encoding.EncodedSpans` stores sentences with
+spans. The training order depends only on seed, epoch and lengths, so it is the same on every machine and independent of
+earlier runs.
+
+For prediction, items are sorted by length, and each batch is filled up to a number of tokens, so that there is little
+padding. Under BabyLM's rules since 2025, prediction batches instead have 64 items in file order. Predictions stay on
+the device until all batches are done.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,12 @@
 """Encode texts, pairs, triples and choices (docs/papers/ltg-bert.md, "Fine-tuning").
 
 Every distinct text is encoded once into one flat array, which all epochs, seeds and learning rates share. An example
-refers to its texts by their indices in this array; a batch frames, truncates and pads the texts of its examples.
-Without sharing, ReCoRD would not fit into memory: it repeats a passage for each of a dozen candidates and has more than
-a million training inputs. Inputs are only token ids: Hatchery's models have no segment embeddings, and the encoder of
-an external model computes token types from the separators.
+refers to its texts by their indices. A batch frames, truncates and pads the texts of its examples. Without sharing,
+ReCoRD would not fit into memory: it repeats a passage for each of a dozen candidates and has more than a million
+training inputs.
+
+Inputs contain only token ids. Hatchery's models have no segment embeddings, and the encoder of an external model
+computes token types from the separators.
 """
 
 from array import array

@@ -1,7 +1,8 @@
-"""Fine-tune one pretrained model on one task over seeds and learning rates.
+"""Fine-tune one pretrained model on one task, over seeds and learning rates.
 
-`score` is a function of a model, a task and settings; the stage `finetune` opens the model and the task, stores
-finished runs, and writes the tables. A collapsed run is reported in the column `failed`, never dropped.
+`score` computes the result from a model, a task and settings. The stage `finetune` opens the model and the task, stores
+finished runs, and writes the tables. A run whose predictions collapsed is reported in the column `failed`, never
+dropped.
 """
 
 import copy

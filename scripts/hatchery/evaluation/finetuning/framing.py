@@ -1,12 +1,12 @@
 """Frame segments as one input, `[CLS] a [SEP] b [SEP] c [SEP]`, with longest-first truncation to a limit.
 
-The layout is LTG-BERT's (docs/papers/ltg-bert.md, "Fine-tuning"); with RoBERTa's special tokens the layout is `<s> a
-</s> </s> b </s>`, with T5's special tokens `a </s> b </s>`, and with GPT-BERT's special tokens `<s> a <s> b`. Lengths
-are computed before any input is built, so a data set can be sorted and divided into batches first.
+The layout is LTG-BERT's (docs/papers/ltg-bert.md, "Fine-tuning"). With RoBERTa's special tokens it is `<s> a </s> </s>
+b </s>`, with T5's `a </s> b </s>`, and with GPT-BERT's `<s> a <s> b`. Lengths are computed before any input is built,
+so a data set can be sorted and divided into batches first.
 
-Words that are marked in a text (the two target words of WiC) are mapped to tokens of the input. A mark is a range of
-characters, and a token belongs to the mark if the token and the mark share a character. Only texts with marks are
-encoded a second time, because character offsets cost time that no other task needs.
+Words marked in a text (the two target words of WiC) are mapped to tokens of the input. A mark is a range of characters,
+and a token belongs to the mark if both share a character. Character offsets cost time, so only texts with marks are
+encoded a second time to get them.
 """
 
 from collections.abc import Sequence

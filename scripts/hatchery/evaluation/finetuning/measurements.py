@@ -1,10 +1,9 @@
-"""Rows of `measurements.parquet` for the scores of fine-tuned models, and rows of `layers.parquet` for the layer
-weights of probes.
+"""Rows of `measurements.parquet` for scores of fine-tuned models, and rows of `layers.parquet` for layer weights of
+probes.
 
-Each job trains on one task and scores the task's first scored set. A job may also score other sets of the task (MNLI
-mismatched), and sets of other tasks without training on these tasks (HANS). A summary lists each scored set as a task
-of its own. Every seed and learning rate is a run; no run is selected (for MSGS: docs/papers/elc-bert.md,
-"Fine-tuning").
+Each job trains on one task and scores the task's first scored set. A job may also score other sets of this task (MNLI
+mismatched), or sets of tasks on which it does not train (HANS). A summary lists each scored set as a task of its own.
+Every seed and learning rate is a run; no run is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
 """
 
 import math

@@ -1,12 +1,12 @@
-"""Results of single fine-tuning runs, stored under a digest of their inputs and of their settings without seed and
+"""Results of single fine-tuning runs, stored for reuse. Their key is a digest of inputs and settings, without seed and
 learning rate.
 
-If a job is repeated after an interruption, or with further seeds or learning rates, stored results are reused and only
-missing runs are trained. Each result is one file, which is renamed to its final name when it is complete and has its
-checksum in this name; a run whose file does not match the checksum is trained again.
+A job may be repeated after an interruption, or with further seeds or learning rates. It then reuses stored results and
+trains only the missing runs. Each result is one file, which is renamed to its final name when it is complete. This name
+contains the checksum; if the file does not match, the run is trained again.
 
-In the tables of the stage, values are fractions or correlations, never percent. The rows of a diverged run have no
-values, and their column `failed` names the failure; no run is dropped. Rows are in the order of the configuration.
+In the tables of the stage, values are fractions or correlations, never percent. A diverged run has no values, and its
+column `failed` names the failure; no run is dropped. Rows are in the order of the configuration.
 """
 
 import hashlib

@@ -1,18 +1,18 @@
-"""The sets of rows on which a run is scored, with the labels, groups and additional texts that metrics need, and the
-selection of the rows that enter a metric.
+"""The sets of rows on which a run is scored, with the labels, groups and further texts that metrics need, and the rows
+that enter a metric.
 
-A set is a split of the task itself (validation, mismatched), or the rows of another task on which the model is scored
-without training (a transfer, such as MNLI to HANS). All units are predicted and stored; only scored units enter a
-metric (in MSGS, the rows with `condition: test`; docs/papers/babylm-evaluation.md, "MSGS").
+A set is a split of the task itself (validation, mismatched), or the rows of another task that the model is scored on
+without training (a transfer, such as MNLI to HANS). All units are predicted and stored, but only scored units enter a
+metric (in MSGS, rows with `condition: test`; docs/papers/babylm-evaluation.md, "MSGS").
 
-In a transfer, classes of one task's model are mapped to labels of another task: MNLI's three classes to HANS' two
-labels (docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction; LTG-BERT's published script
-merges neutral with entailment. Either the most probable class is mapped, or the summed probabilities of the mapped
-classes are compared. `TransferSettings` contains the mapping of the classes and the choice between these two rules.
+In a transfer, classes of one task are mapped to labels of another: MNLI's three classes to HANS' two labels
+(docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction, and LTG-BERT's published script
+merges neutral with entailment. There are two rules: the most probable class is mapped, or the probabilities of merged
+classes are added before the comparison. `TransferSettings` contains the mapping and the rule.
 
-A run that gives the same answer for every row counts as failed, but its score stays in means over runs
-(`analysis.aggregates`), because the averages of the papers contain such scores: 61.4 % on WSC is the score of a
-constant answer (ELC-BERT, Table 9). A diverged run (NaN) is left out of means.
+A run that gives the same answer for every row counts as failed. Its score stays in means over runs
+(`analysis.aggregates`), because the papers' averages contain such scores: 61.4 % on WSC is the score of a constant
+answer (ELC-BERT, Table 9). A diverged run (NaN) is left out of means.
 """
 
 from collections.abc import Mapping, Sequence

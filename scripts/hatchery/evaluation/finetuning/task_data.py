@@ -1,8 +1,7 @@
 """A task that is read and encoded once for all runs of a job: its training items, and the splits on which runs are
 scored.
 
-Tasks on texts and tasks on spans of sentences differ only in their encoding; the training loop treats their items in
-the same way.
+Tasks on texts and tasks on spans of sentences differ only in their encoding; the training loop treats both alike.
 """
 
 from collections.abc import Mapping, Sequence

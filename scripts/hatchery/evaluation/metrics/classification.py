@@ -1,13 +1,12 @@
-"""Metrics of classification and of regression; the values of the classification metrics equal those of scikit-learn to
-the last bit.
+"""Metrics of classification and regression. The values of the classification metrics equal scikit-learn's to the last
+bit.
 
-Scikit-learn is not used, because its import would take a second in every fine-tuning job and the formulas are short
+Scikit-learn is not used: its import would take a second in every fine-tuning job, and the formulas are short
 (docs/papers/babylm-evaluation.md, "Tasks").
 
-Classes are int64 [n]. For independent labels (bool [n, K], edge probing) only `accuracy`, `f1`, `majority_accuracy`,
-`micro_f1` and `clean_micro_f1` are defined, and metrics that are computed from these. All values are fractions (MCC and
-correlations from -1 to 1), and 0/0 is 0. The label -1 represents a label that the model does not know; it equals no
-prediction.
+Classes are int64 [n]. For independent labels (bool [n, K], edge probing), only `accuracy`, `f1`, `majority_accuracy`,
+`micro_f1` and `clean_micro_f1` are defined, and metrics computed from these. All values are fractions (MCC and
+correlations from -1 to 1), and 0/0 is 0. The label -1 is a label that the model does not know; it equals no prediction.
 """
 
 import warnings

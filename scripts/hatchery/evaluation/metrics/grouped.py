@@ -2,12 +2,12 @@
 "Fine-tuning").
 
 Rows of one group need not be adjacent. ReCoRD's rows have the facts `entity` (the entity that fills the query) and
-`answers` (a JSON list of the right entities).
+`answers` (a JSON list of the correct entities).
 
 The micro-averaged F1 of edge probing (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") counts
-pairs of a target and a label. Each pair is a yes-or-no decision with a threshold at the probability 0.5, which
-corresponds to the score (logit) 0. Later variants in jiant differ: their threshold is the score 0.5, or they average F1
-with accuracy.
+pairs of a target and a label. Each pair is a yes-or-no decision: yes if the probability is above 0.5, that is, if the
+score (logit) is above 0. Later variants in jiant differ: their threshold is the score 0.5, or they average F1 with
+accuracy.
 """
 
 import json

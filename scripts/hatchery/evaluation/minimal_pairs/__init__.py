@@ -1,1 +1,1 @@
-"""Minimal pairs: read them, score their sentences, and count right decisions."""
+"""Minimal pairs: read them, score their sentences, and count correct decisions."""

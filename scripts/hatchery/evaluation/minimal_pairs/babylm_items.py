@@ -1,8 +1,8 @@
 """BabyLM's zero-shot tasks other than BLiMP as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
 
-The organisers' files and the comparisons are described in docs/papers/babylm-2026.md, "Zero-shot tasks". A paradigm has
-the name that the organisers' code calls UID: the domain in EWoK, the file in COMPS and WUG, and file and number of
-operations in entity tracking. Each folder of GlobalPIQA is one paradigm, because each of its rows has a UID of its own.
+The organisers' files, and the comparisons of texts, are described in docs/papers/babylm-2026.md, "Zero-shot tasks". The
+organisers' code calls the name of a paradigm UID: in EWoK the domain, in COMPS and WUG the file, and in entity tracking
+file and number of operations. In GlobalPIQA, each row has a UID of its own, so each folder is one paradigm here.
 """
 
 from collections.abc import Callable, Iterator, Mapping

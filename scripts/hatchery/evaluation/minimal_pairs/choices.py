@@ -1,4 +1,4 @@
-"""Read multiple-choice rows, in which one of several choices follows a prompt. For data sets of the Hugging Face hub,
+"""Read multiple-choice rows: a prompt, and several choices that may follow it. For data sets of the Hugging Face hub,
 derive the names of paradigms and documents.
 
 Layouts: MuBench (a list of choices, and a label as an index, digits or text) and GlobalPIQA (a column for each choice).

@@ -1,7 +1,7 @@
-"""Count preferred texts as BabyLM's organisers do: row by row, by comparing texts, with the errors of their code.
+"""Count preferred texts as BabyLM's organisers do: row by row, by comparing texts, including the errors of their code.
 
 Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' scores differ from the
-fraction of right decisions: EWoK at checkpoints, and entity tracking in a submission.
+fraction of correct decisions: EWoK at checkpoints, and entity tracking in a submission.
 """
 
 import dataclasses

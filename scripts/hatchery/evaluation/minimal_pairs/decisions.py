@@ -1,4 +1,4 @@
-"""The preferred candidate of an item, the credit (0 to 1) for ties, and the resulting accuracies.
+"""The preferred candidate of an item, the credit (0 to 1) if candidates are tied, and the resulting accuracies.
 
 Sources: docs/papers/babylm-evaluation.md, "Ties", and docs/papers/babylm-2026.md, "Ties".
 """

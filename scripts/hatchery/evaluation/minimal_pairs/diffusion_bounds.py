@@ -1,11 +1,14 @@
-"""Bound of masked diffusion on the log-likelihood of sentences.
+"""Variational bound on the log-likelihood of sentences by masked diffusion.
 
 Masked diffusion (Sahoo et al. 2024; Shi et al. 2024) trains a masked model with all fractions of masked tokens. Its
-bound on log p of N tokens is a sum over k = 1 ... N. Term k is the mean, over all sets of k masked tokens, of the
-masked tokens' summed log-probabilities, divided by k. The bound equals the mean log-likelihood over all orders of the
-tokens. Here the hidden sets are the last k tokens in each of DIFFUSION_ORDERS random orders; each order of the first
-half is reversed in the second half. Averaging over more orders gives a smaller error. Sentences with equal numbers of
-scored tokens share their orders, so the difference of two scores has a smaller error than with independent orders.
+bound on log p of N tokens is a sum over k = 1 ... N. Term k is a mean over all sets of k masked tokens: the summed
+log-probability of the masked tokens, divided by k. The bound equals the mean log-likelihood over all orders of the
+tokens.
+
+Here, DIFFUSION_ORDERS random orders of the tokens are drawn. In each order, the masked sets are the last k tokens, for
+all k. The second half of the orders are the orders of the first half, reversed. More orders give a smaller error.
+Sentences with equal numbers of scored tokens share their orders, which reduces the error of the difference of their
+scores.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
-"""Items of a suite: an item lists candidate texts, and a model should prefer the right candidate.
+"""Items of a suite: each item lists candidate texts, and a model should prefer the correct one.
 
-An item has any number of candidates. The scored part of a candidate may follow a given prefix; candidates have a common
-prefix or different prefixes. A minimal pair has two candidates and no prefix.
+An item has any number of candidates. The scored part of a candidate may follow a prefix, and candidates may have
+different prefixes. A minimal pair has two candidates and no prefix.
 """
 
 from dataclasses import dataclass

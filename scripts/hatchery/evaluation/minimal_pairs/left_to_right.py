@@ -1,13 +1,13 @@
 """Log-likelihoods of sentences from left to right, under a causal model.
 
-As in BabyLM's pipeline: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the context are the special
-tokens before a sentence (`frame.before`). In the pipeline of 2023, the context is EOS, or BOS if the tokenizer has no
-EOS. A causal model's sum has no term for a final EOS (docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood"). One
-forward pass is made per sentence; sentences with a common prefix share the computation of this prefix.
+As in BabyLM's pipeline: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the context is the special tokens
+before a sentence (`frame.before`). In the pipeline of 2023, the context is EOS, or BOS if the tokenizer has no EOS. The
+sum has no term for a final EOS (docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood"). Each sentence needs one
+forward pass; sentences with a common prefix share the computation of this prefix.
 
-Inputs of equal length share a batch, so they are not padded. Two kinds of inputs are padded: texts of a batch after
-shared prefixes, and inputs of similar lengths that share a batch because a few sentences are scored interactively
-(`padded`). The padding is at the end of these inputs, where no scored token sees it.
+Inputs of equal length share a batch, so most inputs are not padded. Padded are texts of a batch after shared prefixes,
+and inputs of similar lengths in one batch, if a few sentences are scored interactively (`padded`). The padding is at
+the end, where no scored token sees it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -3,12 +3,12 @@ model.
 
 Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): each token is masked in an input of its own, and
 the score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the
-later subwords of the token's word, so that the end of a word does not reveal its beginning. A sentence of N tokens
-needs N inputs, which are the rows of a batch. Identical rows are computed once, because the sentences of a pair often
-differ only in the masked token. Logits are requested only at the position of the scored token. The scores equal those
-of a loop over single sentences up to float32 rounding, and do not depend on the order of the sentences.
+later subwords of the token's word, so that the end of a word does not reveal its beginning.
 
-Inputs of equal length share a batch, so nothing is padded.
+A sentence of N tokens needs N inputs, which are rows of a batch. The sentences of a pair often differ only in the
+masked token, and their rows are then identical; such rows are computed once. Logits are computed only at the position
+of the scored token. Inputs of equal length share a batch, so nothing is padded. Up to float32 rounding, the scores
+equal those of a loop over single sentences, in any order.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,4 @@
-"""Rows of `measurements.parquet` for suites of minimal pairs; fractions are converted to percent, as in the names of
-the metrics."""
+"""Rows of `measurements.parquet` for suites of minimal pairs. Fractions are converted to percent."""
 
 import math
 from collections.abc import Mapping

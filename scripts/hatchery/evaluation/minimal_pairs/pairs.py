@@ -1,8 +1,8 @@
 """Read suites: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, sentences on alternating lines,
 multiple-choice rows (`choices.py`), and BabyLM's other tasks (`babylm_items.py`).
 
-Any folder or archive with files of these formats can be read: the original 67 paradigms, BabyLM's pooled files, or a
-user's own files. The same files and seed always give the same items in the same order.
+Any folder or archive with such files can be read: the original 67 paradigms, BabyLM's pooled files, or a user's own
+files. The same files and seed always give the same items in the same order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,5 +1,4 @@
-"""Files with the preferred text of every item for BabyLM's evaluation server: the format of 2023, and the format since
-2025.
+"""Files for BabyLM's evaluation server with the preferred text of every item, in the formats of 2023 and since 2025.
 
 Sources: docs/papers/babylm-evaluation.md, "Prediction files", and docs/papers/babylm-2026.md, "Prediction files".
 """

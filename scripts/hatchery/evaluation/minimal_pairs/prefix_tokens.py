@@ -1,9 +1,9 @@
 """Rules of lm-evaluation-harness for the scored tokens of a text after a prompt, and for the special tokens around
 texts.
 
-The tokens that are not scored are counted by encoding the prompt alone. White space at the prompt's end belongs to the
-choice. Source: docs/papers/babylm-2026.md, "The multilingual track", and the causal models of lm-evaluation-harness
-0.4.13.
+White space at the end of the prompt is moved to the choice. The prompt is then encoded alone, and its number of tokens
+is the number of tokens that are not scored. Source: docs/papers/babylm-2026.md, "The multilingual track", and the
+causal models of lm-evaluation-harness 0.4.13.
 """
 
 from collections.abc import Sequence

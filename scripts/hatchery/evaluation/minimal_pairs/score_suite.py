@@ -1,9 +1,9 @@
 """Score one language model on one suite of minimal pairs, or of items with any number of candidates.
 
-`score` is a function of a model, items and settings; the stage opens the model and the suite, and writes the tables:
-scores.parquet has a row for each item, and accuracy.csv has the accuracies of paradigms, phenomena and the suite.
-BabyLM's prediction files are stored as texts. The runtime settings (tokens per batch, device) change the speed and, at
-most, the last bits of a score.
+`score` computes the result from a model, items and settings. The stage opens model and suite, and writes the tables:
+scores.parquet has a row for each item, and accuracy.csv contains the accuracies of paradigms, phenomena and the suite.
+BabyLM's prediction files are part of the result as texts. The runtime settings (tokens per batch, device) change the
+speed and, at most, the last bits of a score.
 """
 
 import dataclasses

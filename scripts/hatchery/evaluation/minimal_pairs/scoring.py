@@ -1,8 +1,8 @@
 """Scores of a list of sentences with any scoring method.
 
-Sentences that are equal in ids, word numbers and number of context tokens are scored once, in an order that depends
-only on their content. Sums are plain (never divided by a length) and in float64. A score that is not finite raises an
-error instead of counting as a decision, unless the caller allows this score.
+Sentences with equal ids, equal word numbers and an equal number of context tokens are scored once. The order of
+computation depends only on their content. A score is a plain sum in float64, never divided by a length. A score that is
+not finite raises an error, unless the caller allows it.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,11 +1,13 @@
-"""Make the decisions of fp32 at a lower cost: score all items in bf16, and items with a small margin again in fp32.
+"""Make the same decisions as fp32 at a lower cost: score all items in bf16, and items with a small margin again in
+fp32.
 
-The margin of an item is the difference between its two highest scores. A random sample of items is scored in bf16 and
-in fp32, and the largest error of a difference between two candidates' scores is measured on this sample. The bound is
-SAFETY times this error, and items whose bf16 margin is at most the bound are scored in fp32. The errors of these items
-are measured, too: a larger error raises the bound, which selects further items, until no item is added. The bound is
-measured, not proved: a decision differs from that of fp32 only if the error of an unsampled item is more than SAFETY
-times the largest measured error.
+The margin of an item is the difference between its two highest scores. A random sample of items is scored in both
+precisions, and the largest error of a score difference between two candidates is measured. The bound is SAFETY times
+this error. Items whose bf16 margin is at most the bound are scored in fp32.
+
+These items' errors are measured, too. A larger error raises the bound, which selects further items, until no item is
+added. The bound is measured, not proved: a decision can differ from fp32 only if the error of an item outside the
+sample is more than SAFETY times the largest measured error.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,7 @@
 """The interface of a language model that scores sentences: encoded sentences, and logits at requested positions.
 
-Hatchery's own models, modules that a user wrote and external models (`evaluation.baselines`) implement this interface,
-so every scoring method is written once. `HatcheryModel` is for Hatchery's models, and `ModuleModel` is for the user's
-modules.
+Hatchery's models (`HatcheryModel`), modules of users (`ModuleModel`) and external models (`evaluation.baselines`)
+implement this interface, so every scoring method is written once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

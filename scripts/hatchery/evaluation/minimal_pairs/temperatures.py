@@ -1,8 +1,7 @@
-"""Accuracy at 61 temperatures, which divide the logits, and at the temperature with the highest accuracy on the test
-items.
+"""Accuracy at 61 temperatures, which divide the logits, and at the temperature with the highest accuracy.
 
-Source: docs/papers/gpt-bert.md, "Scoring". Because the best temperature is selected on the test items, the accuracy at
-this temperature is an upper bound. It has a separate metric, which is never compared with an accuracy at temperature 1.
+Source: docs/papers/gpt-bert.md, "Scoring". The best temperature is selected on the test items, so its accuracy is an
+upper bound. This accuracy is a separate metric, which is never compared with accuracies at temperature 1.
 """
 
 from collections.abc import Sequence

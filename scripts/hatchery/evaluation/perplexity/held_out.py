@@ -1,5 +1,6 @@
-"""Held-out text for a direct evaluation: documents in memory or in files, or the folder of a Hatchery corpus or of
-token shards."""
+"""Held-out text for a direct evaluation: documents in memory or in files, or a folder with a Hatchery corpus or token
+shards.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

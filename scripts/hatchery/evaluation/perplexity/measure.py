@@ -1,8 +1,8 @@
 """Measure the perplexity of one pretrained model on held-out text.
 
-`score` is a function of a model, splits and settings; the stage opens the model and the splits, and writes the tables.
-perplexity.csv has a row for each split. A causal model also has words.csv (scores per word), because the sum of its
-token losses is the loss of the text. The model is scored without dropout in float32; the runtime settings change the
+`score` computes the result from a model, splits and settings. The stage opens model and splits, and writes the tables.
+perplexity.csv has a row for each split. In a causal model, the sum of the token losses is the loss of the text, so
+words.csv also contains scores per word. The model is scored without dropout in float32; the runtime settings change the
 speed and, at most, the last bits of a loss.
 """
 

@@ -1,8 +1,8 @@
-"""Classes for the rows of the tables that the stage `measure_perplexity` writes, with the columns that are metrics.
+"""Row classes of the tables that the stage `measure_perplexity` writes, and the metrics among their columns.
 
-A metric of a language model is a column whose type contains a `Metric`. Tables, figures and summaries find metrics by
-this annotation: a new metric needs only a field in a row class and the code that measures it. A column whose field has
-a default may be missing in older results.
+A column is a metric if its type contains a `Metric`. Tables, figures and summaries find metrics by this annotation, so
+a new metric needs only a field in a row class and the code that measures it. If a field has a default, older results
+may lack its column.
 """
 
 from dataclasses import dataclass

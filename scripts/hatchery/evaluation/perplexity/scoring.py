@@ -1,15 +1,15 @@
 """Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on these sequences.
 
-Sequences are a pure function of the token shards, the settings and the objective that defines the prediction targets
-(`trained_objective.asked_objective`). Common masks leave padding out of the loss for every model
+Sequences depend only on the token shards, the settings and the objective that defines the targets
+(`trained_objective.asked_objective`). With common masks, no model is scored on padding
 (docs/papers/reduced-vocabulary.md, "Padding"). Models that are trained without masks predict every token: a causal
-model predicts the tokens of the split, and a translation model predicts the tokens of the target texts. Cross-entropies
-are computed in float32 and summed in float64 over all labelled tokens of the split, so the result is the mean per token
-and not a mean of batch means.
+model the tokens of the split, and a translation model the tokens of the target texts. Cross-entropies are computed in
+float32, and summed in float64 over all labelled tokens of the split. The result is the mean per token, not a mean of
+batch means.
 
 Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
-et al. 2020). The pseudo-log-likelihoods are computed as for minimal pairs. Pseudo-perplexity is independent of the
-choice of masks, and costs one forward pass per token.
+et al. 2020). Pseudo-log-likelihoods are computed as for minimal pairs. They do not depend on random masks, but cost one
+forward pass per token.
 """
 
 import math

@@ -1,13 +1,13 @@
-"""Read sentences of CoNLL-2012 (OntoNotes 5) with all their annotations, from column files or from Parquet files of the
-Hugging Face hub.
+"""Read sentences of CoNLL-2012 (OntoNotes 5) with all annotations, from column files or Parquet files of the Hugging
+Face hub.
 
 In column files (`*gold_conll`), columns are separated by white space: document, part, word number, word, part of
-speech, parse, lemma, frameset, sense, speaker, entities, one column per predicate, coreference. The data are not in
-this repository, because they need a licence.
+speech, parse, lemma, frameset, sense, speaker, entities, one column per predicate, coreference. The data need a
+licence, so they are not in this repository.
 
 In the hub's `ontonotes/conll2012_ontonotesv5` (Parquet), each row is a document with a list of sentences. Entities and
-the arguments of predicates are tags per word (`B-ARG0`, `I-ARG0`, `O`), mentions are [cluster, first word, last word],
-and parts of speech are the pre-terminals of the parse tree or, in a sentence without a tree, the field `pos_tags`.
+the arguments of predicates are tags per word (`B-ARG0`, `I-ARG0`, `O`), and mentions are [cluster, first word, last
+word]. Parts of speech are the pre-terminals of the parse tree or, without a tree, the field `pos_tags`.
 """
 
 import json

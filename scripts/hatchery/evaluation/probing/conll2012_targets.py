@@ -1,7 +1,7 @@
 """Targets of four edge-probing tasks, extracted from sentences of CoNLL-2012 (OntoNotes 5) as in jiant's records.
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals. Each predicate with its
-arguments is a record; the predicate's own span (V) is not a target. For coreference, all pairs of mentions inside one
+arguments is a record; the predicate's own span (V) is not a target. In coreference, all pairs of mentions in one
 sentence are targets, except two mentions of the same words. Records without targets are omitted.
 """
 

@@ -1,14 +1,13 @@
 """Encode sentences with labelled spans as token ids and spans of tokens.
 
 Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". The input is [CLS] s [SEP], where s is the
-sentence; an external tokenizer may have no such token before or after s. A span of words is mapped to all subwords
-whose characters overlap the span, so a subword that overlaps two words belongs to both words. Sentences that are too
-long are dropped, never truncated.
+sentence; an external tokenizer may have no such special tokens. A span of words is mapped to all subwords that share a
+character with the span, so a subword that overlaps two words belongs to both. Sentences that are too long are dropped,
+never truncated.
 
-Words are joined to running text as in LTG-BERT's preparation of pre-tokenised data (docs/papers/ltg-bert.md,
-"Detokenisation"): each word is normalised, the words are joined by spaces, and then rules remove or insert spaces. The
-rules change no character except spaces, so a word's position in the text is found by counting the characters that are
-not spaces.
+Words are joined to running text as LTG-BERT prepares pre-tokenised data (docs/papers/ltg-bert.md, "Detokenisation"):
+each word is normalised, the words are joined by spaces, and rules then remove or insert spaces. The rules change only
+spaces, so a word's position in the text is found by counting the characters that are not spaces.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,10 @@
 """Read the formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, and OntoNotes.
 
-Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set contains the task's `labels` or, if the task
-lists no labels, the labels of the training rows, sorted. All other labels get the index -1, which no prediction can
-equal.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set is the task's `labels` or, if the task lists
+none, the sorted labels of the training rows. All other labels get the index -1, which no prediction can equal.
 
-For each probe, tables also show a baseline without a model, which always predicts the most frequent label of the
-training rows (docs/papers/ltg-bert.md, "Records of edge probing"): because about 85 % of the pairs of mentions have the
-same class, a coreference score says little without the baseline.
+For each probe, tables also show a baseline that always predicts the most frequent label of the training rows. Without
+this baseline, a coreference score says little: about 85 % of the pairs of mentions have the same class.
 """
 
 import random

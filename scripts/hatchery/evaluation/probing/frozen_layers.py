@@ -1,8 +1,8 @@
 """Compute the hidden states of a frozen encoder once for all epochs, seeds and learning rates of a job.
 
 Only the vectors of tokens inside spans are cached, in float32, up to `mib` MiB. Vectors beyond this limit are computed
-again for every batch. A batch of cached vectors has no padding: all its tokens are concatenated in one row. Cached and
-newly computed vectors differ only by rounding, because they were computed in batches with different sentences.
+again for every batch. A batch of cached vectors has no padding: all tokens are concatenated in one row. Cached and
+newly computed vectors differ only by rounding, because they come from different batches.
 """
 
 from collections.abc import Sequence

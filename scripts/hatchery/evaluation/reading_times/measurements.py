@@ -1,4 +1,4 @@
-"""Rows of `measurements.parquet` for reading times; this module imports no code that computes with a model."""
+"""Rows of `measurements.parquet` for reading times. This module imports no code that computes with a model."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,12 +1,12 @@
 """Maximum likelihood of linear regressions, without or with random effects of one grouping factor, such as
 participants.
 
-The random effects are independent normal variables: an intercept, or an intercept and a slope of every predictor, for
-each group (`y ~ x + (1 + x || participant)` of lme4, with REML = FALSE). For these models, the likelihood of a table is
-a function of sums over the rows of each group. Computing the likelihood once therefore needs only a few small matrices
-per group, for any number of rows (Bates et al., 2015, "Fitting linear mixed-effects models using lme4", Section 3, with
-one factor). Residual variance and coefficients are profiled out; the remaining parameters are the standard deviations
-of the random effects, divided by the residual standard deviation.
+The random effects are independent normal variables: for each group an intercept, or an intercept and a slope of every
+predictor (`y ~ x + (1 + x || participant)` of lme4, with REML = FALSE). For these models, the likelihood depends on the
+table only through sums over the rows of each group. One evaluation of the likelihood therefore needs only a few small
+matrices per group, for any number of rows (Bates et al., 2015, "Fitting linear mixed-effects models using lme4",
+Section 3, with one factor). Residual variance and coefficients are profiled out. The remaining parameters are the
+standard deviations of the random effects, divided by the residual standard deviation.
 """
 
 import math

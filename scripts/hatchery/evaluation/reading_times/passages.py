@@ -1,10 +1,9 @@
 """The words of running texts under one model: surprisal in nats, contextual entropy, and corrected word boundaries.
 
 For a causal model, a text begins with the model's start token, and each token is predicted from all earlier tokens of
-the text. If the text is longer than the model's maximum input, each token is predicted from a window: the latest tokens
-before it. The window is moved for each word, so that the word's tokens are predicted from the longest context that the
-model can read. If a causal model has no start token, the first token of a text has no probability and contributes 0 to
-the surprisal.
+the text. If the text is longer than the model's maximum input, each token is predicted from a window of the latest
+tokens before it. The window moves word by word, so that each word has the longest context that the model can read. If a
+causal model has no start token, the first token of a text has no probability and adds 0 to the surprisal.
 """
 
 import copy

@@ -1,9 +1,9 @@
 """The stage `import_model`: convert a raw folder with an external model to a result folder like that of a pretrained
 model.
 
-The result always contains the complete language model in float32 as `model.safetensors`, `config.json` and the
-tokenizer's files. Every evaluation can therefore read an imported model like a Hatchery model, and errors in the raw
-folder are reported in this stage, before the first evaluation.
+The result contains the complete language model in float32 as `model.safetensors`, `config.json` and the tokenizer's
+files. Every evaluation can therefore read an imported model like a Hatchery model. Errors in the raw folder are
+reported in this stage, before the first evaluation.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,5 +1,5 @@
-"""The stage `measure_acquisition`: the number of training words after which a model has acquired a word, compared with
-the age at which children acquire this word.
+"""The stage `measure_acquisition`: the number of training words after which a model has learned a word, compared with
+the age at which children learn it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The stage `measure_reading`: the share of the variance in reading times that a model's surprisals explain."""
+"""The stage `measure_reading`: the fraction of the variance in reading times that a model's surprisals explain."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

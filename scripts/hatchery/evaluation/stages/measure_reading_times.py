@@ -1,4 +1,4 @@
-"""The stage `measure_reading_times`: the increase in the likelihood of reading times if a regression also contains a
+"""The stage `measure_reading_times`: the gain in the likelihood of reading times if a regression also contains a
 model's surprisals.
 """
 

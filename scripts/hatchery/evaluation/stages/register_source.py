@@ -1,8 +1,8 @@
-"""The stage `register_source`: list the names, sizes and checksums of a raw input's files. If the input has a URL, it
-is downloaded first.
+"""The stage `register_source`: list the names, sizes and checksums of a raw input's files. An input with a URL is
+downloaded first.
 
-The stage then reads the files as evaluations will read them, but completely, so that errors in the files are found
-before the first training.
+The stage then reads the complete files as evaluations will read them, so that errors are found before the first
+training.
 """
 
 from collections.abc import Mapping

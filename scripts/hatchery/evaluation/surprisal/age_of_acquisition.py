@@ -1,12 +1,13 @@
 """BabyLM's age of acquisition: when a model learns words, compared with children's ages (docs/papers/babylm-2026.md,
 "Age of acquisition").
 
-For each word, one sigmoid is fitted to the share of children who say the word, as a function of age. A second sigmoid
-is fitted to minus the word's surprisal, as a function of the logarithm of the number of words that the model has read.
+Two sigmoids are fitted to each word. The first is fitted to the fraction of children who say the word, as a function of
+age. The second is fitted to minus the word's surprisal, as a function of the logarithm of the number of words that the
+model has read.
+
 The children's age of acquisition is the age at which the first curve reaches 0.5. The model's age of acquisition is the
 number of words at which the second curve reaches the midpoint between the surprisal at chance and the word's lowest
-surprisal. The score is the correlation between children's and model's ages over all words for which the two ages are
-known.
+surprisal. The score is the correlation between both ages, over all words for which both are known.
 """
 
 import math

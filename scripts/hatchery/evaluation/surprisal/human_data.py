@@ -1,4 +1,4 @@
-"""Human data about words, in BabyLM's files: reading times, and the share of children who say a word at each age.
+"""Human data about words, in BabyLM's files: reading times, and the fraction of children who say a word at each age.
 
 Planning also imports this module, so it has no slow imports.
 """

@@ -1,8 +1,7 @@
 """Compare the word learning of one run, measured at its checkpoints, with children's word learning.
 
-Write `surprisal.json` and `aoa_score.json`, as BabyLM's pipeline does (docs/papers/babylm-2026.md, "Age of
-acquisition"), and `ages.csv`: the words for which the model's age of acquisition and the children's age of acquisition
-are known.
+As in BabyLM's pipeline (docs/papers/babylm-2026.md, "Age of acquisition"), the results are `surprisal.json` and
+`aoa_score.json`. In addition, `ages.csv` lists the words with known ages of acquisition of both model and children.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Score one model on reading times: surprisals of the words, and the share of the variance in the times that surprisals
+"""Score one model on reading times: surprisals of the words, and the fraction of the variance in the times that they
 explain.
 
 The result contains `words.parquet`, `scores.csv` and `predictions.json`. `words.parquet` has the rows of the data:

@@ -1,9 +1,9 @@
 """Score the words of a user's texts under one model.
 
 `surprisal.parquet` and `surprisal.csv` have a row for each word. The columns are `file`, `line`, the columns of
-`words.SCHEMA`, and the columns of the user's table as text (`own_columns`). `line` is the line of the text (in Parquet
-files, the row). If each row of the user's table is one word, `line` is the line of the word. Texts are read twice: once
-to check and count them, and once in chunks that are scored and written.
+`words.SCHEMA`, and the columns of the user's table as text (`own_columns`). `line` is the line of the text or, in
+tables with one word per row, of the word; in Parquet files, it is the row. Texts are read twice: once to check and
+count them, and once in chunks that are scored and written.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Rows of `measurements.parquet` for surprisals of words; this module imports no code that computes with a model."""
+"""Rows of `measurements.parquet` for surprisals of words. This module imports no code that computes with a model."""
 
 from collections.abc import Iterable
 

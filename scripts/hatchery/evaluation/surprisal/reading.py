@@ -1,14 +1,14 @@
 """Reading times and surprisals of words, as in BabyLM's pipeline of 2026 (docs/papers/babylm-2026.md, "Reading times").
 
 The probability of a word after its context is the product over its tokens. As in the published code, the word has no
-leading space. Every token of the word after the first token is decoded, tokenised again by itself, and predicted after
-the text so far. A token inside a word may therefore be replaced by a token that begins a word. The scores are
-comparable with published scores, but the surprisals differ from the surprisals of `surprisal.words`.
+leading space. Every token of the word after the first is decoded, tokenised again by itself, and predicted after the
+text so far. A token inside a word may thus be replaced by a token that begins a word. The scores are comparable with
+published scores, but these surprisals differ from those of `surprisal.words`.
 
-A score is a share of variance: the variance that surprisal explains, divided by the variance that word length,
-frequency, context length and their products leave unexplained. The formula is (R2 with surprisal - R2 without
-surprisal) / (1 - R2 without surprisal). For self-paced reading, the length and the surprisal of the previous word, and
-all products of two predictors, are further predictors. Tables show scores in percent.
+A score is the variance that surprisal explains, divided by the variance that word length, frequency, context length and
+their products leave unexplained: (R2 with surprisal - R2 without surprisal) / (1 - R2 without surprisal). For
+self-paced reading, the predictors also include length and surprisal of the previous word, and all products of two
+predictors. Tables show scores in percent.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Read a user's texts: lines of text files, a column of tables, or tables with one word per row.
 
-Planning also imports this module, so it has no slow imports. Texts are yielded one by one; for tables with one word per
-row, a text is kept in memory only until this text and all texts that begin before it are complete.
+Planning also imports this module, so it has no slow imports. Texts are yielded one by one. In tables with one word per
+row, a text stays in memory until it is complete, and all texts that begin before it are complete.
 """
 
 from collections import Counter

@@ -1,8 +1,8 @@
 """The surprisal of every word of the user's texts: -log2 of the word's probability, in bits.
 
-Words are separated by white space or by a separator: a word includes its punctuation, its apostrophes and all parts of
-a compound with hyphens. The surprisal of a word is the sum over its tokens. Every scored token belongs to exactly one
-word, so the sum of surprisals over the words of a text is minus the text's score (`ways_of_scoring.WAYS`) in bits.
+Words are separated by white space or by a given separator. A word includes its punctuation, its apostrophes and all
+parts of a compound with hyphens. The surprisal of a word is the sum over its tokens. Every scored token belongs to
+exactly one word, so the surprisals of a text's words sum to minus the text's score (`ways_of_scoring.WAYS`) in bits.
 """
 
 import math

@@ -1,15 +1,14 @@
-"""The type `Layout`, which describes how the fields of a record become the inputs of a model, and the readers of
-labels, groups (rows that are evaluated together) and facts (additional texts for metrics). Each file in `layouts/`
-defines a layout in its constant `LAYOUT`.
+"""The type `Layout`: how the fields of a record become a model's inputs, and how labels, groups (rows that are
+evaluated together) and facts (further texts for metrics) are read. Each file in `layouts/` defines a constant `LAYOUT`.
 
 A label is the index of a class, the index of a choice, or a number. If releases of a task spell a label differently
-(`entailment` and 0, `true` and 1), the task's `label_values` maps the spellings. Unusable labels have separate error
-messages: hidden labels of test splits (-1), null in a label field that the file does not use (MSGS controls), and
-labels of another task.
+(`entailment` and 0, `true` and 1), the task's `label_values` maps the spellings. There are separate error messages for
+hidden labels of test splits (-1), for null in a label field that the file does not use (MSGS controls), and for labels
+of another task.
 
-A file of another task is recognised by its fields, so that a mix-up raises an error instead of producing a wrong score.
-Without this check, a CoLA task would read an MSGS file, which has a `sentence` and may have a `label`, and MRPC would
-read a WiC file, which has two sentences. Such a file is recognised by the fields that no other suite has.
+A file of another task must raise an error, not produce a wrong score. Such a file is recognised by the fields that no
+other suite has. Without this check, a CoLA task would read an MSGS file, which has a `sentence` and may have a `label`,
+and MRPC would read a WiC file, which has two sentences.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Read a labelled task as lists of examples: convert rows by the task's layout, apply vocabulary filter and limits, and
 check the rows.
 
-The validation rows are the test set of the papers: training never reads them, and model selection reads them only with
+The validation rows are the test set of the papers. Training never reads them, and model selection reads them only with
 `selection: scored`. If a task has only training files, the validation rows are drawn from these files. The `ReadReport`
-counts the rows that were read, that are within the vocabulary, that are used and that are scored.
+counts the rows that were read, are within the vocabulary, are used, and are scored.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """COPA: each item is two model inputs, one per choice; the label is the correct choice (docs/papers/ltg-bert.md,
 "Fine-tuning").
 
-The cause is the first segment: if the question is "cause", the inputs are (choice, premise); if the question is
-"effect", the inputs are (premise, choice).
+The cause is always the first segment. If the question is "cause", the inputs are (choice, premise); if it is "effect",
+they are (premise, choice).
 """
 
 from collections.abc import Iterator

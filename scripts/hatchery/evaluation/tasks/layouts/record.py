@@ -1,10 +1,10 @@
 """ReCoRD: each candidate entity is one example with the segments (passage, query, entity) (docs/papers/ltg-bert.md,
 "Fine-tuning").
 
-The query's @placeholder is replaced by the entity, and the label is 1 if the entity is among the answers. The summary
-lines at the end of a passage, each after the mark `@highlight`, become separate sentences. Rows are flat, as in the
-copy on the Hugging Face hub, or nested, as in SuperGLUE's own release: each line is a passage, whose entities are spans
-with inclusive ends.
+The entity replaces the query's @placeholder, and the label is 1 if the entity is among the answers. At the end of a
+passage, summary lines follow, each after the mark `@highlight`; they become separate sentences. Rows are flat, as in
+the copy on the Hugging Face hub, or nested, as in SuperGLUE's own release: each line is a passage, whose entities are
+spans with inclusive ends.
 """
 
 import json

@@ -1,9 +1,8 @@
-"""One model input with one to three segments; each segment is a field of the record, or a template that contains
-fields.
+"""One model input with one to three segments. A segment is a field of the record, or a template that contains fields.
 
 For example, `question` is a field, and `"Question: {question} Answer: {answer}"` is a template. BabyLM 2023 uses
-templates to join the question and answer of MultiRC and to build the query of WSC (docs/papers/babylm-evaluation.md,
-"Tasks"). Braces in the content of a field are never interpreted as a template.
+templates to join question and answer in MultiRC, and to build the query of WSC (docs/papers/babylm-evaluation.md,
+"Tasks"). Braces in the content of a field are plain text.
 """
 
 import re
