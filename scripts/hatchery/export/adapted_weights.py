@@ -1,6 +1,5 @@
-"""Weights of an exported model that `transformers` cannot load or resize by itself.
-
-These weights are layer norms, which must stay in fp32; tables that are not stored; and the rows of an output layer.
+"""Weights of an exported model that `transformers` cannot load or resize by itself: layer norms, which must stay in
+fp32; tables that are not stored; and the rows of an output layer.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """Merge a module and the parts of this library that it needs into one self-contained Python file.
 
-The exported code is the training code: definitions are copied verbatim from their modules, in the order of the imports.
-Definitions that the root module does not use, directly or indirectly, are omitted. Exported models therefore run the
-same code as training. The merged file depends only on the source files, and does not import Hatchery.
+The exported code is the training code: definitions are copied verbatim from their modules, in the order of the imports,
+so exported models run the same code as training. Definitions that the root module does not use, directly or indirectly,
+are omitted. The merged file depends only on the source files, and does not import Hatchery.
 """
 
 import ast

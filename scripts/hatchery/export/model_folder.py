@@ -1,10 +1,12 @@
 """Write a folder that `transformers` can load: configuration, weights, tokenizer and the family's modelling file.
 
-The weights are bit-identical to the pretrained weights, with the parameter names of the classes in the modelling file.
-The tokenizer is the tokenizer of pretraining, changed to add special tokens and to recognise the mask token within
-texts. The modelling file merges a root module and all code that it needs. The root module defines the family's classes,
-which derive from classes that all families share. For a family that is an encoder with a head, the root module is
-generated here from the family's record (`Family`). Other families have a root module in this folder.
+The weights are bit-identical to the pretrained weights. Their names are the parameter names of the classes in the
+modelling file. The tokenizer is the tokenizer of pretraining, with two changes: it adds special tokens, and it
+recognises the mask token within texts.
+
+The modelling file merges a root module and all code that it needs. The root module defines the family's classes, which
+derive from classes that all families share. If a family is an encoder with a head, its root module is generated here
+from its record (`Family`). The root modules of other families are files in this folder.
 """
 
 import copy

@@ -1,7 +1,7 @@
-"""Check whether the two files for BabyLM's multilingual track have the structure that the organisers' collator writes.
+"""Check if the two files for BabyLM's multilingual track have the structure that the organisers' collator writes.
 
-The check was written only from the description of the files (docs/papers/babylm-2026.md, "The multilingual track"),
-independently of the code that writes the files, so that the check finds mistakes in this code.
+To find mistakes in the code that writes the files, the check was written independently of this code, only from the
+description of the files (docs/papers/babylm-2026.md, "The multilingual track").
 """
 
 import math

@@ -1,8 +1,8 @@
 """Write the two files for BabyLM's multilingual track: one with a model's accuracies, one with its predictions and the
 scores of its checkpoints.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". Tasks without measurements are omitted from the files, and
-listed in the report. Accuracies are fractions (inferred from the library with which the organisers score).
+Source: docs/papers/babylm-2026.md, "The multilingual track". Tasks without measurements are omitted from the files and
+listed in the report. Accuracies are fractions. This is inferred from the library with which the organisers score.
 """
 
 import csv

@@ -2,10 +2,11 @@
 pretraining.
 
 Properties that the tensors determine are detected and checked: the family, the attention gate, the layer weights, the
-sentence-pair head, the position tables, and the output matrix, which must equal the word embedding. The user must state
-all other properties: LTG-BERT's BNC code and BabyLM code have tensors with equal names and shapes, but compute
-different results (docs/papers/ltg-bert.md, "Attention"). Three variants of ELC-BERT also have tensors with equal names
-and shapes.
+sentence-pair head, the position tables, and the output matrix, which must equal the word embedding.
+
+The user must state all other properties. For example, LTG-BERT's BNC code and BabyLM code have tensors with equal names
+and shapes, but compute different results (docs/papers/ltg-bert.md, "Attention"). The same is true of three variants of
+ELC-BERT.
 """
 
 from collections.abc import Mapping, Sequence

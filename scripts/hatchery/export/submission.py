@@ -1,6 +1,6 @@
 """Write the file for BabyLM's leaderboard: all predictions of one model, and the scores of its checkpoints.
 
-Source: docs/papers/babylm-2026.md, "Submission". Missing measurements are null; missing tasks of GLUE are omitted.
+Source: docs/papers/babylm-2026.md, "Submission". Missing measurements are null. Missing tasks of GLUE are omitted.
 """
 
 import csv

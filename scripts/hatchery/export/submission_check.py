@@ -1,7 +1,7 @@
 """Check the structure of a submission, and its number of rows, by the rules of BabyLM's server.
 
-The check was written only from the description of the file (docs/papers/babylm-2026.md, "Submission" and
-"Leaderboard"), so that it does not share the assumptions of the code that writes the file.
+The check must not share assumptions with the code that writes the file. It was therefore written only from the
+description of the file (docs/papers/babylm-2026.md, "Submission" and "Leaderboard").
 """
 
 import math

@@ -1,5 +1,5 @@
-"""The run that an experiment submits to BabyLM's leaderboard. A check refuses an experiment that evaluates none of the
-submission's suites, or that fine-tunes only on tasks outside of the submission.
+"""The run that an experiment submits to BabyLM's leaderboard, and a check of the experiment. The check refuses an
+experiment that evaluates no suite of the submission, or that fine-tunes only on tasks outside of the submission.
 """
 
 from typing import TYPE_CHECKING, Literal

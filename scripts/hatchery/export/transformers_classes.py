@@ -1,12 +1,13 @@
 """The interface of `transformers` for Hatchery's encoders and heads, shared by all families.
 
 Weights, computation and parameter names below `model.encoder`, `head` and `pair_head` are those of the training code.
-Attention masks follow the convention of `transformers`: 1 at tokens, 0 at padding, no mask if there is no padding. The
-class of a language model (masked or causal) determines whether tokens attend to later tokens. In encoders without a
-language-model head, and in classifiers, tokens attend as in pretraining (`is_decoder`). `inputs_embeds` are rows of the
-word embedding that replace `input_ids`. Attention probabilities are computed on request, by slower code.
-`token_type_ids` and, with relative positions, `position_ids` have no effect in these models and are ignored. The
-modelling file of a family defines the family's class names (`model_folder`).
+Attention masks follow `transformers`: 1 at tokens, 0 at padding, no mask if there is no padding. A language model's
+class (masked or causal) determines if tokens attend to later tokens. In encoders without a language-model head, and in
+classifiers, tokens attend as in pretraining (`is_decoder`).
+
+`inputs_embeds` are rows of the word embedding that replace `input_ids`. Attention probabilities are computed on
+request, by slower code. `token_type_ids` have no effect in these models and are ignored, as are `position_ids` in
+models with relative positions. The modelling file of a family defines the family's class names (`model_folder`).
 """
 
 import contextlib

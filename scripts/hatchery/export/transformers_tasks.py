@@ -1,9 +1,8 @@
 """The interface of `transformers` for models with a newly initialised head: classification of texts or tokens,
 extractive question answering, and multiple choice.
 
-The heads, and the inputs of the heads, are the same as in Hatchery's fine-tuning. The vector of the first token
-represents a text. In a causal model, the first token has no context, so the vector of the last token represents the
-text.
+Heads and their inputs are the same as in Hatchery's fine-tuning. The first token's vector represents a text. In a
+causal model, the first token has no context, so the last token's vector represents the text.
 """
 
 from typing import Any, ClassVar, cast

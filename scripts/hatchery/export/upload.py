@@ -1,7 +1,8 @@
 """Plan and perform the upload of an exported model to a repository of the Hugging Face hub.
 
-The model is the branch `main`. Each exported intermediate checkpoint is a branch with the checkpoint's name, such as
-`chck_1M`, as the BabyLM challenge requires. The library `huggingface_hub` uploads the files with the user's login.
+The branch `main` contains the final model. As the BabyLM challenge requires, each exported intermediate checkpoint is a
+branch with the checkpoint's name, such as `chck_1M`. The library `huggingface_hub` uploads the files with the user's
+login.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 of use.
 
 The card also contains the model's scores and a code example. All information comes from the configuration, the
-manifests and the summary; unknown information is marked as unknown. In particular, the card names no licence of the
-model if the licence of its data is unknown.
+manifests and the summary; unknown information is marked as unknown. For example, if the licence of the data is unknown,
+the card names no licence of the model.
 """
 
 import json

@@ -1,3 +1,3 @@
-"""Rendering of results for readers: tables in every format, pages and cards from templates, and common parts of
+"""Rendering of results for readers: tables in every format, pages and cards from templates, and shared functions for
 drawings.
 """

@@ -1,6 +1,7 @@
-"""Functions that all figures share: font sizes, legends, and reproducible files. The style of each model is in `style`.
+"""Functions that all figures share: font sizes, legends, and reproducible files. `style` defines the style of each
+model.
 
-A figure is drawn twice, for wide screens and for phones, and its SVG file contains both drawings. Equal numbers produce
+A figure is drawn twice, for wide screens and for phones; its SVG file contains both drawings. Equal numbers produce
 byte-identical files: identifiers are hashed with a fixed salt, and files contain neither time nor software version.
 """
 

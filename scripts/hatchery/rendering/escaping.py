@@ -1,6 +1,6 @@
 """Escaping of text for Markdown, HTML and LaTeX.
 
-Words, samples and names come from texts and files of third parties ("foreign text"). Their characters must not be
+Words, samples and names come from texts and files of third parties ("foreign text"). None of their characters may be
 interpreted as markup.
 """
 

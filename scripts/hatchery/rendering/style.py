@@ -1,7 +1,7 @@
 """Settings for the style of all figures, and the style of each model in figures, tables and cards.
 
-These definitions are separate from the code for drawing, because settings and pages do not import Matplotlib. The
-colours are those of Okabe and Ito (Color Universal Design, 2008), which colour-blind readers can distinguish.
+Settings and pages import this module and must not import Matplotlib, so the code for drawing is elsewhere. The colours
+are those of Okabe and Ito (Color Universal Design, 2008), which colour-blind readers can distinguish.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-r"""A table for display: columns, groups of rows, caption and notes, with methods for every output format.
+"""A table for display: columns, groups of rows, caption and notes, with methods for every output format.
 
-A cell is plain text, or a `Cell` with a deviation, a remark, bold face or a link; each output format escapes the text.
-A cell may also be `Markup` (HTML from a template), but a table with such a cell can only be shown as HTML.
+A cell is plain text, or a `Cell` with a deviation, a remark, bold face or a link. Each output format escapes the text.
+A cell may also be `Markup` (HTML from a template); its table can then be shown only as HTML.
 """
 
 import textwrap

@@ -3,11 +3,10 @@
 Inserted values are escaped, as HTML in `*.html.j2` and as Markdown in `*.md.j2`, unless they are `Markup`. An undefined
 variable is an error.
 
-A page embeds the contents of SVG files, so that a figure on the page always equals the figure's file. A file may
-contain a second drawing for phones (`drawing.save_drawings`); the page then shows the drawing that fits the window.
+A page embeds the contents of SVG files, so a figure on the page always equals its file. The file may contain a second
+drawing for phones (`drawing.save_drawings`); the page then shows the drawing that fits the window.
 
-A card is a page of short sections with prose, tables and sample texts. The Markdown version of a card contains no
-sample texts.
+A card is a page of short sections with prose, tables and sample texts. Its Markdown version contains no sample texts.
 """
 
 import re

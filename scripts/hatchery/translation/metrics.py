@@ -1,8 +1,8 @@
 """BLEU and chrF of translations, computed by sacreBLEU with its signatures, and the area under a learning curve.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1; docs/papers/natural-bias.md, "Decoding and
-metrics". BLEU is case-sensitive, with the 13a tokeniser and exponential smoothing; chrF uses character n-grams up to
-order 6 and beta 2, without word n-grams. BLEU and chrF are computed over the whole corpus of detokenised text, in
+metrics". BLEU is case-sensitive, with the 13a tokeniser and exponential smoothing. chrF uses character n-grams up to
+order 6 and beta 2, without word n-grams. Each score is computed over all sentences of detokenised text together, in
 points from 0 to 100.
 """
 

@@ -1,9 +1,8 @@
 """Beam search for batches of sentences with cached keys and values, and translation from text to text.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 (beam 5, normalised by length), as interpreted in
-docs/papers/natural-bias.md, "Decoding and metrics": the score of a translation is its log-probability divided by its
-number of tokens, including the end token. The search for a sentence does not depend on the other sentences of the
-batch.
+docs/papers/natural-bias.md, "Decoding and metrics". A translation's score is its log-probability, divided by its number
+of tokens, end token included. The search for a sentence does not depend on the other sentences of the batch.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """Sentences that answer the question of an experiment: they name the leading model on each average of the summary.
 
-Like the bold numbers of tables, the sentences use `Scores.best` to decide which models lead.
+`Scores.best` decides which models lead, as for the bold numbers of tables.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Parts of an experiment's page that come from other files: figures, sizes of corpora, and sentences written by models.
 
-Links are relative to the page, so that a folder of results can be moved or sent. The sentences are outputs of the stage
-`fill_sentences`. Models with equal corpus, tokenizer and objective have equal prompts, and share a table.
+Links are relative to the page, so a folder of results can be moved or sent. The sentences are outputs of the stage
+`fill_sentences`. Models with equal corpus, tokenizer and objective have equal prompts, so they share a table.
 """
 
 import os

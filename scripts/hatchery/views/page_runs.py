@@ -1,9 +1,10 @@
 """The pretrained models of an experiment on its page: for each model, a row from `runs.parquet` and a folded section.
 
-A section contains losses by step, settings, and FLOPs; settings that all trained models share are shown once. The page
-shows only two kinds of times: the day of training, and training times below paper tables that print training times. The
-provenance page shows other times, and versions. Therefore pages of equal results are byte-identical until a model is
-trained again.
+A section contains losses by step, settings, and FLOPs. Settings that all trained models share are shown once.
+
+The page shows only two kinds of times: the day of training, and training times below paper tables that print training
+times. All other times, and versions, are on the provenance page. Pages of equal results are thus byte-identical until a
+model is trained again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

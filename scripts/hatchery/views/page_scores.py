@@ -1,6 +1,6 @@
 """The scores of an experiment as tables of a page, next to published values.
 
-Scores link to their rows on the provenance page, if the page contains these rows, and the rows link to the manifests.
+A score links to its row on the provenance page, if that page contains it, and this row links to the manifests.
 """
 
 from collections.abc import Mapping, Sequence

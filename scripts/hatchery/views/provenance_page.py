@@ -1,9 +1,8 @@
 """The static provenance page of an experiment: summary rows with links to their manifests, down to the raw files.
 
 The anchor of a summary row is `summary_rows.row_anchor`; the anchor of a manifest is `m-` and the first digits of its
-digest. Values that differ between repetitions of equal work (times, versions) are in one section at the end; all other
-content follows from the results. Because pages are shared, they name no host and no folder outside the project, and a
-home folder is written as `~`.
+digest. Values that differ between repetitions of equal work (times, versions) are in one section at the end. Pages are
+shared, so they name no host and no folder outside the project, and a home folder is written as `~`.
 """
 
 import re

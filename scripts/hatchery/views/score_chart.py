@@ -1,7 +1,7 @@
 """The chart of an experiment's averages, drawn in HTML and CSS, with a row for each average and a dot for each model.
 
-Positions of dots, ranges and markers are in percent of the width of a row, so the chart fits every window, follows
-light and dark mode, and can be printed. The table below the chart gives the same numbers to screen readers.
+Positions of dots, ranges and markers are in percent of a row's width. The chart thus fits every window, follows light
+and dark mode, and can be printed. Screen readers read the same numbers in the table below the chart.
 """
 
 import math

@@ -1,10 +1,11 @@
 """Two experiments side by side: the settings in which they differ, and their scores with intervals.
 
-The interval of a difference is Welch's 95 % interval. The standard error of each mean is the deviation over runs
-divided by the square root of the number of pretraining seeds or, with one pretraining seed, of the number of runs. For
-a single run, the standard error due to the sampling of the items is used. Then the interval is too wide if the two
-models were scored on the same items; the analysis `minimal_pair_tests` compares item by item. If one of the standard
-errors is unknown, there is no interval. For scores that are not comparable, no difference is shown.
+The interval of a difference is Welch's 95 % interval. The standard error of a mean is the deviation over runs, divided
+by the square root of the number of pretraining seeds. With one seed, the number of runs replaces the number of seeds. A
+single run has the standard error due to the sampling of the items. The interval is then too wide if both models were
+scored on the same items; the analysis `minimal_pair_tests` compares item by item.
+
+If a standard error is unknown, there is no interval. If scores are not comparable, no difference is shown.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Notes on the numbers of a summary, as data, because both summary.md and the page of an experiment print them."""
+"""Notes on the numbers of a summary, as data: both summary.md and the experiment's page print them."""
 
 import json
 from collections.abc import Mapping

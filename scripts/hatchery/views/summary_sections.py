@@ -1,7 +1,7 @@
 """The sections of a summary: their contents, order and names, which are the same in Markdown and plain text.
 
-A section is a list of measures, and a measure selects one row of the summary per model. The writer of each format
-chooses the layout of a section (models as rows, or as columns).
+A section is a list of measures, and a measure selects one row of the summary per model. Each format decides if models
+are rows or columns.
 """
 
 from collections.abc import Iterable

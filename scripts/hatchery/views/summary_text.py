@@ -1,7 +1,7 @@
 """The summary as text: in Markdown (`summary.md`), and as plain text for a terminal, at most 100 characters wide.
 
-On a terminal, measures are rows and models are columns; if there are ROWS_FROM or more models, models are rows, as on
-the page. Columns that do not fit side by side are printed below. The terminal shows only the first metric of each task;
+On a terminal, measures are rows and models are columns. As on the page, models are rows if there are ROWS_FROM or more.
+Columns that do not fit side by side are printed below. The terminal shows only the first metric of each task;
 summary.md contains all metrics.
 """
 

@@ -1,8 +1,8 @@
 """The results of a sweep of tokenizers: a table (`selection.md`), and a figure.
 
 The table has the layout of Table 6 of the reduced-vocabulary study. The figure shows word-split ratio and ESMS against
-vocabulary size, with one line per tokenizer type (BPE, ...). Dashed lines are the reference tokenizers of each type; a
-ring marks the selected vocabulary size of each type, except that a filled star marks the final choice.
+vocabulary size, with one line per tokenizer type (BPE, ...). Dashed lines are the reference tokenizers of each type. A
+ring marks each type's selected vocabulary size; a filled star marks the final choice.
 """
 
 from collections.abc import Sequence

@@ -1,3 +1,1 @@
-"""The vocabulary of child-directed speech (AO-CHILDES), and the selection of text that contains only words of this
-vocabulary.
-"""
+"""The vocabulary of child-directed speech (AO-CHILDES), and the selection of text that contains only its words."""

@@ -1,7 +1,7 @@
-"""Building of a vocabulary (`vocabulary.csv`) from transcripts or from the authors' published list
+"""Build a vocabulary (`vocabulary.csv`) from transcripts or from the authors' published list
 (docs/papers/reduced-vocabulary.md, "Words of child-directed speech").
 
-As in the authors' published file, words are in the order of their first occurrence. The words that the settings append
+As in the authors' published file, words are in the order of their first occurrence. Words that the settings append
 follow. `rejected.csv` lists each rejected word with its frequency and the reason. Transcripts are read line by line;
 only the list of words is in memory.
 """

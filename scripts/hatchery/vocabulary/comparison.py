@@ -1,12 +1,12 @@
 """Definition of the selection of text: the division of a text into words, and the rule that accepts a text
 (docs/papers/reduced-vocabulary.md, "Comparison of words", column of the corpora, and "Selection of text").
 
-The division into words has two versions, `as_published` (the authors' code) and `corrected`. Both versions lower-case
-the text, and reject a text that contains `http` (a hyperlink). Numerals count as words but are not looked up in the
-vocabulary. The versions differ as follows:
+There are two versions, `as_published` (the authors' code) and `corrected`. Both lower-case the text, reject a text that
+contains `http` (a hyperlink), and count numerals as words without looking them up in the vocabulary. They differ as
+follows:
 
 - Separators of words. `as_published`: all characters except letters, digits and underscores. `corrected`: all
-  characters except letters, digits and apostrophes within words; ’ and ʼ are apostrophes, too. Hyphens are separators
+  characters except letters, digits, and apostrophes within words; ’ and ʼ are also apostrophes. Hyphens are separators
   in both versions.
 - Single letters. `as_published`: single letters are neither looked up nor counted. `corrected`: single letters are
   looked up and counted like other words.
@@ -15,21 +15,23 @@ vocabulary. The versions differ as follows:
   10:30 1/2) and endings (4th, 2nd, 1990s) are one numeral. In both versions, digits after a letter belong to the word
   (mp3).
 - Contractions. `as_published`: stem and ending are separate words (`don't` is `don` and an ignored `t`; `didn't` is
-  rejected because of `didn`). `corrected`: a contraction is one word. It is known if the vocabulary contains the word
-  without apostrophe, or if its stem is known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; two endings
-  are allowed (shouldn't've).
+  rejected because of `didn`). `corrected`: a contraction is one word. It is known if the vocabulary contains it without
+  apostrophe, or if its stem is known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll. Two endings are
+  allowed (shouldn't've).
 
-Selection of sentences: the document is lower-cased and split by Punkt, and each sentence is a candidate. Selection of
-spans: the document is lower-cased and split at single spaces. A window of `window_words` words begins every
-`stride_words` words, and each window is a candidate; windows may overlap, and the last windows may be shorter. A
-candidate is rejected for the first of these reasons that applies: it contains a hyperlink, a word outside of the
-vocabulary, or too few counted words. If `lower_case` is false, the original document is split, and only the comparison
-with the vocabulary uses lower case. The functions `plain_sentences` and `plain_spans` define the results, and are the
-baseline of the benchmark; the fast filters return equal results.
+Selection of sentences: the document is lower-cased and split by Punkt, and each sentence is a candidate.
 
-The fast filters rely on two properties: all words of a text are known exactly if all words of each of its `pieces` are
-known, and a piece of two or more ASCII letters is one word. Therefore they split a text once, compare sets, and check
-each distinct piece once.
+Selection of spans: the document is lower-cased and split at single spaces. A window of `window_words` words begins
+every `stride_words` words, and each window is a candidate. Windows may overlap, and the last windows may be shorter.
+
+A candidate is rejected if it contains a hyperlink, a word outside of the vocabulary, or too few counted words; the
+first of these reasons is recorded. If `lower_case` is false, the original document is split, and only the comparison
+with the vocabulary uses lower case.
+
+The functions `plain_sentences` and `plain_spans` define the results and are the baseline of the benchmark. The fast
+filters return equal results. They rely on two properties: all words of a text are known exactly if all words of each of
+its `pieces` are known, and a piece of two or more ASCII letters is one word. Therefore they split a text once, compare
+sets, and check each distinct piece once.
 """
 
 import re

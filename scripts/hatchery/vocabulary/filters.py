@@ -2,18 +2,21 @@
 
 The filters return the results of `plain_sentences` and `plain_spans`. A sentence is checked by one set operation. For
 spans, most words are never checked: a window is checked from its end, and an unknown word rejects all windows that
-contain this word. The search continues with the first window after this word, as in the string search of Boyer and
-Moore. Known words of earlier windows are not checked again. Only words that are checked are split into pieces.
+contain it. The search continues with the first window after this word, as in the string search of Boyer and Moore.
+Known words of earlier windows are not checked again. Only checked words are split into pieces.
 
-Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn with a seed and without
-replacement from all windows of a text. A text is a document (C4, Wikipedia), several documents joined by spaces
-(BookCorpus, whose documents are sentences), or a whole corpus (CBT, Simple Wikipedia). The authors use the global
-random generators of NumPy and Python. Here each text has a separate generator, whose seed is derived from the text's
-name, so the selected windows depend neither on the order of processing nor on the number of processes. If a text has
-fewer windows than must be drawn, all windows are used. A whole corpus is never in memory: each window gets a random
-number, and the windows with the smallest random numbers are kept, first in each group of files, then over all files. No
-window extends over two files. The published function inserts spaces between all characters of a Wikipedia article; the
-authors' final data do not seem to contain this error, and neither version reproduces it.
+Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn without replacement from
+all windows of a text, with a seed. If a text has fewer windows than must be drawn, all are used. A text is a document
+(C4, Wikipedia), several documents joined by spaces (BookCorpus, whose documents are sentences), or a whole corpus (CBT,
+Simple Wikipedia). The authors use the global random generators of NumPy and Python. Here, each text's generator has a
+seed derived from the text's name. The drawn windows thus depend neither on the order of processing nor on the number of
+processes.
+
+A whole corpus is never in memory. Each window gets a random number, and the windows with the smallest numbers are kept,
+first in each group of files, then over all files. No window extends over two files.
+
+The published function inserts spaces between all characters of a Wikipedia article. The authors' final data do not seem
+to contain this error, and neither version reproduces it.
 """
 
 import hashlib

@@ -1,8 +1,9 @@
 """Selected texts as Parquet: one temporary file (part) per group of input files, and the choice of the texts to keep.
 
-The final shards are joined from the parts by copying whole columns, so joining is much cheaper than selecting. If the
-choice of texts depends on all parts, a part stores a mark of 16 bytes for each text. The mark is a digest of the text
-(of equal texts, only the first is kept) or a random number (the texts with the smallest numbers are kept).
+The final shards are joined from the parts by copying whole columns, which is much cheaper than the selection. If the
+choice of texts depends on all parts, a part stores a mark of 16 bytes for each text. To remove duplicates, the mark is
+a digest of the text, and only the first of equal texts is kept. To draw texts, the mark is a random number, and the
+texts with the smallest numbers are kept.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,12 @@
-"""Selection of sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md, "Selection of text").
+"""Select sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md, "Selection of text").
 
 Files are processed in parallel, and their results are joined in the order of the files. Finished parts are kept if the
-job is killed. The required memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count
-once in the whole corpus, and the drawn windows if the corpus is one text. The authors' code stores the texts of a unit
-(a group of documents) in a set, which shuffles the texts. In Hatchery, the stage that groups texts into sequences
-shuffles them in its reading `as_published`, so this stage stores the index of each text's unit.
+job is killed. The memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count once in the
+whole corpus, and the drawn windows if the corpus is one text.
+
+The authors' code stores the texts of a unit (a group of documents) in a set, which shuffles them. In Hatchery, the
+later stage that groups texts into sequences shuffles them, in its reading `as_published`. For this purpose, the index
+of each text's unit is stored here.
 """
 
 import shutil

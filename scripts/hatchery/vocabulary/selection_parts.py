@@ -1,9 +1,8 @@
 """One part of a selection: one process selects texts from some files of a source, by a filter or by drawing windows.
 
 Equal texts count once within a unit of documents (`documents_per_unit`). Units and texts never extend over two files,
-and the division of files into parts has no effect on the choice of texts, so the result does not depend on the number
-of processes. If the whole corpus is one unit, the parts store digests of the texts, and equal texts are removed when
-the parts are joined.
+so the division of files into parts, and thus the number of processes, does not change the result. If the whole corpus
+is one unit, the parts store digests of the texts, and equal texts are removed when the parts are joined.
 
 Documents come from a raw source, and Punkt divides them into sentences; or they come from a corpus, whose documents
 already have one sentence per line.

@@ -2,27 +2,27 @@
 project.
 
 Transcripts (docs/papers/reduced-vocabulary.md, "Words of child-directed speech" and "Cleaning of words") are CHILDES
-tables with one utterance per row. The text is the raw `gloss` column. The following utterances are dropped: utterances
-to children older than six years (2,190 days; rows without age are kept), utterances without tokens or without text,
-utterances of children, and utterances from collections other than the North American one.
+tables with one utterance per row. The text is the raw `gloss` column. Four kinds of utterances are dropped: those to
+children older than six years (2,190 days; rows without age are kept), those without tokens or text, those of children,
+and those from collections other than the North American one.
 
-Cleaning of words in the version `as_published`: the authors' regular expression contains an unescaped hyphen. Therefore
-it deletes all ASCII characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more), and also
-`! " # $`. The characters `%`, `&`, braces and all non-ASCII characters remain, and compounds are joined (`bye_bye`
-becomes `byebye`). Words of two letters that begin with s (`su`, `sk`) are accepted, because the authors' published list
-contains all such words of the transcripts. The dictionary and the suffixes do not explain why ten of these words are in
-the published list, and the reason is unknown.
+Cleaning of words in the version `as_published`: the authors' regular expression contains an unescaped hyphen. It
+therefore deletes all ASCII characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more),
+and also `! " # $`. The characters `%`, `&`, braces and all non-ASCII characters remain, and compounds are joined
+(`bye_bye` becomes `byebye`). Words of two letters that begin with s (`su`, `sk`) are accepted, because the authors'
+published list contains all such words of the transcripts. For ten of these words the reason is unknown: neither the
+dictionary nor the suffixes explain them.
 
 Cleaning of words in the version `corrected`: `-`, `+` and `_` separate the words of a compound, as in the texts that
 are compared with the list. Digits and all other ASCII symbols are deleted. Apostrophes are also deleted, because texts
 are compared with words without apostrophes. Words with characters other than a to z, and codes for unintelligible
 speech, are rejected.
 
-The authors' published file was saved by a spreadsheet, and their code reads it with the defaults of pandas
-(docs/papers/reduced-vocabulary.md, "The released list"). The version `as_published` uses the words that the authors'
-code reads. These words contain `TRUE` and `FALSE` in capitals, which match no lower-cased text. They do not contain
-`nan` (and, as we infer, `null`), which pandas reads as missing values. Words with U+FFFD are unchanged. The version
-`corrected` restores `true` and `false`, keeps `nan`, and rejects words with U+FFFD, whose letters are lost.
+The authors' published file was saved by a spreadsheet program, and their code reads it with the defaults of pandas
+(docs/papers/reduced-vocabulary.md, "The released list"). The version `as_published` uses the words that this code
+reads. `TRUE` and `FALSE` are in capitals, so they match no lower-cased text. `nan` (and, as we infer, `null`) is
+absent, because pandas reads it as a missing value. Words with U+FFFD are unchanged. The version `corrected` restores
+`true` and `false`, keeps `nan`, and rejects words with U+FFFD, whose letters are lost.
 """
 
 import re

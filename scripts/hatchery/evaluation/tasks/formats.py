@@ -1,22 +1,22 @@
 """Read the records of tasks in all file formats.
 
-The files of a split are the files of the source that match the task's patterns for this split. The formats of edge
-probing (`jiant`, `conllu`, `conll2012`, `treebanks`) contain sentences with spans; `probing.formats` reads these
-formats. This module reads the following formats:
+The files of a split are the files of the source that match the task's patterns for this split. `probing.formats` reads
+the formats of edge probing, which contain sentences with spans (`jiant`, `conllu`, `conll2012`, `treebanks`). This
+module reads all other formats. In the format `rows`, the suffix of a file determines the reader.
 
-- `rows`: the suffix of the file determines the reader. JSON lines (`.json` or `.jsonl`) are the format of SuperGLUE,
-  BabyLM 2023 and MSGS, Parquet is the format of data sets on the Hugging Face hub, and tab-separated tables (`.tsv`,
-  `.txt`) are the format of the original GLUE and HANS. Spreadsheets are saved as `.csv`: a header line, quotes where a
-  cell needs them, and commas, semicolons or tabs between the cells. In tab-separated tables, quotes are plain
-  characters, unless the column names in the header are quoted, as in tables that R wrote. CoLA has no header; the
-  task's settings contain the column names. In QQP's training file, line breaks inside questions split a few rows. The
-  hub's copy omits these rows; this reader also omits them, up to the share MOST_TORN_ROWS.
+- `rows`, `.json` or `.jsonl`: JSON lines, the format of SuperGLUE, BabyLM 2023 and MSGS.
+- `rows`, `.parquet`: the format of data sets on the Hugging Face hub.
+- `rows`, `.tsv` or `.txt`: tab-separated tables, the format of the original GLUE and HANS. Quotes are plain characters,
+  unless the column names in the header are quoted, as in tables that R wrote. CoLA has no header; the task's settings
+  contain its column names. In QQP's training file, line breaks inside questions split a few rows. As in the hub's copy,
+  these rows are omitted, up to the fraction MOST_TORN_ROWS.
+- `rows`, `.csv`: tables that a spreadsheet program saved, with a header line, quotes where a cell needs them, and
+  commas, semicolons or tabs between the cells.
 - `labelled_lines`: collections that are not divided into training and validation, such as the subjectivity data set
   (Pang and Lee 2004). The validation rows are drawn later with the task's `split_seed`.
 - `rte_xml`: the files of the RTE challenges 1 to 3 (Dagan et al. 2006), `pair` elements with a text `t` and a
-  hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 write `entailment="YES|NO"`; these values become
-  the labels of GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and downloads
-  nothing.
+  hypothesis `h`. The values `value="TRUE|FALSE"` (RTE-1) and `entailment="YES|NO"` (RTE-2 and RTE-3) become the labels
+  of GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and downloads nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

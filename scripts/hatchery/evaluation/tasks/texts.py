@@ -1,22 +1,23 @@
 """The texts of a task: normalisation before tokenisation, and the filter of rows by vocabulary.
 
-Texts are normalised as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg`
-strips the text, replaces a text that is only one bracket or quote token of the Penn Treebank by the bracket or quote,
-normalises punctuation as Moses does, repairs encodings and strips the text again. SST-2, MRPC, HANS and WSC are
-distributed as tokens separated by spaces; for these tasks, `ltg_detokenised` applies the steps to every token and then
-joins the tokens. The cleaning of corpora applies the same rules for punctuation, encodings, contractions and spaces.
+Texts are normalised as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` has
+four steps: it strips the text, and replaces a text that is only a bracket or quote token of the Penn Treebank by the
+bracket or quote; it normalises punctuation as Moses does; it repairs encodings; it strips the text again. SST-2, MRPC,
+HANS and WSC are distributed as tokens separated by spaces; for these tasks, `ltg_detokenised` applies the steps to
+every token and then joins the tokens. The cleaning of corpora applies the same rules for punctuation, encodings,
+contractions and spaces.
 
 Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
 GLUE").
 
-- `as_published`: the texts, joined by a space, are split at single spaces. A token with an upper-case letter is skipped
-  as a name unless it is the first token. Digits and the listed symbols are deleted from all other tokens at any
-  position. The remaining characters, in lower case, must be a word in the vocabulary, unless they are empty or the
-  remainder of a contraction. Other symbols are not deleted, so a row with `%` or `/` in such a token is dropped; there
-  is no rule for links.
+- `as_published`: the texts are joined by a space and split at single spaces. Except for the first token, a token with
+  an upper-case letter is skipped as a name. In all other tokens, digits and the listed symbols are deleted at any
+  position. The remaining characters, in lower case, must be a word of the vocabulary, the remainder of a contraction,
+  or empty. Other symbols, such as `%` or `/`, are not deleted, so a row with such a token is dropped. There is no rule
+  for links.
 - `corrected`: words, contractions, numerals, hyphens and links are compared as in the corrected comparison of the
-  corpora, which selects the pretraining text. A word with an upper-case letter is skipped as a name unless it is the
-  first word of a text or of a sentence; first words must be in the vocabulary.
+  corpora, which selects the pretraining text. The first word of a text or sentence must be in the vocabulary. Any other
+  word with an upper-case letter is skipped as a name.
 """
 
 import re

@@ -1,6 +1,4 @@
-"""The stage `list_exported_models`: write a page that lists an experiment's exported models. All information comes from
-the models' manifests.
-"""
+"""The stage `list_exported_models`: write a page that lists an experiment's exported models, from their manifests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The content of a corpus card, section by section; `rendering` defines the layout.
 
-The sizes of the corpus, and the comparison with published sizes, are also in CSV files next to the card.
+CSV files next to the card contain the corpus's sizes and their comparison with published sizes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

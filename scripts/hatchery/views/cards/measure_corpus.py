@@ -1,15 +1,15 @@
-"""Computation of all numbers and selection of all samples of a corpus card, in one pass over the shards. The memory
-depends on the sizes of single documents, but not on the size of the corpus.
+"""Compute all numbers and select all samples of a corpus card, in one pass over the shards. The memory depends on the
+sizes of single documents, but not on the size of the corpus.
 
-Shards are read in batches, and documents are counted in blocks of about a million characters, because a document may be
-a whole corpus. The counts are compared with `statistics.csv`, so a card cannot contradict the counts stored with the
+Shards are read in batches. A document may be a whole corpus, so documents are counted in blocks of about a million
+characters. The counts are compared with `statistics.csv`, so a card cannot contradict the counts stored with the
 corpus.
 
-For each source, the samples are the documents whose names have the smallest SHA-256. So the choice depends neither on
-the order of documents nor on a random seed. The same hash selects the paragraph at which a sample starts, because the
-first lines of a book are rarely typical.
+A source's samples are the documents whose names have the smallest SHA-256. This choice depends neither on the order of
+documents nor on a random seed. The same hash selects the paragraph at which a sample starts, because the first lines of
+a book are rarely typical.
 
-Lengths of sentences and documents are numbers of whitespace-separated words, as in `statistics.csv`. Texts without
+As in `statistics.csv`, the length of a sentence or document is its number of whitespace-separated words. Texts without
 words are not counted.
 """
 

@@ -1,10 +1,12 @@
 """Exact counts of running words, types and hapaxes of a corpus, in bounded memory.
 
-A running word is a whitespace-separated piece of text in lower case, without punctuation, symbols and control
-characters at both ends. Pieces that consist only of these characters, and the markers [UNK] and [TAB], are not counted.
-Pre-tokens follow the pre-tokenizer of LTG-BERT (docs/papers/ltg-bert.md, "Tokenizer"), because the words in Table 1 of
-the LTG-BERT paper are pre-tokens. Counting stops when the maximum number of types is reached, and the number of words
-counted so far is reported: no number is sampled or estimated.
+A running word is a whitespace-separated piece of text, lower-cased, without punctuation, symbols and control characters
+at both ends. Pieces without other characters, and the markers [UNK] and [TAB], are not counted. The words in Table 1 of
+the LTG-BERT paper are pre-tokens of LTG-BERT's pre-tokenizer (docs/papers/ltg-bert.md, "Tokenizer"), so pre-tokens are
+counted, too.
+
+Counting stops at the maximum number of types, and the number of words counted so far is reported: no number is sampled
+or estimated.
 """
 
 import heapq

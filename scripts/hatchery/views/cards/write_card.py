@@ -1,4 +1,4 @@
-"""Writes a corpus card, and next to it CSV files with the corpus's sizes and their comparison with published sizes."""
+"""Write a corpus card, and next to it CSV files with the corpus's sizes and their comparison with published sizes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

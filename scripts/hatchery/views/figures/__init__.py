@@ -1,1 +1,1 @@
-"""The figures of the report, with one module per figure; every figure draws results as one SVG file."""
+"""The figures of the report, one module per figure. Every figure is one SVG file."""

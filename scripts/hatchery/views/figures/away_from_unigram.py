@@ -1,7 +1,7 @@
 """Final BLEU of models whose first training steps had a penalty for predictions near the unigram distribution.
 
-Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9. The paper's BLEU is from 0 to 1, and
-our BLEU is from 0 to 100.
+Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9. The paper's BLEU is from 0 to 1,
+ours from 0 to 100.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,12 +1,12 @@
-"""Functions that the two figures of the Linguistic Bias Score share: they read the runs, and draw the axis and a dot
-for each run.
+"""Functions for the two figures of the Linguistic Bias Score: they read the runs, and draw the axis and a dot for each
+run.
 
-The score is the Matthews correlation with the linguistic label on the disambiguating rows of an ambiguous task of MSGS
-(docs/papers/babylm-evaluation.md, "MSGS"). No learning rate is selected: every run of a task counts
+The score is the Matthews correlation with the linguistic label, on the disambiguating rows of an ambiguous task of MSGS
+(docs/papers/babylm-evaluation.md, "MSGS"). Every run of a task is shown; no learning rate is selected
 (docs/papers/elc-bert.md, "Fine-tuning").
 
-Runs without a value are drawn in a separate column on the left. Overlapping dots are moved apart perpendicular to the
-axis of scores, deterministically.
+Runs without a value are drawn in a separate column on the left. Overlapping dots are moved apart, perpendicular to the
+axis of scores and without randomness.
 """
 
 from collections import Counter

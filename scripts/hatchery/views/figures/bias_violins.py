@@ -1,8 +1,8 @@
 """Distribution of the Linguistic Bias Score of every model as a violin plot, after Figure 2 of ELC-BERT.
 
-The results of fine-tuning on the ambiguous tasks of MSGS are bimodal (standard deviations up to 0.88), so a mean alone
-misleads, and single runs are drawn below each violin. The width of a violin is a Gaussian kernel density, with one
-bandwidth for all models, reflected at the limits -1 and 1 of the scores.
+The scores on the ambiguous tasks of MSGS are bimodal (standard deviations up to 0.88), so a mean alone would mislead.
+Therefore single runs are drawn below each violin. A violin's width is a Gaussian kernel density, with one bandwidth for
+all models, reflected at the limits -1 and 1 of the scores.
 """
 
 from collections.abc import Sequence

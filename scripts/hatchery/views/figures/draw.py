@@ -1,6 +1,4 @@
-"""Draws any figure of an experiment as one SVG file, which contains a layout for wide screens and a layout for
-phones.
-"""
+"""Draw any figure of an experiment as one SVG file, with a layout for wide screens and a layout for phones."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

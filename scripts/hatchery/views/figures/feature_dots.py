@@ -1,7 +1,7 @@
 """Every run on every ambiguous task of MSGS as a dot, after Figure 3 of ELC-BERT.
 
-There is a panel for each pair of features, with linguistic features from top to bottom and surface features from left
-to right. A panel has a row for each model. The runs of all seeds and learning rates are drawn.
+Each pair of features is a panel, with linguistic features from top to bottom and surface features from left to right.
+Each model is a row of the panel. The runs of all seeds and learning rates are drawn.
 """
 
 import polars as pl

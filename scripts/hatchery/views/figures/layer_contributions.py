@@ -1,9 +1,8 @@
 """Contributions of the layers to each probed task, as heatmaps after Table 5 of LTG-BERT (Samuel et al., 2023).
 
-Each model is a panel with a row per task; if there are more models than tasks, each task is a panel with a row per
-model. Columns are layers. Cells are in percent, and the cells of a row sum to 100. The last column is the slope of a
-least-squares line over the layers, in percentage points per layer. Darker cells have higher values, so that
-colour-blind readers can also compare cells.
+Each model is a panel with a row per task. If there are more models than tasks, each task is a panel with a row per
+model. Columns are layers, and a row's cells sum to 100 %. The last column is the slope of a least-squares line over the
+layers, in percentage points per layer. Darker cells have higher values; colour-blind readers can also compare them.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Layer weights as heatmaps, after Figure 1 of ELC-BERT (Charpentier and Samuel, 2023).
 
 Cell (n, i) of a panel is n x alpha(n, i), where alpha(n, i) is the weight of the output of layer i (0 is the embedding)
-in the input of layer n. A row sums to n. A plain transformer has 1 in each cell; panels of plain transformers come
-first. 1 is the middle of the colour scale, so that weights above 1 and below 1 are visible.
+in the input of layer n. A row sums to n. In a plain transformer, each cell is 1; panels of plain transformers come
+first. The middle of the colour scale is 1, so that weights above and below 1 differ visibly.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Learning curves: training and development loss of each model against the number of tokens that the model has seen.
 
-The training loss of single steps is noisy, so steps are grouped into at most 200 equal intervals, and the mean of each
-interval is drawn. Development losses are drawn as measured. A model with several pretraining seeds is one line, the
-mean over seeds, with a band for the spread.
+The training loss of single steps is noisy. Steps are therefore grouped into at most 200 equal intervals, and the mean
+of each interval is drawn. Development losses are drawn as measured. A model with several pretraining seeds is one line,
+the mean over seeds, with a band for the spread.
 """
 
 import math

@@ -1,6 +1,4 @@
-"""The development loss of every model against training FLOPs, with the compute-optimal points and the power laws fitted
-to these points.
-"""
+"""Development loss of every model against training FLOPs, with the compute-optimal points and their power laws."""
 
 from functools import partial
 

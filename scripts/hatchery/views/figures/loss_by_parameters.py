@@ -1,5 +1,5 @@
-"""The development loss of every model against its number of parameters, with the compute-optimal points and the power
-laws fitted to these points.
+"""Development loss of every model against its number of parameters, with the compute-optimal points and their power
+laws.
 """
 
 from functools import partial

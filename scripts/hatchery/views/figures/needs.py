@@ -1,8 +1,8 @@
-"""The kinds of results that figures need (`NEEDS`): for each kind, the table with these results, and a check whether an
+"""The kinds of results that figures need (`NEEDS`). Each kind has the table of its results, and a check if an
 experiment has such results.
 
-A figure may also need an analysis; then only studies whose configuration contains this analysis have the figure. Some
-kinds of results require further settings of the figure (`Asks`).
+A figure may also need an analysis; then only studies with this analysis have the figure. Some kinds of results need
+further settings of the figure (`Asks`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

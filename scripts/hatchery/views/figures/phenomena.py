@@ -1,9 +1,9 @@
 """Accuracy on minimal pairs by phenomenon, for all models, with the accuracy of a blind guess as a dashed line.
 
-Bars are horizontal, so that the names of phenomena need no rotation and the figure's height grows with the number of
-phenomena. With several pretraining seeds, a bar is the mean over seeds, and its whisker is the sample standard
-deviation. With one seed, the whisker is the 95 % confidence interval of the accuracy, due to the sampling of the items.
-An open diamond is the published accuracy of the model, if the experiment names a paper.
+Bars are horizontal: the names of phenomena then need no rotation, and the figure's height grows with their number. With
+several pretraining seeds, a bar is the mean over seeds, and its whisker is the sample standard deviation. With one
+seed, the whisker is the accuracy's 95 % confidence interval, due to the sampling of the items. If the experiment names
+a paper, an open diamond is the published accuracy of the model.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The registry of figures: each figure is one file of this folder with a declaration (`FIGURE`) and a function `draw`.
 
-Planning needs only the declarations, and Matplotlib takes half a second to import. Therefore declarations are parsed
-from the files without importing them, and all their values are literals.
+Planning needs only the declarations, but importing a figure imports Matplotlib, which takes half a second. Declarations
+are therefore parsed from the source files, and all their values are literals.
 """
 
 import ast

@@ -1,8 +1,8 @@
 """Panels of the scaling figures: each model as a line, the compute-optimal points, and power laws fitted to these
 points.
 
-Our curves and the published curves have separate panels, because published losses include padding and therefore have
-another scale. The data are the rows of `numbers.csv` of the analysis `power_laws`.
+Published losses include padding and thus have another scale, so published curves have panels of their own. The data are
+the rows of `numbers.csv` of the analysis `power_laws`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Scores after fine-tuning against the models' number of parameters and pretraining FLOPs, coloured by perplexity.
+"""Scores after fine-tuning against number of parameters and pretraining FLOPs, with perplexity as colour.
 
 After Figure 4 of the reduced-vocabulary study. The data come from the analysis `correlation`.
 """

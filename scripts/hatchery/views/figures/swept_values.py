@@ -1,7 +1,7 @@
 """The main scores of an experiment against the values of its sweeps, or against the model sizes of its grid.
 
-There is a panel for each score and each group of runs with the same swept keys. The x axis is the numeric key with the
-most values; values of the other keys distinguish the lines. The x axis of a grid is the number of parameters.
+Each score has a panel for each group of runs with the same swept keys. The x axis is the numeric key with the most
+values, and the values of the other keys distinguish the lines. For a grid, the x axis is the number of parameters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

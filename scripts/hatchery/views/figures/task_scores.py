@@ -1,7 +1,7 @@
 """Scores of fine-tuned models by task: mean and standard deviation of each model, and the score of each of its runs.
 
-There is a panel per suite with a row per task and model, so that names need no rotation. If the score is an accuracy,
-the dashed line is the accuracy of the most frequent label. If the experiment names a paper, the open diamond is the
+Each suite is a panel with a row per task and model; the names thus need no rotation. If the score is an accuracy, the
+dashed line is the accuracy of the most frequent label. If the experiment names a paper, the open diamond is the
 published mean.
 """
 

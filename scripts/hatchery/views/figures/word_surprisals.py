@@ -1,4 +1,4 @@
-"""The surprisal of each word of a text, in the order of the words, with one panel for each set of texts."""
+"""The surprisal of each word of a text, in text order, with one panel for each set of texts."""
 
 from collections.abc import Sequence
 from statistics import fmean

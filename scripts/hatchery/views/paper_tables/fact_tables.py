@@ -1,9 +1,9 @@
 """Paper tables without scores: sizes of corpora, sizes of tasks, contributions of layers.
 
-The tables of corpus sizes are LTG-BERT Table 1 and ELC-BERT Table 6; our sizes come from the cards of our corpora. The
-table of task sizes is LTG-BERT Table 4; our sizes come from the manifests of fine-tuning. All models of an experiment
-have the same task data, so the manifests of one model suffice. The table of the contributions of layers to probes is
-LTG-BERT Table 5; our contributions come from `layers.parquet`.
+Corpus sizes are in LTG-BERT Table 1 and ELC-BERT Table 6; ours come from the cards of our corpora. Task sizes are in
+LTG-BERT Table 4; ours come from the manifests of fine-tuning. All models of an experiment have the same task data, so
+the manifests of one model suffice. Contributions of layers to probes are in LTG-BERT Table 5; ours come from
+`layers.parquet`.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The hyperparameters in a paper's tables, from the configuration of our runs (GPT-BERT, Tables 3, 4).
 
-In a layout, a hyperparameter is a column of the suite `settings`. The column's `task` is a path in the configuration:
-`model`, `tokenizer` or `pretraining` followed by keys, or `finetuning.<task>` followed by a key of the protocol.
+In a layout, a hyperparameter is a column of the suite `settings`. Its `task` is a path in the configuration: `model`,
+`tokenizer` or `pretraining` followed by keys, or `finetuning.<task>` followed by a key of the protocol.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The layouts of a paper's tables, read from `config/paper_tables/<paper>.yaml`.
 
-The layout of a table states its number, caption, rows in blocks with headings, columns as (suite, task, metric), and
-digits. There are five kinds of tables: scores, order, layers, sizes, tasks.
+A layout states the table's number, its caption, its rows in blocks with headings, its columns as (suite, task, metric),
+and its number of digits. There are five kinds of tables: scores, order, layers, sizes, tasks.
 """
 
 from collections.abc import Iterator

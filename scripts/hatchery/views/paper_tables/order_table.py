@@ -4,9 +4,9 @@ Each row has three lines: the printed values, our values with a confidence that 
 our values computed as by the paper's package. Our models that replicate a published row come first, then our other
 models.
 
-The order compares single runs, so it is computed from `measurements.parquet` and not from the summary. The score of a
-run is the mean over the tasks in the published average of a suite. A run is identified by its seeds and the rank of its
-learning rate.
+Almost stochastic order compares single runs, so it is computed from `measurements.parquet`, not from the summary. A run
+is identified by its seeds and the rank of its learning rate. Its score is the mean over the tasks in the suite's
+published average.
 """
 
 from collections import Counter

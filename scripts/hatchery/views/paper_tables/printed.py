@@ -1,7 +1,7 @@
 """The printed part of a paper's table: rows, our models that replicate the rows, printed numbers, and notes.
 
-Each printed number must have a cell in the layout, and each row of the layout must have a printed number, except rows
-with `printed: false`. The notes explain the origin of numbers, the kind of deviation, the number of runs, bold face,
+Each printed number must have a cell in the layout, and each row of the layout must have a printed number (except rows
+with `printed: false`). The notes explain the origin of numbers, the kind of deviation, the number of runs, bold face,
 and numbers that are not comparable.
 """
 

@@ -1,13 +1,12 @@
 """Tables of scores: ELC-BERT Tables 1 to 3 and 7 to 10, GPT-BERT Tables 1 and 3 to 8 (Tables 3 and 4 contain
 hyperparameters), LTG-BERT Tables 2, 3 and 6 to 8.
 
-Below the printed line of a model are the lines of our models that replicate this model, in the same units and with the
-same digits. If a paper has models as columns, each task has a printed line and a line with our score.
+Below the printed line of a model are lines of our models that replicate it, in the same units and with the same digits.
+If a paper's table has models as columns, each task has a printed line and a line with our score.
 
-Our scores are read from `summary.parquet` under the paper's names. A summary has no rows for two scores that the
-organisers of BabyLM 2023 computed (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP
-and supplement, and the weighted total. The suite `leaderboard` is added here: these two scores, and the summary's
-averages of GLUE and MSGS.
+Our scores are read from `summary.parquet` under the paper's names. Two scores of the organisers of BabyLM 2023 have no
+row in the summary (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP and supplement,
+and the weighted total. The suite `leaderboard`, added here, contains both, and the summary's averages of GLUE and MSGS.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
-"""All paper tables for which the experiment has numbers, as Markdown to read and as LaTeX to include in a paper.
+"""Write all paper tables for which the experiment has numbers, as Markdown to read and as LaTeX to include in a paper.
 
-There is one `.md` and one `.tex` file per table. `tables.md` and `tables.html` contain all tables, `tables.tex` is a
-LaTeX document that includes all tables (with the packages `booktabs`, `graphicx` and `geometry`), and `tables.json` is
-for the page of the experiment. A table for which we have no numbers is not written; `tables.md` lists these tables.
+Each table is one `.md` and one `.tex` file. `tables.md` and `tables.html` contain all tables, and `tables.tex` is a
+LaTeX document that includes them (with the packages `booktabs`, `graphicx` and `geometry`). The experiment's page reads
+`tables.json`. Tables without our numbers are not written; `tables.md` lists them.
 """
 
 import json

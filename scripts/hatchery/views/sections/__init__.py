@@ -1,6 +1,5 @@
-"""Sections of a summary for kinds of evaluation that need a special layout, with one file per kind.
-
-The name of a file is the kind; its function `sections(summary, kind, evaluation)` returns the sections.
+"""Sections of a summary for kinds of evaluation that need a special layout. Each kind is one file with the kind's name
+and a function `sections(summary, kind, evaluation)`, which returns the sections.
 """
 
 from collections.abc import Callable

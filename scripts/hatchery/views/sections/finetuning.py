@@ -1,4 +1,4 @@
-"""The sections of a summary on suites of fine-tuned tasks."""
+"""Sections of a summary for suites of fine-tuned tasks."""
 
 from hatchery.analysis.scores import Measure, average_name
 from hatchery.analysis.summary import Summary

@@ -1,4 +1,4 @@
-"""The sections of a summary on suites of minimal pairs."""
+"""Sections of a summary for suites of minimal pairs."""
 
 from collections.abc import Sequence
 

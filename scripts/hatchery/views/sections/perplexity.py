@@ -1,4 +1,4 @@
-"""The section of a summary on held-out text."""
+"""Section of a summary for held-out text."""
 
 from hatchery.analysis.scores import Measure
 from hatchery.analysis.settings import OTHER

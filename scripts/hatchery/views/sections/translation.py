@@ -1,4 +1,4 @@
-"""The section of a summary on translated test sets."""
+"""Section of a summary for translated test sets."""
 
 from hatchery.analysis.measurements import PRETRAINING_SUITE
 from hatchery.analysis.scores import SHOWN_METRICS, Measure

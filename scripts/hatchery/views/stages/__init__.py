@@ -1,1 +1,1 @@
-"""The stages whose code is in this package, with one file per stage."""
+"""The stages of this package, one file per stage."""

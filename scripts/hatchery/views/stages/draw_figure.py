@@ -1,5 +1,5 @@
-"""The stage `draw_figure`: draw a figure of an experiment into one SVG file, with a layout for wide screens and a
-layout for phones, and into a PDF file.
+"""The stage `draw_figure`: draw a figure of an experiment into a PDF file, and into an SVG file with a layout for wide
+screens and a layout for phones.
 """
 
 from collections.abc import Collection, Mapping, Sequence
