@@ -10,9 +10,11 @@ SLURM_STEP = {
     "SLURM_JOB_ID": "4711",
     "SLURM_STEP_ID": "2",
     "SLURM_PROCID": "5",
-    "SLURM_NTASKS": "8",
+    # The job has more tasks and nodes than this step.
+    "SLURM_NTASKS": "16",
     "SLURM_STEP_NUM_TASKS": "8",
     "SLURM_LOCALID": "1",
+    "SLURM_NODELIST": "gpu[001-008]",
     "SLURM_STEP_NODELIST": "gpu[003-006]",
 }
 
@@ -23,9 +25,10 @@ SLURM_STEP = {
         {"PATH": "/bin"},
         # A batch script without srun, and a step of one task, which needs no address.
         {"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"},
-        {**SLURM_STEP, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "1"},
+        {**SLURM_STEP, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"},
+        {"WORLD_SIZE": "4"},
     ],
-    ids=["plain shell", "batch script", "one task"],
+    ids=["plain shell", "batch script", "one task", "number of processes without a rank"],
 )
 def test_what_starts_one_process_is_one_process(environment: dict[str, str]) -> None:
     assert read_topology(environment) == SINGLE_PROCESS
@@ -43,6 +46,14 @@ def test_a_slurm_step_meets_at_its_first_node_on_a_port_of_its_own() -> None:
     )
     assert read_topology({**SLURM_STEP, "SLURM_STEP_ID": "3"}).port != topology.port
     assert read_topology({**SLURM_STEP, "SLURM_JOB_ID": "4712"}).port != topology.port
+
+
+def test_without_the_variables_of_the_step_those_of_the_job_are_read() -> None:
+    step = {
+        key: value for key, value in SLURM_STEP.items() if key not in ("SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST")
+    }
+    topology = read_topology(step)
+    assert (topology.world_size, topology.address) == (16, "gpu001")
 
 
 @pytest.mark.parametrize(("resolves", "address"), [(True, "gpu003"), (False, "10.1.0.3")])
