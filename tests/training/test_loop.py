@@ -143,6 +143,10 @@ def test_a_run_that_goes_on_from_another_measures_itself_by_its_own_steps_alone(
     assert [json.loads(line)["step"] for line in again.record.metrics_text().splitlines()] == list(range(1, 13))
     assert [row["step"] for row in again.record.rows()] == [9, 10, 11, 12]
     assert again.record.lowest_loss == min(row["loss"] for row in again.record.rows())
+    # A milestone after the last step of the earlier run is not missing in this run.
+    options = again.record.checkpoints.runtime
+    newest = RunCheckpoints(tmp_path / "ours", SINGLE_PROCESS, options, required=[8, 12]).newest(after=8)
+    assert newest == checkpoint_folders(tmp_path / "ours")[0]
 
 
 def test_divergences_are_measured_before_the_first_step_and_at_doubling_ones(

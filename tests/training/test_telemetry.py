@@ -227,7 +227,7 @@ def test_a_run_tells_its_sinks_bits_per_byte(
 
 
 def test_a_record_counts_all_attempts_and_processes_and_saves_at_intervals_and_milestones(
-    tmp_path: Path, runtime_slice: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, runtime_slice: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(record_module.time, "monotonic", lambda: now[0])
@@ -238,7 +238,8 @@ def test_a_record_counts_all_attempts_and_processes_and_saves_at_intervals_and_m
     topology = Topology(0, 2, 0, "a", 1)
     checkpoints = RunCheckpoints(tmp_path, topology, options, milestone_steps(options.milestones, 10), [3])
     assert [step for step in range(1, 11) if checkpoints.is_due(step)] == [3, 4, 5, 8]
-    record = RunRecord("run", 10, checkpoints, Speedometer(CPU), lambda *begun: Telemetry(tmp_path, begun[0]), 2)
+    speed = Speedometer(CPU, devices=2, clock=lambda: now[0])
+    record = RunRecord("run", 5, checkpoints, speed, lambda *begun: Telemetry(tmp_path, begun[0]), 3)
     record.position = record.resumed_from = Position(2, 400, 90)
     batch = StepBatch([], (6,), tokens=300)
     engine: Any = SimpleNamespace(topology=topology)
@@ -258,11 +259,26 @@ def test_a_record_counts_all_attempts_and_processes_and_saves_at_intervals_and_m
         # Two processes double one process's tokens and operations; six sequences have six labels.
         assert counted == [(600, 0.0), (600, 42.0)]
         record.count(batch, engine, engine)
-        now[0] += 5
+        # 63 operations in 3 seconds are half of the peak of two devices with 21 operations per second each.
+        record._speed.peak = 21.0
+        now[0] += 4
         record.append({"step": 3, "tokens": 1000, "words": 200, "loss": 1.5})
-        now[0] += 3
-        record.append({"step": 4, "tokens": 1600, "words": 300, "loss": 2.0})
-    _, reading = rows(tmp_path / SPEED_FILE)
-    assert (reading["step"], reading["training_seconds"]) == (4, 58.0)
+        record._speed.count(600, 63.0)
+        now[0] += 1
+        record.append({"step": 4, "tokens": 1300, "words": 250, "loss": 1.75})
+        # A checkpoint takes a second, which belongs to the time of the training but not to that of its steps.
+        with monkeypatch.context() as patch:
+            patch.setattr(checkpoints, "save", lambda *_: now.__setitem__(0, now[0] + 1))
+            record.checkpoint(engine)
+        now[0] += 2
+        record.append({"step": 5, "tokens": 1600, "words": 300, "loss": 2.0, "development_loss": 2.5})
+    begun, announced, ended = (line.split(maxsplit=2)[2] for line in capsys.readouterr().err.splitlines())
+    assert begun == f"run: continues after step 2 from {tmp_path}"
+    assert announced == "run: 3 steps to do"
+    assert ended == "run: 5 steps done in 8.0 s loss=2.000 tokens/s=200 mfu=0.500 development_loss=2.500"
+    # Speed is read every three steps and after the last step.
+    _, first, last = rows(tmp_path / SPEED_FILE)
+    assert (first["step"], first["tokens_per_second"], first["training_seconds"]) == (3, 150.0, 54.0)
+    assert (last["step"], last["training_seconds"]) == (5, 58.0)
     assert (record.training_seconds(), record.tokens_per_second()) == (58.0, 150.0)
-    assert (record.position, record.lowest_loss) == (Position(4, 1600, 300), 1.5)
+    assert (record.position, record.lowest_loss) == (Position(5, 1600, 300), 1.5)
