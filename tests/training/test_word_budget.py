@@ -23,8 +23,10 @@ from hatchery.training.checkpoints import Position
 from hatchery.training.continuation import initial_measures, words_before
 from hatchery.training.curriculum import order_of
 from hatchery.training.data_order import EpochSlice, epochs_of
+from hatchery.training.inputs import Inputs
 from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_place, words_of_mark
 from hatchery.training.objectives import objective_of
+from hatchery.training.run import spent_budget
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.stages.export_milestone import export_milestone
 from hatchery.training.start_settings import BudgetSettings
@@ -201,6 +203,37 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     assert [mark.step for mark in marks.values()] == [5, 6] and marks[mark_name(part)].words == part
     with pytest.raises(ConfigError, match="more than the 10 words that are left"):
         spend(settings, chosen, examples, 4_000, words_before=3_990)
+
+
+def test_a_run_spends_what_its_initial_model_left_of_a_budget_in_words_of_one_rule(
+    token_data: Any, pretrain_slice: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, whole = spent(token_data, pretrain_slice, OBJECTIVES["packed"], 4_000, checkpoints_at=[1])
+    initial, first = tmp_path / "manifest.json", whole.marks["chck_1"]
+
+    def left(take: str, measures: dict[str, Any], **limits: int) -> Spending:
+        with stage_run(initial, {"stage": "pretrain"}) as run:
+            run.measures.update(measures)
+        budget = {"words_seen": 4_000, **limits}
+        chosen = {"objective": OBJECTIVES["packed"], "sequence_length": 32, "initialise_from": {"take": take}}
+        values = pretrain_slice(budget=budget, **chosen)
+        del values["steps"]
+        return spent_budget(pretrain_settings(values), Inputs(token_data.tokens, token_data.tokenizer, initial))
+
+    after = left("weights", {"words": 3_000})
+    assert after.words_seen is not None and whole.words_seen is not None
+    assert after.steps == pytest.approx(1_000 / whole.words_seen * whole.steps, abs=1)
+    assert 4_000 - 8 * 32 < after.words_seen <= 4_000
+    # A training that goes on after its first step ends as if it had not been interrupted.
+    monkeypatch.setattr("hatchery.training.run.initial_position", lambda _: Position(first.step, 256, first.words))
+    assert left("training", {"words": first.words}) == dataclasses.replace(whole, marks={})
+    rules = f"the initial model {initial} counts words by the rule adjusted, and the corpus of this run .* white_space"
+    with pytest.raises(ConfigError, match=rules):
+        left("weights", {"words": 100, "word_count": "adjusted"})
+    with pytest.raises(ConfigError, match=f"budget: the words of {initial} were not counted; make {initial} again"):
+        left("weights", {})
+    with pytest.raises(ConfigError, match=r"corpus_bytes: the text has [\d,]+ bytes, expected at most 60"):
+        left("weights", {"words": 100}, corpus_bytes=60)
 
 
 @pytest.mark.parametrize(
