@@ -1,5 +1,6 @@
 """`hatchery.train` with a user's own module: groups, gradients, evaluation, positions, and refused modules."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 import hatchery
 from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training import run
+from hatchery.training import run, run_parts
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.own_model import OwnModel, may_read, own_model
 from hatchery.training.watchers import Watcher
@@ -169,10 +170,21 @@ def test_a_module_with_learned_positions_trains_on_inputs_that_it_can_hold(train
     assert train(model=Limited, steps=2).curve.height == 2
     with pytest.raises(ConfigError, match="sequence_length: got 17, expected at most 16, the longest_input of Limited"):
         train(model=Limited, steps=2, sequence_length=17)
+    with pytest.raises(ConfigError, match="sequence_length: got 32, expected at most 16"):
+        train(model=Limited, steps=2, long_sequence={"from_fraction": 0.5, "factor": 2})
     module = Limited(300)
     module.longest_input = "16"  # type: ignore[assignment]
     with pytest.raises(ConfigError, match="Limited: longest_input: got '16', expected a number of tokens"):
         train(model=module, steps=2)
+
+
+def test_no_share_of_a_known_peak_is_told_of_a_module_whose_operations_are_not_known(
+    train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_parts, "peak_flops_of", lambda *_: 1e12)
+    made = train(model=Small, steps=1)
+    (speed,) = map(json.loads, (made.folder / "speed.jsonl").read_text().splitlines())
+    assert speed["tokens_per_second"] > 0 and speed["mfu"] is None
 
 
 def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: Any) -> None:

@@ -6,12 +6,16 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hatchery.errors import CheckpointError
 from hatchery.training import run_folder
+from hatchery.training.checkpoints import Position
+from hatchery.training.run_checkpoints import RunCheckpoints
 from hatchery.training.run_folder import (
     WANTED,
     Owner,
@@ -24,6 +28,9 @@ from hatchery.training.run_folder import (
     run_folder_name,
     write_sign,
 )
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.typed import build
 
 HOLDER = """
 import sys, time
@@ -191,11 +198,15 @@ def test_a_living_owner_on_another_machine_is_refused_by_name_with_what_to_do(lo
     assert sign is not None and sign.owner == ELSEWHERE
 
 
-def test_an_owner_that_was_taken_for_dead_writes_nothing_more(tmp_path: Path) -> None:
+def test_an_owner_that_was_taken_for_dead_writes_nothing_more(tmp_path: Path, runtime_slice: Any) -> None:
+    options = build(RuntimeSettings, runtime_slice(), "runtime")
     with locked_run_folder(tmp_path / "run", HERE) as lease:
         write_sign(lease.lock, Sign(ELSEWHERE, 0))
-        with pytest.raises(CheckpointError, match="Slurm job 101, process 5 on n2 has taken over the run"):
-            lease.verify()
+        checkpoints = RunCheckpoints(tmp_path / "run", SINGLE_PROCESS, options, lease=lease)
+        save: Any = partial(checkpoints.save, Position(5, 50), None, dict, str)
+        for attempt in (lease.verify, save):
+            with pytest.raises(CheckpointError, match="Slurm job 101, process 5 on n2 has taken over the run"):
+                attempt()
     sign = read_sign(lease.lock)
     assert sign is not None and sign.owner == ELSEWHERE and sign.beat == 0
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import ShardWriter
@@ -25,10 +26,15 @@ from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.curriculum import order_of
 from hatchery.training.development import development_tokens_per_byte
+from hatchery.training.inputs import Inputs
 from hatchery.training.objectives import objective_of, objective_settings
-from hatchery.training.settings import TrainingSettings
+from hatchery.training.precision import resolve_precision
+from hatchery.training.run_parts import RunParts
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.settings import TrainingSettings, pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS, Topology
+from hatchery.typed import build
 
 LINES = (
     "The dog doesn't like 3.5 (or four) cats, does it?",
@@ -183,7 +189,9 @@ def test_words_of_pairs_are_those_of_both_sides(pair_data: Any) -> None:
     assert words == shards.text_words
 
 
-def test_shards_that_know_neither_words_nor_bytes_count_none(token_data: Any, tmp_path: Path) -> None:
+def test_shards_that_know_neither_words_nor_bytes_count_none(
+    token_data: Any, pretrain_slice: Any, runtime_slice: Any, tmp_path: Path
+) -> None:
     manifest = tmp_path / "tokens" / "manifest.json"
     manifest.parent.mkdir()
     for path in token_data.tokens.parent.iterdir():
@@ -197,3 +205,9 @@ def test_shards_that_know_neither_words_nor_bytes_count_none(token_data: Any, tm
     assert shards.text_words is shards.text_bytes is None
     masked = objective_of(objective_settings({}, "objective"))
     assert development_tokens_per_byte(manifest, masked) is None
+    settings, options = pretrain_settings(pretrain_slice()), build(RuntimeSettings, runtime_slice(), "runtime")
+    for tokens, words in ((token_data.tokens, 0), (manifest, None)):
+        parts = RunParts(settings, options, Inputs(tokens, token_data.tokenizer), SINGLE_PROCESS, "run")
+        precision = resolve_precision("fp32", torch.device("cpu"))
+        record = parts.record(tmp_path, tmp_path, torch.device("cpu"), precision, None, (), counts_flops=True)
+        assert record.position.words == words
