@@ -104,11 +104,13 @@ def test_columns_and_encoding_of_a_list_are_those_of_the_settings(
     columns = {"kind": "word_list", "encoding": "latin-1", "word_column": "form"}
     assert words(build(tmp_path / "a", source, frequency_column="n", **columns)) == [("caf\u00e9", 7), ("dog", 2)]
     assert words(build(tmp_path / "b", source, frequency_column=None, **columns)) == [("caf\u00e9", 0), ("dog", 0)]
-    # Transcripts and their dictionary are read in this encoding, too.
+    # Transcripts, their dictionary and the published list are read in this encoding, too.
     speech = register("childes", {"a.csv": (HEADER + "1,na\u00efve dog cat,3,Mother,NA,NA\n").encode("latin-1")})
     dictionary = register("words", {"en": "na\u00efve\ndog\n".encode("latin-1")})
-    folder = build(tmp_path / "c", speech, dictionary, encoding="latin-1", reading="as_published")
+    released = register("released", {"list.csv": "word,frequency\nna\u00efve,1\n".encode("latin-1")})
+    folder = build(tmp_path / "c", speech, dictionary, released, encoding="latin-1", reading="as_published")
     assert words(folder) == [("na\u00efve", 1), ("dog", 1)]
+    assert {row["measure"]: row["value"] for row in rows_of(folder / "comparison.csv")}["found"] == "1"
 
 
 def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: Register, build: Build) -> None:

@@ -22,6 +22,7 @@ from hatchery.analysis.analyses.misjudged_pairs import (
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.items import minimal_pair
+from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.raw.registration import register_source
 from hatchery.sanitize import csv_text
@@ -209,3 +210,9 @@ def test_pairs_of_a_part_of_a_suite_are_those_that_the_seed_draws(tmp_path: Path
     drawn = [scored_pairs(judged(tmp_path / f"{seed}", {}, pairs_per_paradigm=5, seed=seed), source) for seed in (1, 2)]
     assert [frame.group_by("paradigm").len()["len"].to_list() for frame in drawn] == [[5, 5]] * 2
     assert not drawn[0].equals(drawn[1])
+
+
+def test_an_experiment_with_minimal_pairs_has_this_analysis_with_its_untrained_models(repository: Path) -> None:
+    project = Project(repository / "config")
+    assert ANALYSIS.own(project.experiment("demo")) == {"untrained": ["random"]}
+    assert ANALYSIS.own(project.experiment("my_text")) is None

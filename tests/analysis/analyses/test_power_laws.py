@@ -1,6 +1,7 @@
 """Power laws of a study of invented tables and of published curves, and their compute-optimal points."""
 
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,46 @@ def test_published_curves_go_through_the_same_beside_what_is_printed(laws_of_bot
     assert (cut["above"], cut["up_to"]) == (pytest.approx(2.63e15, rel=0.01), pytest.approx(2.93e15, rel=0.01))
     printed = [row for row in cells(laws_of_both) if row[0] == "printed"]
     assert [row[2] for row in printed] == ["-0.0929", "-0.1412", "-0.2459", "-0.2805"]
+
+
+def test_the_tables_of_laws_and_breaks_show_the_numbers_of_the_reference(
+    laws_of_both: Findings, laws: Findings
+) -> None:
+    of_laws, of_breaks = laws_of_both.tables[:2]
+    assert [column.heading for column in of_laws.columns][1:] == ["points", "exponent", "95 % interval", "C", "R²"]
+    assert of_laws.groups[1].heading == "loss against FLOPs, above break (above 2.65e15)"
+    assert of_laws.groups[0].heading == "loss against FLOPs, below break (up to 2.20e15)"
+    law = rows(laws_of_both, kind="law", source="published curves", region="above_break")[0]
+    interval = f"{law['exponent_low']:.4f} to {law['exponent_high']:.4f}"
+    lines = cells(laws_of_both)
+    assert ["published curves", "19", "-0.1429", interval, "407", "0.9900"] in lines
+    assert ["printed", "-", "-0.1412", "-", "382", "0.9888"] in lines
+    assert ["printed", "-", "-0.2459", "-", "-", "-"] in lines, "the paper states no C and R² of tokens"
+    assert (law["above"], law["up_to"]) == (2.65e15, None)
+    assert [column.heading for column in of_breaks.columns][3:5] == ["exponent below", "exponent above"]
+    ours, published = cells(laws_of_both, 1)
+    assert published == ["published curves", "2.63e15 and 2.93e15", "21.6", "-0.0923", "-0.1429", "yes"]
+    assert (ours[0], ours[-1]) == ("ours", "no")
+    (cut,) = rows(laws_of_both, kind="break", source="published curves")
+    assert (cut["axis"], cut["points"]) == ("flops", 34)
+    notes = [" ".join(found.notes) for found in (laws_of_both, laws)]
+    assert ["bins of January 2023." in note for note in notes] == [True, False]
+    assert "Published curves: 42 runs" in notes[0] and "bins: 30 quantiles." in notes[1]
+
+
+def test_the_table_of_regions_has_models_with_three_or_more_optimal_points_in_a_row(laws_of_both: Findings) -> None:
+    expected, sizes = [], []
+    for source in ("ours", "published curves"):
+        best = sorted(rows(laws_of_both, kind="point", source=source, optimal=1), key=lambda row: row["flops"])
+        for model, group in groupby(best, key=lambda row: row["model"]):
+            points = list(group)
+            if len(points) > 2:
+                bounds = (f"{point['flops']:.2e}".replace("+", "") for point in (points[0], points[-1]))
+                expected.append([source, model, str(len(points)), " to ".join(bounds)])
+                sizes.append(points[0]["parameters"])
+    found = cells(laws_of_both, 2)
+    assert [[*line[:2], *line[3:]] for line in found] == expected and len(expected) > 3
+    assert [float(line[2].replace(",", "")) for line in found] == pytest.approx(sizes, rel=1e-6)
 
 
 def test_a_region_without_points_has_dashes(laws_of_both: Findings) -> None:
