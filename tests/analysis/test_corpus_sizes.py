@@ -54,6 +54,9 @@ def test_published_sizes_are_joined_by_corpus_source_split_and_measure(tmp_path:
         "P,Table 1,mine,a,train,subwords,3,million,",
         "P,Table 1,mine,a,train,documents,,count,not printed",
         "P,Table 1,other,a,train,words,9,million,",
+        "P,Table 2,mine,b,validation,words,50,thousand,",
+        "P,Table 2,mine,b,valid,words,0.00005,billion,",
+        "P,Table 2,mine,Total,,words,2,million,",
     )
     rows = compare_sizes(path, "mine", size_table(COUNTS), {})
     assert [(r.source, r.split, r.measure, r.ours, r.published, r.difference_percent) for r in rows] == [
@@ -64,6 +67,8 @@ def test_published_sizes_are_joined_by_corpus_source_split_and_measure(tmp_path:
         ("c", "train", "words", None, 2_000_000, None),
         ("a", "train", "subwords", None, 3_000_000, None),
         ("a", "train", "documents", 2, None, None),
+        *[("b", "dev", "words", 50_000, 50_000, 0.0)] * 2,
+        (ALL, ALL, "words", 1_550_000, 2_000_000, -22.5),
     ]
     assert (rows[1].table, rows[1].note) == ("P Table 1", "as printed")
     assert compare_sizes(path, "nobody", size_table(COUNTS), {}) == []

@@ -176,6 +176,15 @@ def test_scores_of_2025_are_without_published_rows_and_marks_of_2026(study: Stud
     counts_file(tmp_path, ewok=99)
     (table,) = (found := leaderboard(LeaderboardSettings(edition=2025), study)).tables
     assert [group.heading for group in table.groups] == ["this experiment", ""]
+    assert [column.heading for column in table.columns][7:] == [
+        "reading",
+        "WUG, adjectives",
+        "WUG, past",
+        "AoA",
+        "mean",
+        "with AoA 0",
+    ]
+    assert {row["rule"] for row in found.rows} == {"macro average, BabyLM 2025"}
     numbers = {(row["model"], row["part"]): row["points"] for row in found.rows}
     # The mean of six language tasks is the only half with scores.
     assert numbers["mine", "mean"] == pytest.approx((80 + 60 + 50 + 20 + 57 + 60) / 6 / 2, abs=1e-6)

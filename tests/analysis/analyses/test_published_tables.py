@@ -4,13 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaling_study import PAPER, Analysed, cells
+import pytest
+from scaling_study import PAPER, Analysed, cells, rows
 from summary_text import write_rows_of_summary
 
 from hatchery.analysis.analyses.analysis import Study, analysis_called, settings_of
 from hatchery.analysis.settings import PublishedChoice
 from hatchery.analysis.stages.analyse import analyse_settings
 from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.analysis.tidy_tables import RUNS, read_frame
 from hatchery.experiment.project import Project
 
 NO_SETTINGS = {"analysis", "title"}
@@ -65,13 +67,28 @@ COLUMNS = [
 ]
 
 
-def test_table_3_has_our_models_below_the_rows_that_they_repeat(analysed: Analysed) -> None:
-    found = analysed("published_table", table="3", columns=COLUMNS, **PAPER)
+def test_table_3_has_our_models_below_the_rows_that_they_repeat(analysed: Analysed, study: Study) -> None:
+    options = {"flops": "products", "remark": "A remark."}
+    found = analysed("published_table", table="3", columns=COLUMNS, **options, **PAPER)
     lines = cells(found)
     assert len([line for line in lines if line[1] == "printed"]) == 19
     anchor = [line for line in lines if line[0] == "(256, 256, 1024, 8, 8)"]
     assert anchor[0] == ["(256, 256, 1024, 8, 8)", "printed", "16.24", "110", "4.80", "51.73", "40.24"]
-    assert anchor[1][1] == "one" and "-" not in anchor[1]
+    runs = {run["model"]: run for run in read_frame(study.tables["runs"], RUNS).to_dicts()}
+    run, untrained = runs["one/m_128_4"], runs["one/m_128_4_untrained"]
+    sizes = [run["parameters"] / 1e6, run["training_flops"] / 1e15, run["development_perplexity"]]
+    # The study's fixture computes these scores from losses.
+    ours = [*sizes, 80 - 5 * run["development_loss"], 80 - 6 * untrained["development_loss"] + 1]
+    digits = [f"{value:.{decimals}f}" for value, decimals in zip(ours, (2, 6, 2, 2, 2), strict=True)]
+    assert anchor[1] == ["(256, 256, 1024, 8, 8)", "one", *digits]
+    name = "rv_256_256_1024_8_8"
+    assert rows(found, of="printed", row=name, metric="million")[0]["value"] == 16.24
+    values = [row["value"] for row in rows(found, of="one") if row["row"].startswith(name)]
+    assert values == pytest.approx(ours, abs=1e-6)
+    assert [row["row"] for row in found.rows if row["suite"] == "rv_glue_filtered"][:2] == 2 * [f"{name}_untrained"]
+    assert found.tables[0].caption == "Table 3 of the paper" and found.notes[1:] == ["A remark."]
+    assert "Our FLOPs (1e15): matrix products." in found.notes[0]
+    assert found.tables[0].columns[0].heading == "model (E, H, I, L, A)"
     # The smallest model has no untrained counterpart.
     assert [line[1:] for line in lines if line[0] == "(32, 32, 64, 1, 1)"][1][-1] == "-"
 

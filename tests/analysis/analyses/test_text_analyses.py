@@ -70,10 +70,20 @@ def test_table_1_has_the_texts_and_tokens_of_every_corpus_beside_the_printed_one
     assert selected["bookcorpus", "sentence"] == ["12,000,000", "-", "-", "190,000,000", "-", "-"]
     assert selected["all", "all"] == ["47,070,000", "4,000", "8,000", "1,125,000,000", "2,400", "2,400"]
     assert [line[0] for line in lines(found, 0)][-1] == "all"
+    numbers = {tuple(row.values())[:5]: row["number"] for row in found.rows}
+    assert numbers["selected", "printed", "c4", "span", "texts"] == 3_000_000
+    assert numbers["selected", "two", "c4", "span", "tokens"] == 800
+    assert numbers["sequences", "one", "(all)", "train", "documents"] == 15
+    assert numbers["sequences", "one", "(all)", "dev", "tokens"] == 600
+    assert "Printed sizes are shown with all digits" in found.notes[1]
+    (_, note) = sizes_of(study, published="nobody").notes
+    assert note == "The table of published sizes contains no sizes of the corpus 'nobody'."
+    assert len(sizes_of(study).notes) == 1
 
 
 def test_the_sequences_of_every_split_stand_beside_those_of_the_paper(study: Study) -> None:
     splits = {line[0]: line[1:] for line in lines(sizes_of(study, published="reduced_vocabulary"), 1)}
+    assert list(splits) == ["train", "dev", "test", "all"]
     assert splits["train"] == ["9,081,490", "15", "15", "-", "1,500", "1,500"]
     assert splits["dev"][:2] == ["100,000", "6"]
     assert splits["all"][:2] == ["9,281,490", "24"]
