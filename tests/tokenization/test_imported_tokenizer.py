@@ -112,6 +112,22 @@ def test_a_model_cuts_as_sentencepiece_does(golden_directory: Path, tmp_path: Pa
         assert [tokenizer.tokens[index] for index in ids] == expected, row["text"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *(("unigram", "A model learns."), ("bpe_no_prefix_keep_spaces", "  model learns")),
+        *(("bytes", "A model ж猫."), ("unigram_bytes", "A model ж猫.")),
+    ],
+)
+def test_a_decoded_text_is_the_text_with_its_spaces_and_the_letters_of_bytes(
+    golden_directory: Path, tmp_path: Path, kind: str, text: str
+) -> None:
+    sentencepiece_tokenizer(unpacked(golden_directory, tmp_path, kind)).save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_tokenizer(tmp_path / "tokenizer.json")
+    (ids,) = tokenizer.encode_sentences([text])
+    assert tokenizer.decode(ids) == text
+
+
 def test_a_model_whose_pieces_go_beyond_words_is_refused(golden_directory: Path, tmp_path: Path) -> None:
     with pytest.raises(TokenizationError, match=r"across_words\.model: split_by_whitespace=false is not supported"):
         sentencepiece_tokenizer(unpacked(golden_directory, tmp_path, "across_words"))
@@ -134,6 +150,8 @@ def test_it_is_imported_like_a_tokenizer_json_with_our_special_tokens(golden_dir
     text = "A model learns from the words."
     (ids,) = tokenizer.encode_sentences([text])
     assert tokenizer.decode(ids) == text
+    assert tokenizer.backend.encode(text).ids == [tokenizer.cls_id, *ids, tokenizer.sep_id]
+    assert read_manifest(output).measures["vocabulary_size"] == ENTRIES
     first = read_manifest(output).file("tokenizer.json").read_bytes()
     run_stage(import_tokenizer, settings(ENTRIES), tmp_path / "again" / "manifest.json", tokenizer_file=model)
     assert read_manifest(tmp_path / "again" / "manifest.json").file("tokenizer.json").read_bytes() == first
@@ -155,8 +173,25 @@ def test_what_is_no_model_is_told_by_its_name(golden_directory: Path, tmp_path: 
         sentencepiece_tokenizer(path)
 
 
-def test_a_model_of_whole_words_is_refused(tmp_path: Path) -> None:
-    # A piece "a", and a trainer of type 3, which is `word`.
-    (tmp_path / "word.model").write_bytes(b"\x0a\x03\x0a\x01a" + b"\x12\x02\x18\x03")
-    with pytest.raises(TokenizationError, match="got a SentencePiece model of type 3"):
-        sentencepiece_tokenizer(tmp_path / "word.model")
+@pytest.mark.parametrize(
+    ("piece", "trainer", "message"),
+    [
+        # The trainer's type (field 3) is 3, which is `word`.
+        (b"\x0a\x01a", b"\x18\x03", "got a SentencePiece model of type 3"),
+        # Field 24 of the trainer, treat_whitespace_as_suffix, is true.
+        (b"\x0a\x01a", b"\xc0\x01\x01", "treat_whitespace_as_suffix is not supported"),
+        # The piece's type (field 3) is 4.
+        (b"\x0a\x01a\x18\x04", b"", "'a' is a user-defined symbol"),
+    ],
+)
+def test_a_model_that_cannot_be_imported_is_refused(tmp_path: Path, piece: bytes, trainer: bytes, message: str) -> None:
+    path = tmp_path / "other.model"
+    path.write_bytes(b"\x0a" + bytes([len(piece)]) + piece + b"\x12" + bytes([len(trainer)]) + trainer)
+    with pytest.raises(TokenizationError, match=message):
+        sentencepiece_tokenizer(path)
+
+
+def test_unused_pieces_are_left_out(tmp_path: Path) -> None:
+    # The type of the piece "a" is 5, which is `unused`; the piece "b" is normal.
+    (tmp_path / "two.model").write_bytes(b"\x0a\x05\x0a\x01a\x18\x05" + b"\x0a\x03\x0a\x01b")
+    assert {"a", "b"} & set(sentencepiece_tokenizer(tmp_path / "two.model").get_vocab()) == {"b"}

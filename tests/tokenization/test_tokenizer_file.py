@@ -1,4 +1,5 @@
 import json
+import os
 import string
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,9 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_threads
+from hatchery.tokenization.trainer import train
+from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 texts = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: not ANY_SPECIAL_TOKEN.search(text))
 
@@ -97,6 +100,7 @@ def test_the_published_tokenizer_behaves_as_its_reference_says(published: Path) 
     assert [tokenizer.tokens[index] for index in year[1:]] == ["Ġ", "2", "0", "0", "1"]
     assert tokenizer.decode(greeting, skip_special_tokens=True) == " Hello world."
     assert tokenizer.unknown_id in tab, "the published alphabet lacks bytes"
+    assert tokenizer.unknown_id in load_tokenizer(published, recognise=()).encode_sentences(["\t"])[0]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -129,8 +133,35 @@ def test_the_published_tokenizer_encodes_a_corpus(small: SimpleNamespace, publis
 
 def test_truncation_and_padding_in_the_file_are_switched_off(definition: dict[str, Any], tmp_path: Path) -> None:
     definition["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+    padding = {"direction": "Right", "pad_to_multiple_of": None, "pad_id": 3, "pad_type_id": 0, "pad_token": "[PAD]"}
+    definition["padding"] = {"strategy": {"Fixed": 50}, **padding}
     tokenizer = load_tokenizer(save(definition, tmp_path))
-    assert len(tokenizer.encode_sentences(["ba ti ko run sel"])[0]) > 4
+    assert 4 < len(tokenizer.encode_sentences(["ba ti ko run sel"])[0]) < 50
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix"),
+    [
+        ({"kind": "wordpiece"}, " "),
+        ({"kind": "bpe", "special_tokens": "roberta", "pre_tokenizer": "metaspace"}, ""),
+        ({"kind": "wordpiece", "pre_tokenizer": "ltg_bnc", "continuing_subword_prefix": "##"}, ""),
+    ],
+)
+def test_a_file_without_a_decoder_gives_its_words_back(kind: dict[str, Any], prefix: str, tmp_path: Path) -> None:
+    text = "the old dogs do n't sleep ."
+    backend = train([text] * 9, TokenizerSettings(**{"vocabulary_size": 320, "allow_smaller": True, **kind}))
+    path = save({**json.loads(backend.to_str()), "decoder": None}, tmp_path)
+    tokenizer = load_tokenizer(path)
+    (ids,) = tokenizer.encode_sentences([text])
+    assert tokenizer.decode(ids) == prefix + text
+
+
+def test_one_thread_is_no_parallelism(monkeypatch: pytest.MonkeyPatch) -> None:
+    for threads, parallel in ((2, "true"), (1, "false")):
+        for name in ("RAYON_NUM_THREADS", "TOKENIZERS_PARALLELISM"):
+            monkeypatch.setenv(name, "")
+        use_threads(threads)
+        assert (os.environ["RAYON_NUM_THREADS"], os.environ["TOKENIZERS_PARALLELISM"]) == (str(threads), parallel)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +182,7 @@ def test_truncation_and_padding_in_the_file_are_switched_off(definition: dict[st
         ),
         (lambda d: d.update(pre_tokenizer={"type": "Whitespace"}), "does not mark word starts"),
         (lambda d: d["model"].update(unk_token="<unk>"), r"unk_token is '<unk>', expected '\[UNK\]'"),
+        (lambda d: d["model"].update(end_of_word_suffix="</w>"), "an end_of_word_suffix is not supported"),
         (lambda d: d["model"].update(type="Surprise"), "the model 'Surprise' is unknown"),
         (lambda d: d.pop("model"), r"not a tokenizer: a key is missing or has a wrong type \(KeyError: 'model'\)"),
     ],
@@ -205,7 +237,10 @@ def test_the_files_beside_a_tokenizer_agree_with_it(
     assert isinstance(config["model_max_length"], int)
     # Without this setting, version 4 of `transformers` adds token types, which our models do not accept.
     assert config["model_input_names"] == ["input_ids", "attention_mask"]
+    assert config["clean_up_tokenization_spaces"] is False, "a decoded text keeps the spaces before its marks"
     assert {key: config[key] for key in roles} == roles
+    loaded = load_tokenizer(tmp_path / "tokenizer.json")
+    assert loaded.special == special and loaded.tokens[: loaded.n_special] == list(special.order)
     assert backend.token_to_id(roles["mask_token"]) == special.ids[special.mask]
     assert roles["cls_token"] == backend.encode("").tokens[0]
     ending = backend.encode("").tokens[1:]
