@@ -142,7 +142,7 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
         (lambda model: model.fill("The ____ sleep .", number=-1), "number: got -1, expected at least 1"),
         (
             lambda model: model.continuation("The"),
-            "needs a single model that Hatchery trained to predict the next token",
+            "expected a single model that Hatchery trained to predict the next token",
         ),
         (lambda model: model.scores([""]), "a sentence has no tokens"),
         (lambda model: model.scores(["The"], scoring="left_to_right"), "needs a causal language model"),

@@ -188,7 +188,7 @@ def test_held_out_rows_are_a_partition_that_divides_no_group(groups, fraction, s
     distinct = len(set(groups))
     expected = max(1, round(fraction * distinct))
     if expected >= distinct:
-        with pytest.raises(EvaluationError, match=f"here: {distinct} different rows are too few"):
+        with pytest.raises(EvaluationError, match=f"here: got {distinct} different rows, too few"):
             hold_out(groups, fraction, generator(seed), "here")
         return
     kept, held = hold_out(groups, fraction, generator(seed), "here")

@@ -50,4 +50,4 @@ def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repo
         "- fast_eval_results: 3 of 28 checkpoints"
     ]
     page = (folder / RESULTS / "index.html").read_text(encoding="utf-8")
-    assert "Multilingual track: means" in page and "without the slips of the official trainer" in page
+    assert "Multilingual track: means" in page and "without the bugs of the official trainer" in page

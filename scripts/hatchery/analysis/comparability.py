@@ -21,9 +21,9 @@ from hatchery.evaluation.basis import (
 BETWEEN_TWO = "each between two trained models"
 """End of the heading of a table of differences between models, if each model has only one pretraining seed."""
 ONE_SEED = (
-    "A model with one pretraining seed is one trained model. A difference is then a difference between two trained "
-    "models, and is not bold, because the results of other seeds are unknown. A claim about models needs several "
-    "pretraining seeds."
+    "A model with one pretraining seed is a single trained model. Other seeds may have other results. A "
+    "difference between such models is therefore not bold. A claim about models needs several pretraining "
+    "seeds."
 )
 
 _REASONS = {

@@ -119,7 +119,9 @@ class PublishedNumber(Record):
         if (self.spread is None) != (self.spread_kind == ""):
             raise refused("spread", self.spread, "a number with a spread_kind, and no number without a spread_kind")
         if not self.comparable and not self.note:
-            raise RefusedError("note", "got no note for a number that is not comparable, expected the reason")
+            raise RefusedError(
+                "note", "got no note for a number that is not comparable, expected the reason why it is not comparable"
+            )
 
     @property
     def source(self) -> str:

@@ -162,7 +162,8 @@ class AskedModel:
             raise _logits_alone(model, "continuation")
         if not (isinstance(model, HatcheryModel) and self.continues):
             raise ConfigError(
-                "continuation: needs a single model that Hatchery trained to predict the next token (causal or hybrid)"
+                "continuation: expected a single model that Hatchery trained to predict the next token "
+                "(causal or hybrid)"
             )
         (ids,) = model.tokenizer.encode_sentences(_one_text(beginning))
         generator = None if seed is None else np.random.Generator(np.random.Philox(seed))

@@ -44,7 +44,9 @@ def hold_out(
         positions.setdefault(group, []).append(index)
     n_held = max(1, round(fraction * len(positions)))
     if n_held >= len(positions):
-        raise EvaluationError(f"{where}: {len(positions)} different rows are too few to hold out {fraction:g} of them")
+        raise EvaluationError(
+            f"{where}: got {len(positions)} different rows, too few to hold out a fraction of {fraction:g}"
+        )
     members = list(positions.values())
     order = random.permutation(len(members)).tolist()
     held = sorted(index for group in order[:n_held] for index in members[group])

@@ -57,7 +57,10 @@ def candidates(
     split = "dev" if "dev" in splits else "train"
     shards = splits.get(split, [])[: None if split == "dev" else 1]
     if not shards:
-        raise CorpusError(f"{corpus.path}: has neither a development nor a training split to take sentences from")
+        raise CorpusError(
+            f"{corpus.path}: has neither a development nor a training split, expected at least one of them to "
+            "draw sentences from"
+        )
     # Remove duplicates first, so that a sentence counts once even if a thousand documents contain it.
     best: dict[str, str] = {}
     for shard in shards:

@@ -169,7 +169,7 @@ def test_numbers_of_other_data_are_marked_and_alone_stand_beside_no_published_ro
     assert ("published" in headings) == published
     # The first two rows are ours.
     assert not any(getattr(cell, "text", cell).endswith("*") for row in table.rows[2:] for cell in row.cells)
-    assert any("so no published rows are shown" in note for note in found.notes) != published
+    assert any("no published rows are shown" in note for note in found.notes) != published
 
 
 def test_scores_of_2025_are_without_published_rows_and_marks_of_2026(study: Study, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_steps_can_be_those_within_the_sets_of_a_grid(analysed: Analysed) -> Non
     # sequence has 64 tokens: 6 * 198,272 * 64.
     assert found.rows[-1]["gflops"] == 0.076136
     assert [(row["from"], row["to"]) for row in found.rows] == [(1, 2)] * 4
-    assert any(note.startswith("Of our models, only") and note.endswith("are compared: set-1.") for note in found.notes)
+    assert any(note.startswith("Only our models of") and note.endswith("are compared: set-1.") for note in found.notes)
 
 
 def test_a_model_that_two_experiments_name_counts_once(study: Study, analysed: Analysed, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_paradigm_that_an_untrained_model_judges_is_biased_and_its_lengths_sta
     (table,) = found.tables
     (row,) = table.rows
     assert list(row.cells) == ["own: added", "30", "100.0", "2.0", "3.0", "100.0"]
-    assert found.notes[0].startswith("1 of 2 paradigms are biased") and "50 % is not the chance level" in found.notes[0]
+    assert found.notes[0].startswith("1 of 2 paradigms are biased") and "the chance level is not 50 %" in found.notes[0]
 
 
 def test_without_an_untrained_model_lengths_alone_tell_of_a_bias(tmp_path: Path, source: Path) -> None:

@@ -126,10 +126,7 @@ def test_a_baseline_on_another_basis_has_no_part_in_the_curve(study: Study) -> N
 def test_a_larger_baseline_has_no_part_in_the_curve_and_is_named(study: Study) -> None:
     """Without `one/fourfold` (6 instead of 4 layers), the curve has two baselines with other amounts of text."""
     findings = found(study, curve=(*CURVE, "one/masked"))
-    assert (
-        "one/fourfold is not part of the curve, because this model differs from the baseline in layers."
-        in findings.notes
-    )
+    assert "one/fourfold is not part of the curve, because it differs from the baseline in layers." in findings.notes
     (note,) = (note for note in findings.notes if note.startswith("Curve of pretraining development"))
     assert "from 5e+06 to 2e+07 words" in note
     assert "one/fourfold" not in {row["model"] for row in findings.rows}

@@ -124,7 +124,7 @@ def test_of_models_with_one_pretraining_seed_nothing_is_bold_and_the_heading_say
     assert single.rows[0]["p_corrected"] < 0.001
     assert not single.tables[0].rows[0].cells[3].bold
     assert single.tables[0].caption == "Differences on the same minimal pairs, each between two trained models"
-    assert "A model with one pretraining seed is one trained model" in " ".join(single.notes)
+    assert "A model with one pretraining seed is a single trained model" in " ".join(single.notes)
     # A baseline is one trained model. Our models have two seeds here.
     mixed = judged_by(tmp_path / "mixed", {"own": {"a-s1": bad, "a-s2": bad, "b-s1": good, "b-s2": good, "gpt2": bad}})
     bold = {
@@ -175,7 +175,7 @@ def test_a_difference_that_one_seed_of_several_makes_is_not_bold(tmp_path: Path)
         accuracies = 100 * np.array([[text.count("c") / 80 for text in of.values()] for of in (models, runs)])
         assert row["deviation_over_seeds"] == pytest.approx(np.sqrt(accuracies.var(axis=1, ddof=1).sum()), abs=1e-4)
     notes = " ".join(found.notes)
-    assert "one seed may cause the difference" in notes and "one trained model" not in notes
+    assert "one seed may cause the difference" in notes and "a single trained model" not in notes
 
 
 def test_the_answer_names_who_is_ahead_by_how_much_and_who_does_not_differ(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_the_table_has_a_group_for_each_suite_labels_and_says_what_the_test_is_o
     assert (
         "to other pairs, but not to other trainings" in notes and "for the 2 comparisons in this table (Holm)" in notes
     )
-    assert "seeds, a pair counts" not in notes and "one trained model" in notes
+    assert "seeds, a pair counts" not in notes and "a single trained model" in notes
 
 
 def test_models_that_judged_other_pairs_are_refused(tmp_path: Path) -> None:

@@ -79,7 +79,11 @@ HOSTILE = [
         2 * '{"prompt": "a", "solution0": "b", "solution1": "c", "label": 1, "example_id": "1"}\n',
         "a.jsonl:2: got the 'example_id' '1' a second time",
     ),
-    ("wug", '{"sentences": "a b", "ratio": 0.5}\n', "a.jsonl:1: the field 'sentences' must be two texts with a tab"),
+    (
+        "wug",
+        '{"sentences": "a b", "ratio": 0.5}\n',
+        "a.jsonl:1: the field 'sentences' must be two texts separated by a tab",
+    ),
     ("wug", '{"sentences": "a\\tb", "ratio": 2}\n', "a.jsonl:1: the field 'ratio' must be a fraction"),
 ]
 

@@ -22,23 +22,24 @@ OTHER_DATA = "*"
 """Mark after scores that were not measured on the official data."""
 OTHER = f"this experiment; {OTHER_DATA}: not measured on the official data, so not comparable with published rows"
 NONE_OFFICIAL = (
-    "No part of the benchmark was scored on all rows of the official data of 2026 with the rules of 2026, so no "
-    "published rows are shown."
+    "No part of the benchmark was scored on all rows of the official data of 2026 with the rules of 2026. "
+    "Therefore no published rows are shown."
 )
 MEAN, WITHOUT = "mean", "mean_with_aoa_0"
 NOTES = (
-    "Scores of different years, and of different versions of the pipeline, are not comparable: the rules for EWoK, "
-    "entity tracking, ties, pooling in fine-tuning and AoA changed between April and July 2026.",
-    "± is half the width of the 95 % interval of the mean over pretraining seeds (Student's t); with one seed, there "
-    "is no interval. Between seeds, scores of entity tracking differ by 6 to 9 points, scores of RTE (139 rows) and "
-    "WSC (52 rows) differ by 4 to 12 points, and overall means differ by 1 to 2 points.",
-    "EWoK is near chance for most models of this size: in 13 % of its items, neither concept occurs in the training "
-    "text. In 22 of BLiMP's 67 paradigms, the sentences of a pair differ only in word order, so the treatment of "
-    "ties changes a score.",
-    "AoA (age of acquisition) is a correlation over few words; a correlation that is not significant counts as 0. The "
-    "server uses the submitted value unchanged. Most of the highest published rows have AoA 0, so two means are "
-    "shown: a mean with the measured AoA, and a mean with AoA 0.",
-    "A missing part counts as 0 in a mean. The scored epoch of each GLUE model is chosen on the test rows.",
+    "Scores of different years, and of different versions of the pipeline, are not comparable. Between April "
+    "and July 2026, the rules changed for EWoK, entity tracking, ties, pooling in fine-tuning, and AoA.",
+    "± is half the width of the 95 % interval of the mean over pretraining seeds (Student's t). With one "
+    "seed, there is no interval. Between seeds, scores of entity tracking differ by 6 to 9 points, scores of "
+    "RTE (139 rows) and WSC (52 rows) by 4 to 12 points, and overall means by 1 to 2 points.",
+    "Most models of this size are near chance on EWoK: in 13 % of its items, the training text contains "
+    "neither concept. In 22 of BLiMP's 67 paradigms, the sentences of a pair differ only in word order, so "
+    "the treatment of ties changes a score.",
+    "AoA (age of acquisition) is a correlation over few words. A correlation that is not significant counts "
+    "as 0. The server uses the submitted value unchanged. Most of the highest published rows have AoA 0, so "
+    "two means are shown: one with the measured AoA, and one with AoA 0.",
+    "In a mean, a missing part counts as 0. Each GLUE model is scored after the epoch with the best score on "
+    "the test rows.",
 )
 
 

@@ -25,15 +25,15 @@ from hatchery.settings.fields import NotEmpty
 from hatchery.sums import plain_sum
 
 NOTES = (
-    "A missing part counts as 0 in every mean. A mean has a fixed number of parts: 6, 7 and 6 zero-shot parts for "
-    "English, Dutch and Mandarin (both tasks of GlobalPIQA are one part), and 8, 8 and 9 fine-tuning parts. The "
-    "overall score is the mean of the three languages.",
-    "It is inferred that a language's score weights all its parts equally. The server also scores Hanzi and reading "
-    "times.",
-    "Means of zero-shot tasks weight all pairs equally, and a tie of k texts counts 1/k; the strict tracks weight "
-    "all paradigms equally, so the tracks report different scores for BLiMP.",
-    "The scored epoch of each fine-tuned model is chosen on the scored rows. The settings of each task state whether "
-    "the bugs of the official trainer are reproduced.",
+    "In every mean, a missing part counts as 0. English, Dutch and Mandarin have 6, 7 and 6 zero-shot parts "
+    "(both tasks of GlobalPIQA are one part), and 8, 8 and 9 fine-tuning parts. The overall score is the "
+    "mean of the three languages.",
+    "It is inferred that all parts of a language have equal weights in the language's score. The server also "
+    "scores Hanzi and reading times.",
+    "In means of zero-shot tasks, all pairs have equal weights, and a tie of k texts counts 1/k. In the "
+    "strict tracks, all paradigms have equal weights, so the tracks report different scores for BLiMP.",
+    "Each fine-tuned model is scored after the epoch with the best score on the scored rows. The settings of "
+    "each task state if the bugs of the official trainer are reproduced.",
 )
 OVERALL, MEAN = "overall", "mean"
 

@@ -39,10 +39,10 @@ class ComparisonSettings(AnalysisSettings):
 
 
 NO_REFERENCE = (
-    "No models were compared, because the other experiments have no model with the name of a model of the first "
-    "experiment. Set `against` to the model with which all other models are compared."
+    "No models were compared: no other experiment has a model with the name of a model of the first "
+    "experiment. Set `against` to the model with which all others are compared."
 )
-NO_AVERAGE = "No models were compared, because no model has an average in common with the model of the comparison."
+NO_AVERAGE = "No models were compared: no model has an average that the reference model also has."
 
 
 def check(settings: ComparisonSettings, study: Study) -> None:
@@ -77,8 +77,8 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
             groups.append(Group(lines, f"{labels[model]} against {labels[reference]}"))
     columns = [Column("measure", words=True), Column("this"), Column("the other"), Column("difference")]
     notes = [
-        "Mean ± standard deviation over runs. The deviation of a difference is the root of the sum of the two "
-        "squared deviations."
+        "Mean ± standard deviation over runs. The deviation of a difference is the square root of the sum of "
+        "both squared deviations."
     ]
     single = [row["seeds"] < 2 or row["against_seeds"] < 2 for row in rows]
     title = f"Differences of averages, {BETWEEN_TWO}" if single and all(single) else "Differences of averages"

@@ -346,22 +346,23 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
             "average of a suite."
         ]
     notes = [
-        "n is the number of trained models, each with its mean over seeds; models that were not pretrained are left "
-        "out. A negative rho means that models with a lower perplexity have higher scores. p is two-sided: twice the "
-        "smaller tail.",
+        "n is the number of trained models, each with its mean over seeds. Models that were not pretrained "
+        "are left out. A negative rho means that models with a lower perplexity have higher scores. p is "
+        "two-sided: twice the smaller tail.",
     ]
     if any(source == OURS for source, _ in by_suite):
         notes.append(f"Method of counting the FLOPs in the figure: {COUNT_NAMES[settings.flops]}.")
         notes.append(
-            "A model is compute-optimal if its last evaluation has the lowest development loss in its bin of FLOPs. "
-            "The study found that, at equal numbers of parameters, compute-optimal models do not necessarily score "
-            "higher. The last column gives the number of sizes at which the mean of the compute-optimal models is "
-            "above the mean of all other models, among the sizes with both kinds of models."
+            "A model is compute-optimal if its last evaluation has the lowest development loss in its bin of "
+            "FLOPs. The study found that compute-optimal models do not necessarily score higher than other "
+            "models of the same size. The last column counts the sizes (numbers of parameters) at which the "
+            "compute-optimal models have a higher mean than the other models. Only sizes with models of both "
+            "kinds are counted."
         )
     if settings.paper:
         notes.append(
-            "The printed p values do not fit the stated number of models. The paper tabulates only some of the "
-            "plotted points."
+            "The printed p values do not fit the printed number of models. The paper tabulates only some of "
+            "the plotted points."
         )
     return notes
 

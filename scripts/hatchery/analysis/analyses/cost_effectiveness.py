@@ -280,30 +280,30 @@ def _table(
     sources = [f"ours, {name}" if source == OURS and several else source for source, name in found]
     columns = [Column("model (E, H, I, L, A)", words=True), Column("step", words=True)]
     columns += [Column(text) for text in (*sources, *([PRINTED] if settings.paper else []))]
-    return Table(columns, groups, "Perplexity saved per 1e9 FLOPs of a training sequence (ICER)")
+    return Table(columns, groups, "Reduction of perplexity per 1e9 FLOPs of a training sequence (ICER)")
 
 
 def _notes(settings: CostEffectivenessSettings, split: str, any_rows: bool) -> list[str]:
     notes = [
-        "ICER: perplexity of the next smaller model minus the perplexity of the model, divided by the difference of "
-        "their FLOPs per training sequence in 1e9. A positive ICER is a reduction of perplexity. The two models "
-        "differ in a single size.",
+        "The two models of a row differ in a single size. ICER is the perplexity of the smaller model minus "
+        "the perplexity of the larger model, divided by the difference of their FLOPs per training sequence, "
+        "in 1e9. A positive ICER is a reduction of perplexity.",
         f"Our models: {split} perplexity, mean over seeds; FLOPs: {COUNT_NAMES[settings.flops]}.",
     ]
     if settings.sets:
         names = ", ".join(name.replace("_", "-") for name in settings.sets)
         notes.append(
-            "Of our models, only the models of these grid sets (entries of `sets` in the grid of an experiment) are "
+            "Only our models of these grid sets (entries of `sets` in the grid of an experiment) are "
             f"compared: {names}."
         )
     if not any_rows:
         notes.append("No two compared models differ in only one size.")
     if settings.paper:
         notes.append(
-            "Published logs: the perplexities that the authors logged, before rounding, and FLOPs by their code "
-            "without the projection. All printed values follow from these numbers. The perplexity of the authors "
-            "counts padding; our perplexity does not. The steps to the largest H, L and E compare an untied model "
-            "with a tied model."
+            "Published logs: the perplexities that the authors logged, before rounding, and FLOPs by their "
+            "code without the projection. All printed values follow from these numbers. The authors' "
+            "perplexity counts padding; ours does not. The steps to the largest H, L and E compare an untied "
+            "model with a tied model."
         )
     return notes
 

@@ -42,8 +42,8 @@ NOUNS = Nouns(
     items="rows",
     runs="runs",
     runs_of="runs",
-    what="Percentage of the scored rows that are answered correctly, regardless of the task's main metric. All runs "
-    "that answered are included: all pretraining seeds, fine-tuning seeds and learning rates.",
+    what="Percentage of the scored rows with a correct answer, regardless of the task's main metric. All runs "
+    "with answers are included: all pretraining seeds, fine-tuning seeds and learning rates.",
     nothing="No two models were fine-tuned on the same task with a metric that judges each answer as correct or wrong.",
 )
 

@@ -264,11 +264,11 @@ def _notes(
         farthest = f"; the table shows the {PARADIGMS_SHOWN} paradigms that are farthest from 50 %"
         shown = farthest if len(biased) > PARADIGMS_SHOWN else ""
         notes += [
-            f"{len(biased)} of {len(paradigms)} paradigms are biased{shown}. In a biased paradigm, the sentences of a "
-            "pair can be distinguished without grammar: an untrained model, which knows no grammar, judges far more "
-            "or fewer than half of the pairs correctly, or the shorter sentence is the good sentence in far more or "
-            "fewer than half of the pairs. In these paradigms, 50 % is not the chance level: compare trained models "
-            "with the untrained model.",
+            f"{len(biased)} of {len(paradigms)} paradigms are biased{shown}. In a biased paradigm, a model can tell "
+            "the sentences of a pair apart without grammar. There are two signs of bias. First, an untrained model, "
+            "which knows no grammar, judges far more or far fewer than half of the pairs correctly. Second, the "
+            "shorter sentence is the good one in far more or far fewer than half of the pairs. In these paradigms, "
+            "the chance level is not 50 %, so compare trained models with the untrained model.",
             "The score of a sentence is the sum of the log-probabilities of its tokens, so a model without knowledge "
             "prefers the shorter sentence.",
         ]
@@ -280,11 +280,10 @@ def _notes(
         notes.append("There is no untrained model, so biases are found only from the lengths of the sentences.")
     if pairs:
         notes.append(
-            f"The table shows at most {OF_ONE_PARADIGM} misjudged pairs of a paradigm and {PAIRS_SHOWN} misjudged "
-            "pairs of a suite: the pairs that most models misjudge, and among these pairs, the pairs with the largest "
-            "margin of the bad sentence. "
-            f"`numbers.csv` contains up to {PAIRS_LISTED:,} misjudged pairs of each suite; `scores.parquet` of each "
-            "model contains all pairs."
+            f"The table shows at most {OF_ONE_PARADIGM} misjudged pairs of a paradigm and {PAIRS_SHOWN} of a "
+            "suite. Pairs that most models misjudge come first; among them, pairs with the largest margin of "
+            f"the bad sentence. `numbers.csv` contains up to {PAIRS_LISTED:,} misjudged pairs of each suite, "
+            "and `scores.parquet` of each model all pairs."
         )
     return notes
 

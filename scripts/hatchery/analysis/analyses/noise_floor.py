@@ -108,11 +108,11 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
     resized = _resized(runs, settings)
     settings = replace(settings, curve=tuple(model for model in settings.curve if model not in resized))
     notes = [
-        f"Differences from {labels[settings.baseline]} with the same pretraining seed: mean and 95 % interval. Noise "
-        f"is the standard deviation of the baseline over its seeds (at least {settings.least_seeds} seeds).",
+        f"Differences from {labels[settings.baseline]} with the same pretraining seed: mean and 95 % "
+        "interval. Noise is the standard deviation of the baseline's scores over at least "
+        f"{settings.least_seeds} seeds.",
         *(
-            f"{labels[model]} is not part of the curve, because this model differs from the baseline in "
-            f"{', '.join(columns)}."
+            f"{labels[model]} is not part of the curve, because it differs from the baseline in {', '.join(columns)}."
             for model, columns in resized.items()
         ),
     ]
@@ -133,9 +133,9 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
             rows.append(_row(settings, model, key, found, curve, amounts, seconds))
     if any(row["data_factor"] is not None for row in rows):
         notes.append(
-            "Text: the amount of text with which the baseline would reach the model's loss, divided by the model's "
-            "amount of text. Per second: the same amount divided by the baseline's amount of text, and by the ratio of "
-            "the training times (model to baseline)."
+            "Text: the amount of text with which the baseline would reach the model's loss, divided by the "
+            "model's amount of text. Per second: the same amount, divided by the baseline's amount of text, "
+            "and by the model's training time relative to the baseline's."
         )
     columns = [
         Column("number", words=True),

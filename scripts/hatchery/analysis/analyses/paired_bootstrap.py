@@ -40,11 +40,11 @@ def compare(settings: BootstrapSettings, study: Study) -> Findings:
         for run in dict.fromkeys(row["run"] for row in rows)
     ]
     notes = [
-        f"Differences are in points. A run is compared with the run `{settings.against}` of the same experiment and "
-        f"pretraining seed. The sentences of a test set were drawn with replacement {settings.samples:,} times, with "
-        "the same draws for both runs. The interval contains 95 % of the differences; p is the probability of a "
-        "difference at least this large by chance alone, computed as in sacreBLEU. Neither the interval nor p includes "
-        "the variation between training seeds."
+        f"Differences are in points, between a run and the run `{settings.against}` of the same experiment "
+        f"and pretraining seed. The sentences of a test set were drawn with replacement {settings.samples:,} "
+        "times, with the same draws for both runs. The interval contains 95 % of the resulting differences. "
+        "p is the probability that chance alone gives a difference at least as large as the measured one, "
+        "computed as in sacreBLEU. Interval and p do not include the variation between training seeds."
     ]
     return Findings(
         rows, [Table(columns, groups, f"Differences on the test sentences, {BETWEEN_TWO}")] if groups else [], notes

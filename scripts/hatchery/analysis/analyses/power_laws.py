@@ -178,26 +178,27 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]],
 
     bins = "the bins of January 2023" if settings.bins == "january_2023" else f"{settings.number_of_bins} quantiles"
     notes = [
-        "In each bin of FLOPs, the evaluation with the lowest development loss is the compute-optimal point; bins: "
-        f"{bins}.",
+        "In each bin of FLOPs, the compute-optimal point is the evaluation with the lowest development loss; "
+        f"bins: {bins}.",
         f"Method of counting our FLOPs: {COUNT_NAMES[settings.flops]}. Our tokens are counted without padding; "
         "numbers of parameters include all matrices.",
         "Laws are fitted by least squares of the loss (Levenberg-Marquardt), not of its logarithm; R² refers to the "
         "loss.",
         "The loss of a model is the mean over its seeds.",
-        f"Intervals: models are drawn with replacement {settings.draws:,} times, with all of their evaluations, and"
-        " each draw has its own compute-optimal points. A dash means that there are too few points or models.",
-        "Gain: decrease of the Bayesian information criterion if two laws are fitted instead of one law; a gain above "
-        f"{DECISIVE:g} counts as a break.",
+        f"Intervals: {settings.draws:,} times, models are drawn with replacement, each with all of its "
+        "evaluations. Compute-optimal points and laws are computed for each draw. A dash means that there "
+        "are too few points or models.",
+        "Gain: decrease of the Bayesian information criterion if two laws are fitted instead of one. A gain "
+        f"above {DECISIVE:g} counts as a break.",
     ]
     if not clouds[OURS] and not apart:
         notes.append("The study has no development losses of trained models yet.")
     if LOGGED in clouds:
         notes.append(
-            f"Published curves: {len({point.model for point in clouds[LOGGED]})} runs in the history of the authors'"
-            " repository (January 2023). FLOPs are counted by the authors' code, tokens include padding, and losses"
-            " count padding as labels. Exponents of these curves can be compared with our exponents, but coefficients"
-            " cannot be compared."
+            f"Published curves: {len({point.model for point in clouds[LOGGED]})} runs in the history of the "
+            "authors' repository (January 2023). FLOPs are counted by the authors' code, tokens include "
+            "padding, and losses count padding as labels. Only the exponents of these curves can be compared "
+            "with ours, not the coefficients."
         )
     return notes
 

@@ -257,8 +257,8 @@ def _notes(settings: PublishedTableSettings) -> list[str]:
         notes.append(f"The row {settings.minus!r} shows scores; all other rows show differences from this row.")
     if settings.change_from:
         notes.append(
-            "Changes of scores are in percent of the same model with the reduced vocabulary; changes of sizes are "
-            "absolute differences."
+            "Changes of scores are in percent of the score of the same model with the reduced vocabulary. "
+            "Changes of sizes are absolute differences."
         )
     if settings.remark:
         notes.append(settings.remark)

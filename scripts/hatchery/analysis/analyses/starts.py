@@ -75,11 +75,11 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
         lines = [_line(row) for row in rows if row["model"] == model]
         groups.append(Group(lines, labels[model]))
     notes = [
-        "Values are means over seeds in points, \u00b1 standard error. `alc` is the area under the curve of the "
-        "development score over the first steps, divided by the number of these steps, which the row states. A "
-        f"difference is the value minus the value of `{settings.against}` of the same experiment; the standard error "
-        "of a difference is the root of the sum of the two squared standard errors. The paper prints no numbers for "
-        "comparison."
+        "Values are means over seeds in points, ± standard error. `alc` is the area under the curve of the "
+        "development score over the first steps, divided by the number of these steps, which the row states. "
+        f"A difference is the value minus the value of `{settings.against}` of the same experiment. Its "
+        "standard error is the square root of the sum of both squared standard errors. The paper prints no "
+        "numbers for comparison."
     ]
     shown = {f"{labels[key[0]]}, {key[2]}, {key[3]}": different[key] for key in sorted(different) if key[0] in models}
     notes += not_compared(shown)

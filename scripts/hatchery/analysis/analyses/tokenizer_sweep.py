@@ -82,14 +82,14 @@ def _cells(row: Mapping[str, str], any_printed: bool) -> list[Content]:
 def _notes(rows: list[dict[str, str]], any_printed: bool) -> list[str]:
     final = [row for row in rows if row["final_choice"] == "1"]
     notes = [
-        "Bold: the selected size of each tokenizer type. The word-split ratio of this size is closest to the "
-        "ratio of the reference tokenizer of this type. The selected tokenizer: "
-        f"{readable(row['type'])} with {int(row['size']):,} entries."
+        "Bold: the selected size of each tokenizer type. At this size, the word-split ratio is closest to "
+        f"the ratio of the type's reference tokenizer. The selected tokenizer: {readable(row['type'])} with "
+        f"{int(row['size']):,} entries."
         for row in final
     ]
     notes.append(
-        "ESMS is counted as in the study's code. The definition in the paper (words whose tokens are exactly the "
-        "morphemes) gives other numbers, which the column for the definition shows."
+        "ESMS is counted as in the study's code. The paper defines ESMS differently (words whose tokens are "
+        "exactly the morphemes); the numbers by this definition are in a separate column."
     )
     if any_printed:
         notes.append("Printed values are from the paper, measured on the paper's corpus and list of morphemes.")

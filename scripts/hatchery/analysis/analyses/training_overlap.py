@@ -29,10 +29,10 @@ _FIRST = 3
 line.
 """
 NOTE = (
-    "A sentence is in the training text if a line of this text contains all words of the sentence in sequence, with "
-    f"the same spelling and punctuation. A sentence with fewer than {_FIRST} words must be a complete line; words are "
-    "separated by white space. If only the good sentence of a pair is in the training text, a model can answer from "
-    "memory instead of grammar."
+    "A sentence is in the training text if one line of this text contains all words of the sentence in "
+    f"sequence, with the same spelling and punctuation. A sentence with fewer than {_FIRST} words must be a "
+    "complete line. Words are separated by white space. If only the good sentence of a pair is in the "
+    "training text, a model can answer from memory instead of grammar."
 )
 
 

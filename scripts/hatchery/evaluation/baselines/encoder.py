@@ -167,7 +167,9 @@ def start_of_decoder(network: Any, where: str) -> int:
         value = getattr(settings, "decoder_start_token_id", None)
         if value is not None:
             return int(value)
-    raise ModelError(f"{where}: config.json has no decoder_start_token_id")
+    raise ModelError(
+        f"{where}: config.json has no decoder_start_token_id, expected the id with which the decoder begins a text"
+    )
 
 
 def _numbers(attention_mask: Tensor | None) -> Tensor | None:

@@ -146,8 +146,9 @@ def check_files(folder: Path) -> None:
     files outside the folder."""
     if (folder / ADAPTER).is_file():
         raise ModelError(
-            f"{folder}: contains an adapter ({ADAPTER}), which the import would leave out; merge the adapter into its "
-            "model (PEFT: merge_and_unload), save the merged model in a new folder, and import this folder"
+            f"{folder}: contains an adapter ({ADAPTER}), which the import would leave out; merge the adapter "
+            "into its model (PEFT: merge_and_unload), save the merged model in a new folder, and import this "
+            "folder"
         )
     for index in sorted(folder.glob("*.index.json")):
         try:

@@ -148,8 +148,8 @@ def _of_track(protocol: Any) -> str:
     return ", multilingual track" + (" with its slips" if protocol.get("official") else "")
 
 
-SLIPS = "slips of the official trainer included: last epoch trained, last incomplete batch of 8 validation rows dropped"
-NO_SLIPS = "without the slips of the official trainer: best epoch, all validation rows"
+SLIPS = "bugs of the official trainer included: last epoch trained, last incomplete batch of 8 validation rows dropped"
+NO_SLIPS = "without the bugs of the official trainer: best epoch, all validation rows"
 _CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the scored rows", "last": "last state"}
 
 

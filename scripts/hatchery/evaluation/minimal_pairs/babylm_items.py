@@ -99,7 +99,7 @@ def _wug(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     for record in read_json_lines(source, name):
         texts, ratio = record.text("sentences").split("\t"), record.value("ratio")
         if len(texts) != 2 or not all(map(str.strip, texts)):
-            raise EvaluationError(f"{record.where}: the field 'sentences' must be two texts with a tab between them")
+            raise EvaluationError(f"{record.where}: the field 'sentences' must be two texts separated by a tab")
         if type(ratio) not in (int, float) or not 0 <= ratio <= 1:
             raise EvaluationError(
                 f"{record.where}: the field 'ratio' must be a fraction from 0 to 1, got {shorten(ratio)}"

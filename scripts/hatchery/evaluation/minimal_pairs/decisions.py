@@ -72,11 +72,11 @@ class Decision:
 
 
 TIE_RULES = {
-    "wrong": "strict: a tie is wrong; accuracy_ties_correct calls it right",
-    "shared": "shared: of k texts that tie with the right one each counts 1/k",
-    "first": "as BabyLM 2025: a tie counts as right",
-    "drawn": "as BabyLM 2026: a tie is decided by a draw, which is seeded here",
-    "first_in_row": "the first in its row of several best texts is preferred",
+    "wrong": "strict: a tie counts as wrong; accuracy_ties_correct counts it as correct",
+    "shared": "shared: if k texts have the highest score and the correct text is one of them, the item counts 1/k",
+    "first": "as BabyLM 2025: a tie counts as correct",
+    "drawn": "as BabyLM 2026: a tie is decided by a random draw, with a seed here",
+    "first_in_row": "of several best texts, the first in the row is preferred",
 }
 """Descriptions of the tie rules; manifests contain these descriptions."""
 

@@ -64,8 +64,10 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     return rows
 
 
-TENSOR_FLOAT = "matrix products in TensorFloat-32 where a GPU has it, which decides a few near-ties otherwise"
-PRECISIONS = {"tf32": TENSOR_FLOAT, "screened": "clear decisions in bf16, the others in fp32"}
+TENSOR_FLOAT = (
+    "matrix products in TensorFloat-32 on GPUs that support it, so a few near-ties may be decided differently"
+)
+PRECISIONS = {"tf32": TENSOR_FLOAT, "screened": "clear decisions in bf16, all others in fp32"}
 """Note in the column `settings` of accuracies, for precisions other than fp32."""
 
 

@@ -64,7 +64,8 @@ class ConlluSentence:
             head = int(text)
             if head > len(self.words) or head == position + 1:
                 raise EvaluationError(
-                    f"{word.where}: HEAD is {head}, expected 0 or another of the sentence's {len(self.words)} words"
+                    f"{word.where}: HEAD is {head}, expected 0 or the number of another word of the sentence, "
+                    f"which has {len(self.words)} words"
                 )
             heads.append(position if head == 0 else head - 1)
         return heads
