@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # This must precede any import of torch. The tests' matrices are tiny: several threads wait for each other far longer
 # than they compute, and even longer next to another test process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A thread that waits must sleep: a test with two threads takes 30 times as long if waiting threads occupy a busy core.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Disable garbage collection until all tests are collected, because imports create many objects and hardly any garbage.
 gc.disable()
