@@ -307,6 +307,16 @@ def test_the_number_of_hidden_tokens_is_rounded_up_as_often_as_its_fraction_says
     assert inputs.tolist() == [*[SPECIAL.mask] * hidden, *range(20 + hidden, 30)]
 
 
+@pytest.mark.parametrize(("at_least_one", "hidden"), [(True, 1), (False, 0)])
+def test_a_text_stays_without_a_hidden_token_only_where_that_is_allowed(
+    given_draws: Any, at_least_one: bool, hidden: int
+) -> None:
+    settings = MaskingSettings("short_span", mask_probability=0.04, at_least_one=at_least_one)
+    generator = given_draws([np.zeros(10), np.arange(10) / 10, np.zeros(10)], 0.59, np.zeros(hidden))
+    _, labels = rule(settings, Corruption(SPECIAL, VOCABULARY, 0.1, 0.1), 0)(np.arange(20, 30), None, generator)
+    assert int((labels != UNLABELLED).sum()) == hidden
+
+
 def test_spans_have_one_to_three_tokens_and_one_decision_each(given_draws: Any) -> None:
     # Span lengths 1, 2, 3, 3 and a truncated span cover the ten tokens; the fourth span is masked first, then the
     # third.

@@ -124,6 +124,25 @@ def test_predicted_and_visible_tokens_together_are_runs_of_the_documents(make_tr
             assert is_special or not ends & set(text[1:]), "no run crosses from one document to the next"
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        *(MaskedSettings(segments=segments) for segments in ("babylm", "bnc", "documents", "packed")),
+        MaskedSettings(segments="bnc", sentence_pairs="document"),
+        *(
+            cls(segments=segments)
+            for cls in (CausalSettings, HybridSettings)
+            for segments in ("packed", "bnc", "blocks")
+        ),
+    ],
+)
+def test_the_place_of_a_sequence_is_the_position_of_its_first_token_in_the_split(make_traceable, chosen):
+    # The ids of the split count up from 7.
+    examples = objective_of(chosen).examples(make_traceable([[7, 12, 3], [3], [], [5, 6], [25, 4]]), 24)
+    places = [int(examples.texts(0, 0, index)[0].tokens[0]) - 7 for index in range(len(examples))]
+    assert examples.places().tolist() == places and len(set(places)) > 2
+
+
 def pinned_collection(make_collection, name):
     """Return sixty documents computed without a random generator, so that the digests depend on no generator."""
     documents, position = [], 0

@@ -99,7 +99,7 @@ def test_an_example_without_ordinary_tokens_has_no_labels(kind, reading):
     assert inputs.tolist() == ids.tolist() and (labels == UNLABELLED).all()
 
 
-@pytest.mark.parametrize("kind", ["subword", "whole_word"])
+@pytest.mark.parametrize("kind", ["subword", "whole_word", "span", "short_span"])
 def test_framing_tokens_can_be_predicted_where_asked_for_but_padding_cannot(kind):
     special = SETS["roberta"]
     ids = np.array([special.cls, 10, special.sep, 20, special.sep, special.pad])

@@ -70,6 +70,9 @@ def test_both_texts_end_a_paragraph_if_the_tokenizer_has_a_token_for_it(make_tra
         [-100, fourth, fifth, par, sep, -100],
     ]
     assert first not in labels[0] + labels[1]
+    # The longer row has six tokens; without an end token, it has five.
+    fits = [(6, True), (5, True), (5, False), (4, False)]
+    assert [len(pairs_of(collection, "babylm", *limits)) for limits in fits] == [1, 0, 1, 0]
 
 
 def test_pairs_longer_than_the_sequence_and_empty_texts_are_left_out(make_traceable: Made) -> None:

@@ -42,6 +42,8 @@ def test_backward_translates_the_second_line_into_the_first(make_traceable: Made
     for index in range(len(LENGTHS)):
         source, target = there.sides(index)
         assert [side.tolist() for side in back.sides(index)] == [target.tolist(), source.tolist()]
+    # An end token is added to each side.
+    assert back.lengths.tolist() == [[second + 1, first + 1] for first, second in LENGTHS]
 
 
 def test_long_and_unequal_pairs_are_left_out_of_training_and_cut_elsewhere(make_traceable: Made) -> None:
@@ -104,6 +106,20 @@ def test_batches_are_a_function_of_seed_and_step_alone(make_collection: Made) ->
     per_epoch = fresh.batches_per_epoch(40)
     assert forwards[:5] != [fresh.batch_at(3, per_epoch + step, 40)[1].tolist() for step in range(5)]
     assert forwards[:5] != [fresh.batch_at(4, step, 40)[1].tolist() for step in range(5)]
+
+
+def test_a_batch_has_sources_of_similar_length_and_pairs_and_batches_are_shuffled(make_traceable: Made) -> None:
+    # A target has ten tokens with its end, so ten pairs fill a batch of 100 tokens. Four pairs have the same lengths.
+    pairs = pairs_of(make_traceable([(1 + number % 10, 9) for number in range(40)], "roberta"))
+    ascending = [length for length in range(2, 12) for _ in range(4)]
+    orders, shortest = set(), set()
+    for epoch in range(3):
+        batches = [pairs.batch_at(5, 4 * epoch + number, 100)[1] for number in range(4)]
+        sources = [sorted(pairs.lengths[chosen, 0].tolist()) for chosen in batches]
+        assert sorted(sources) == [ascending[first : first + 10] for first in range(0, 40, 10)]
+        orders.add(tuple(lengths[0] for lengths in sources))
+        shortest.add(frozenset(batches[sources.index(min(sources))].tolist()))
+    assert len(orders) > 1 and len(shortest) > 1
 
 
 def test_limits_of_length_ratio_and_budget_are_met_by_what_equals_them(make_traceable: Made) -> None:
