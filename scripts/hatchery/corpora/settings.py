@@ -51,7 +51,7 @@ class SplitSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Sharded(Settings):
-    """The key that every corpus has."""
+    """Key of every corpus, whatever its sources."""
 
     documents_per_shard: Count = 10_000
     """Number of documents in one Parquet file."""

@@ -226,7 +226,8 @@ class ClusterSettings(Settings):
     """
     jobs_per_gpu: Count = 1
     """Number of evaluations that share a GPU, on this machine and on clusters where Slurm does not allocate GPUs. A
-    pretraining never shares its GPU. Several models below 200 million parameters fit into 80 GB."""
+    pretraining never shares its GPU. A GPU with 80 GB holds several models of fewer than 200 million parameters.
+    """
     gpu_type: Annotated[str, Text("^[A-Za-z0-9_.]+$", "letters, digits, _ and full stops")] | None = None
     """GPU type in Slurm's generic resources, as printed by `sinfo -o %G`; `null` accepts any type."""
     cpus_per_gpu: Count | None = None

@@ -86,7 +86,9 @@ class Sample(SampleKeys, OneOfKeys):
     characters: Count = ABSENT
     """Number of characters in the sample."""
     languages: Annotated[dict[BlockName, LanguagePart], MinLen(1)] = ABSENT
-    """Amounts of text by language, as adjusted words. The names of the languages can be chosen freely."""
+    """Amount of text of each language, as the equivalent number of English words. You can choose the names of the
+    languages freely.
+    """
 
     def __post_init__(self) -> None:
         """Raise RefusedError if two languages name the same source."""

@@ -31,8 +31,8 @@ class ArchiveLimits(Settings):
     """Limits for the unpacking of an archive."""
 
     unpacked_bytes: Count = 200_000_000_000
-    """Maximum number of bytes of all unpacked files of an archive; the papers' largest archives have 20 GB when
-    unpacked.
+    """Maximum size of all unpacked files of an archive together, in bytes. The largest archives of the papers have 20
+    GB after unpacking.
     """
 
 

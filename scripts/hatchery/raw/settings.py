@@ -82,7 +82,9 @@ class Download(Settings):
     sha256: Annotated[str, Text("^[0-9a-f]{64}$", "64 digits 0-9 and a-f")]
     """SHA-256 checksum of the file."""
     unpack: bool = False
-    """If true, the file, a zip or tar archive, is unpacked. An archive that is the only download is always unpacked."""
+    """If true, the file is unpacked; it must be a zip or tar archive. If an archive is the only download, it is always
+    unpacked.
+    """
     file: str | None = None
     """Name of the downloaded file in resources/fetched/<name>/; `null` uses the last part of the URL."""
 
@@ -106,7 +108,7 @@ class SourceKeys(Settings):
     """Location of a raw input on this machine, or the address from which it is downloaded."""
 
     path: NotEmpty | None = None
-    """File, folder, or zip or tar archive on this machine, which is used instead of a download; `null` if the data are
+    """File, folder, or zip or tar archive on this machine; with a path, nothing is downloaded. `null` if the data are
     not on this machine.
     """
     follow_links: bool = False

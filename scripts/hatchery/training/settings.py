@@ -148,8 +148,8 @@ class TrainingSettings(Settings):
     distillation: DistillationSettings | None = omitted_at_default(None)
     """Distillation from the predictions of finished models; `null` learns only from the labels."""
     early_stopping: EarlyStoppingSettings | None = None
-    """Stop training when the development score no longer improves: the loss or, for the task `translation`, BLEU.
-    `null` trains for all steps.
+    """Stop training when the loss of development text no longer improves; for the task `translation`, when its BLEU
+    score no longer improves. `null` trains for all steps.
     """
     keep_training_state: bool = False
     """Keep the training state (weights and optimiser state) with the model, so that another run can continue the
@@ -172,9 +172,11 @@ class TrainingSettings(Settings):
     means of all processes, as in LTG-BERT's code.
     """
     divergences: bool = False
-    """Log the divergences of the output from the unigram, uniform and empirical distributions."""
+    """Log the KL divergences of the model's predictions from the unigram, the uniform and the empirical
+    distribution.
+    """
     bias_drift: bool = False
-    """Log the distance of the output layer's bias from its initial value and from the unigram distribution."""
+    """Log two distances of the output layer's bias: from its initial value, and from the unigram distribution."""
     evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
     """Number of steps between two measurements of the development loss, which is also measured after the last step."""
     evaluation_sequences: Natural = 2048

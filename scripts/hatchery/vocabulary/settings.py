@@ -16,9 +16,9 @@ class VocabularySettings(Settings):
     kind: Literal["transcripts", "word_list"]
     """Content of the source: CHILDES tables with one utterance per row, or a list of words with frequencies."""
     reading: ReadingName = "corrected"
-    """Version of the processing of words. `as_published` reproduces the authors' errors (joined compounds, TRUE and
-    FALSE in capitals, missing word nan); `corrected` fixes these errors. hatchery/vocabulary/word_lists.py lists the
-    errors.
+    """Version of the processing of words. `as_published` reproduces the authors' errors (compounds are joined, TRUE and
+    FALSE are in capital letters, the word nan is lost); `corrected` fixes these errors.
+    hatchery/vocabulary/word_lists.py lists the errors.
     """
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files to read from the source."""

@@ -41,8 +41,8 @@ class ReadingTableSettings(Settings):
     then be `none`.
     """
     sentence: NotEmpty | None = None
-    """Column of the sentence that contains a word, for `drop_sentence_ends`. All words of a text without a sentence
-    form one sentence. `null`: the table has no such column.
+    """Column that identifies the sentence of a word, for `drop_sentence_ends`. The words of a text with an empty cell
+    in this column form one sentence. `null`: the table has no such column.
     """
     only: dict[str, str] = field(default_factory=dict)
     """Filter of rows: only rows with these values in these columns are read, such as `{lang: en}` for the rows of one
@@ -99,8 +99,9 @@ class ReadingTableSettings(Settings):
     drop_sentence_ends: bool = False
     """Exclude the first and the last word of each sentence (`sentence`) from the regressions."""
     spillover_from: Literal["text", "kept_words"] = "text"
-    """Words among which previous words are looked up by position. `text`: all words of a text. `kept_words`: the words
-    that remain after `drop_sentence_ends`. Words without enough previous words are excluded from the regressions.
+    """Words in which the previous words of a word are looked up by position. `text`: all words of a text. `kept_words`:
+    only the words that remain after `drop_sentence_ends`. >>> Condition Words without enough previous words are
+    excluded from the regressions.
     """
     random_effects: Literal["none", "intercepts", "slopes"] = "slopes"
     """`none`: linear regression. `intercepts`: mixed model with a random intercept of each participant. `slopes`: mixed

@@ -38,7 +38,7 @@ class SurprisalSettings(Settings):
     spaces.
     """
     missing: tuple[str, ...] = MISSING
-    """Cell contents that mean a missing text, in addition to empty cells. Missing texts are not scored; their number is
+    """Contents of cells without a text, in addition to empty cells. Missing texts are not scored; their number is
     reported.
     """
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
@@ -60,7 +60,7 @@ class SurprisalSettings(Settings):
     """Add a space before every text. If the tokenizer distinguishes words after a space, the first word then has the
     same tokens as in the middle of a text."""
     drawn: Count = 1
-    """Number of the text whose surprisals a figure shows, counted from 1."""
+    """Position, counted from 1, of the text whose surprisals a figure shows."""
 
     @property
     def text_columns(self) -> tuple[str, ...]:
