@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
+from hatchery.analysis.analyses.correlation import TABULATED
 from hatchery.analysis.read_tables import CurvePoint
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, write_rows
@@ -206,7 +207,7 @@ def test_a_score_is_at_the_parameters_and_at_the_flops_of_its_model() -> None:
     rows = [
         fixed | {"source": "ours", "parameters": "1e6", "flops": "1e15", "score": "61", "perplexity": "10"},
         fixed | {"source": "ours", "parameters": "2e6", "flops": "5e15", "score": "72", "perplexity": "40"},
-        fixed | {"source": "published table", "parameters": "3e6", "flops": "", "score": "83", "perplexity": ""},
+        fixed | {"source": TABULATED, "parameters": "3e6", "flops": "", "score": "83", "perplexity": ""},
     ]
     figure = draw_scores(FigureSettings("demo", ()), {"correlation": rows})
     found = {axes.get_xlabel(): axes for axes in figure.axes[:2]}
@@ -218,6 +219,16 @@ def test_a_score_is_at_the_parameters_and_at_the_flops_of_its_model() -> None:
     # The lowest perplexity is at the dark end of the scale `cividis`.
     low, high = (sum(each.get_markerfacecolor()[:3]) for each in figure.axes[0].lines[:2])
     assert low < 0.7 < 1.5 < high
+    bar = figure.axes[2].xaxis
+    # Between 10 and 40 on a logarithmic scale: 10 times 4 to the powers 1/8, 3/8, 5/8 and 7/8.
+    assert [label.get_text() for label in bar.get_ticklabels()] == ["11.9", "16.8", "23.8", "33.6"]
+    assert list(bar.get_ticklocs()) == pytest.approx([11.9, 16.8, 23.8, 33.6])
+    assert bar.get_label_text() == "perplexity of ours" and figure.axes[2].get_xlim() == pytest.approx((10, 40))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", TABULATED]
+    several = draw_scores(FigureSettings("demo", ()), {"all_models": rows, "large_ones": rows[1:]})
+    titles = [axes.get_title(loc="left") for axes in several.axes]
+    assert titles == ["all_models: glue"] * 2 + ["large_ones: glue"] * 2 + [""]
+    assert [len(axes.lines) for axes in several.axes[:4]] == [3, 2, 2, 1]
 
 
 def test_a_sweep_of_tokenizers_marks_the_chosen_sizes_and_the_final_choice() -> None:

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from figure_readback import assert_nothing_overlaps, row_names, typed
+from matplotlib.colors import to_hex
 from matplotlib.container import ErrorbarContainer
 from matplotlib.patches import Rectangle
+from matplotlib.text import Annotation
+from measured_rows import frame
 
 from hatchery.analysis import read_tables
 from hatchery.analysis.aggregates import Aggregate
@@ -21,7 +24,7 @@ from hatchery.errors import EvaluationError
 from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering import drawing
-from hatchery.rendering.style import Style, model_styles
+from hatchery.rendering.style import OKABE_ITO, Style, model_styles
 from hatchery.runner import run_stage
 from hatchery.views.figures import layer_weights, phenomena
 from hatchery.views.figures.learning_curves import (
@@ -213,6 +216,51 @@ def test_chance_is_that_of_the_items_and_a_suite_without_right_answers_has_a_pan
     assert wug.get_xlim()[0] == -30 and "correlation" in wug.get_xlabel() and row_names(wug) == ["adjectives", "past"]
     assert "accuracy" in panels["piqa"].get_xlabel() and panels["tracking"].get_xlabel() == ""
     assert_nothing_overlaps(figure)
+
+
+def test_bars_are_in_the_order_of_the_legend_and_a_number_is_beyond_lines_and_marks_at_the_end_of_its_bar() -> None:
+    """Model `c` has no bar. Chance differs between the phenomena; `ellipsis` of `a` ends just before chance."""
+    chances = {"agreement": 25.0, "ellipsis": 50.0, "phenomenon_average": 37.5}
+    means = {("agreement", "a"): 60.0, ("agreement", "b"): 70.0, ("ellipsis", "a"): 49.0, ("ellipsis", "b"): 80.0}
+    means |= {("phenomenon_average", "a"): 54.5, ("phenomenon_average", "b"): 75.0}
+    bars = {key: Aggregate(mean, 0.5, 2, blind_guess=chances[key[0]]) for key, mean in means.items()}
+    panel = SuiteBars("blimp", list(chances), bars, {("agreement", "b"): 73.0, ("ellipsis", "b"): 95.0})
+    settings = FigureSettings("demo", tuple(SeededRun.from_seed(model, 1) for model in ("c", "a", "b")))
+    (axes,) = phenomena.draw_phenomena(settings, [panel]).axes
+    # A group of two bars has the height of 2.8 bars; averages are 0.6 rows lower.
+    centres = [group + side * 0.5 / 2.8 for group in (0, 1, 2.6) for side in (-1, 1)]
+    drawn = [bar for bar in axes.patches if isinstance(bar, Rectangle)]
+    assert [bar.get_y() + bar.get_height() / 2 for bar in drawn] == pytest.approx(centres)
+    assert [bar.get_width() for bar in drawn] == list(means.values())
+    assert [to_hex(bar.get_facecolor()).upper() for bar in drawn] == [*OKABE_ITO[1:3]] * 3
+    assert [label.get_fontweight() for label in axes.get_yticklabels()] == ["normal", "normal", "bold"]
+    assert axes.get_ylim() == pytest.approx((3.1, -0.5))
+    assert list(axes.get_xticks()) == [*range(0, 101, 10)]
+    dashed = [np.transpose(line.get_xydata()).tolist() for line in axes.lines if line.get_linestyle() == "--"]
+    expected = [[[chance] * 2, [place - 0.5, place + 0.5]] for chance, place in ((25.0, 0), (50.0, 1), (37.5, 2.6))]
+    assert np.ravel(dashed) == pytest.approx(np.ravel(expected))
+    assert [list(line.get_ydata()) for line in axes.lines if list(line.get_xdata()) == [0, 1]] == [
+        [pytest.approx(1.8)] * 2
+    ]
+    # The published value 73 would cover the number after its bar; the published value 95 is further right.
+    numbers = {text.get_text(): text.xy[0] for text in axes.texts if isinstance(text, Annotation)}
+    ends = {"60.0": 60.5, "70.0": 73.0, "49.0": 50.0, "80.0": 80.5, "54.5": 55.0, "75.0": 75.5}
+    assert numbers == ends
+    (chance,) = [text for text in axes.texts if text.get_text() == "chance"]
+    assert chance.get_position()[0] == 25.0
+    assert axes.get_title(loc="right") == "not evaluated: c"
+
+
+def test_the_average_of_a_suite_is_over_pairs_if_there_is_one_else_over_several_phenomena() -> None:
+    def shown(*tasks: str) -> list[str]:
+        fixed = {"kind": "minimal_pairs", "suite": "x", "metric": "accuracy_percent", "value": 60.0}
+        rows = [fixed | {"task": task, "level": "average" if "average" in task else "phenomenon"} for task in tasks]
+        return phenomena.suite_bars("x", frame(rows)).phenomena
+
+    averages = ("phenomenon_average", "paradigm_average")
+    assert shown("b", "a", *averages, "pair_average") == ["a", "b", "pair_average"]
+    assert shown("b", "a", *averages) == ["a", "b", "phenomenon_average"]
+    assert shown("a", *averages) == ["a"]
 
 
 def test_averages_of_phenomena_stand_apart_from_them() -> None:

@@ -90,6 +90,25 @@ def test_a_violin_has_its_median_and_its_mean_over_tasks(bimodal: Any) -> None:
     # low score, and between the 16th and the 17th high score, which are equal.
     boxes = [[*map(float, line.get_xdata())] for line in axes.lines if line.get_solid_capstyle() == "butt"]  # type: ignore[arg-type]
     assert boxes[0] == pytest.approx([-0.715, 0.6])
+    # The first model is on top. Violins have equal areas, and the highest density has a half height of 0.3 rows.
+    assert axes.get_ylim() == (1.5, -0.5)
+    outlines = [violin.get_paths()[0].vertices for violin in axes.collections]
+    areas = [abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2 for x, y in (each.T for each in outlines)]
+    assert areas[0] == pytest.approx(areas[1], rel=0.01)
+    assert max(np.ptp(each[:, 1]) for each in outlines) == pytest.approx(2 * 0.3)
+
+
+def test_a_model_has_a_mean_only_if_it_was_evaluated_on_all_tasks_of_the_others_and_a_violin_from_three_runs_on(
+    bimodal: Any,
+) -> None:
+    del bimodal.finetuning[f"{[*bimodal.pretraining][1]}:{CRLC}"]
+    for model, values in (("two", [0.5, 0.7]), ("three", [0.5, 0.7, 0.9])):
+        add_runs(bimodal, bimodal.add_model(model, 42, []), MVLC, [*values], {})
+    (axes,) = bias_violins.draw(typed(bimodal), bimodal.tables()).axes
+    strokes = [float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() == "|"]  # type: ignore[index]
+    assert [round(place) for place in strokes] == [0]
+    assert [round(float(violin.get_paths()[0].vertices[:, 1].mean())) for violin in axes.collections] == [0, 1, 3]
+    assert [text.get_text() for text in axes.texts] == ["54 runs", "45 runs\n2 failed", "2 runs", "3 runs"]
 
 
 def test_the_density_integrates_to_one_and_keeps_two_modes_apart() -> None:

@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 from figure_readback import PRINTED, ROWS, STRICT, assert_nothing_overlaps, dots, legend, published, row_names, typed
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 
+from hatchery.analysis.aggregates import Aggregate
 from hatchery.analysis.read_tables import read_measurements
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, PARADIGMS_OF_PHENOMENON
@@ -98,6 +100,10 @@ def test_every_task_has_its_mean_its_deviation_and_its_runs(glue: Any) -> None:
     assert len(small) == 11 * 3 - 1 + len(drawn)
     texts = [text.get_text() for text in axes.texts]
     assert texts[2 * tasks.index("babylm boolq")] == "76.0 ± 1.0"
+    whiskers = [
+        bar.lines[2][0].get_segments()[0][:, 0] for bar in axes.containers if isinstance(bar, ErrorbarContainer)
+    ]
+    assert whiskers[2 * tasks.index("babylm boolq")] == pytest.approx([75.0, 77.0])
     assert texts[2 * tasks.index("babylm wsc")] == f"{statistics.mean(wsc):.1f} ± {statistics.stdev(wsc):.1f}, 1 failed"
 
 
@@ -127,7 +133,8 @@ def test_the_most_frequent_label_is_a_line_where_the_score_is_an_accuracy(glue: 
 
 
 def test_published_scores_stand_in_the_row_of_their_model_and_task(glue: Any, repository: Path) -> None:
-    axes = task_scores.draw(typed(glue, STRICT), glue.tables(repository / PRINTED)).axes[0]
+    figure = task_scores.draw(typed(glue, STRICT), glue.tables(repository / PRINTED))
+    axes = figure.axes[0]
     names = [name.split(" (")[0] for name in row_names(axes)]
     marks = {(names[round(y)], y > round(y)): x for x, y in published(axes)}
     # ELC-BERT Table 9 and its averages. The second model is below the middle of the group.
@@ -136,6 +143,9 @@ def test_published_scores_stand_in_the_row_of_their_model_and_task(glue: Any, re
     assert marks["average", False] == pytest.approx(77.9)
     assert marks["average", True] == pytest.approx(78.3)
     assert len(marks) == 2 * 13
+    # The published 92.0 on SST-2 is higher than all our scores.
+    assert 92.0 in marks.values() and axes.get_xlim()[1] > 92.0
+    assert "published mean" in legend(figure)
 
 
 def test_published_scores_that_are_not_comparable_have_no_mark(glue: Any, repository: Path) -> None:
@@ -157,20 +167,35 @@ def test_suites_are_panels_with_their_own_range(experiment: Any) -> None:
     figure = task_scores.draw(typed(experiment), experiment.tables())
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["glue", "hans", "msgs"]
     assert row_names(figure.axes[0])[:2] == ["glue mnli (accuracy)", "glue mnli mismatched (accuracy)"]
-    ranges = [axes.get_xlim() for axes in figure.axes]
-    for (low, high), value in zip(ranges, (80.5, 51.0, -40.0), strict=True):
-        assert low < value < high
-        # Two tens, and a margin for marks at the ends.
-        assert high - low <= 21
+    # From the ten below the lowest value minus 1 to the ten above the highest value plus 1, with a margin of 2 %.
+    ranges = [(70 - 0.4, 90 + 0.4), (50 - 0.2, 60 + 0.2), (-50 - 0.4, -30 + 0.4)]
+    assert [axes.get_xlim() for axes in figure.axes] == list(map(pytest.approx, ranges))
 
 
 def test_no_axis_of_scores_goes_beyond_what_a_score_can_be(experiment: Any) -> None:
     cell = experiment.add_model("elc", 42, [])
     experiment.add_finetuning(cell, "glue_rte", ("accuracy",), {12: ((1.0,), ""), 13: ((0.98,), "")}, "glue")
-    (axes,) = task_scores.draw(typed(experiment), experiment.tables()).axes
+    experiment.add_finetuning(cell, "msgs_main_verb_control", ("accuracy",), {12: ((0.0,), "")}, "msgs")
+    axes, other = task_scores.draw(typed(experiment), experiment.tables()).axes
+    assert other.get_xlim() == pytest.approx((-0.2, 10.2)) and min(other.get_xticks()) == 0
     assert max(axes.get_xticks()) == 100
     # The margin is half a mark.
     assert 100 < axes.get_xlim()[1] < 101
+
+
+def test_with_more_than_300_scores_only_the_averages_are_drawn_if_there_are_any() -> None:
+    score = task_scores.TaskScore(Aggregate(50.0, None, 1), (), None)
+
+    def scores_of(models: int, average: bool = False) -> task_scores.TaskScores:
+        scores = {f"m{index}": score for index in range(models)}
+        return task_scores.TaskScores("t", "accuracy_percent", scores, average=average)
+
+    small = {"a": [scores_of(298), scores_of(1, average=True)], "b": [scores_of(1)]}
+    assert task_scores.readable_part(small) == small
+    large = {**small, "b": [scores_of(2)]}
+    assert task_scores.readable_part(large) == {"a": small["a"][1:]}
+    without = {"a": [scores_of(301)]}
+    assert task_scores.readable_part(without) == without
 
 
 @pytest.mark.parametrize("style", [{}, {"width_inches": 6, "font_size": 8}, {"width_inches": NARROW_INCHES}])
