@@ -100,8 +100,8 @@ class ReadingTableSettings(Settings):
     """Exclude the first and the last word of each sentence (`sentence`) from the regressions."""
     spillover_from: Literal["text", "kept_words"] = "text"
     """Words in which the previous words of a word are looked up by position. `text`: all words of a text. `kept_words`:
-    only the words that remain after `drop_sentence_ends`. >>> Condition Words without enough previous words are
-    excluded from the regressions.
+    only the words that remain after `drop_sentence_ends`. Words without enough previous words are excluded from the
+    regressions.
     """
     random_effects: Literal["none", "intercepts", "slopes"] = "slopes"
     """`none`: linear regression. `intercepts`: mixed model with a random intercept of each participant. `slopes`: mixed
