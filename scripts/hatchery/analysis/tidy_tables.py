@@ -80,7 +80,7 @@ MEASUREMENTS = TidyTable(
         Column(
             "kind",
             "text",
-            "evaluation: `pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal`, `reading`, "
+            "kind of evaluation: `pretraining`, `perplexity`, `translation`, `minimal_pairs`, `surprisal`, `reading`, "
             "`acquisition`, `reading_times` or `finetuning`",
         ),
         Column("suite", "text", "suite, as in `summary.csv`"),
@@ -88,7 +88,7 @@ MEASUREMENTS = TidyTable(
         Column(
             "level",
             "text",
-            "category of the name in the column `task`: `split`, `bin` (part of a split), `paradigm`, `phenomenon`, "
+            "kind of unit that the column `task` names: `split`, `bin` (part of a split), `paradigm`, `phenomenon`, "
             "`suite`, `average`, `task` or `word`",
         ),
         Column("metric", "text", "metric, with its unit in the name"),
@@ -101,20 +101,20 @@ MEASUREMENTS = TidyTable(
         Column(
             "sampling_deviation",
             "number",
-            "standard deviation of a single run due to the choice of the items",
+            "standard deviation of the run's score due to the choice of the items",
             "of the metric",
         ),
         Column(
             "failed",
             "text",
-            "kind of collapse of the training, or reason for a missing score; otherwise empty",
+            "for a collapsed run, the kind of collapse; for a missing score, the reason; otherwise empty",
         ),
-        Column("primary", "truth", "false for further metrics of a task, otherwise true"),
+        Column("primary", "truth", "true for the main metric of a task, false for its further metrics"),
         Column(
             "main",
             "truth",
-            "false for scores on a further set of the task (MNLI mismatched), or on a task on which a fine-tuned model "
-            "was not trained (HANS), otherwise true",
+            "false for scores on a further set of the task (MNLI mismatched) or on a task on which the model was not "
+            "fine-tuned (HANS), otherwise true",
         ),
         Column("origin", "text", "task on which the model was fine-tuned; empty without fine-tuning"),
         Column("blind_guess", "number", "score of a guess that does not read the item", "of the metric"),
@@ -130,7 +130,7 @@ MEASUREMENTS = TidyTable(
 
 RUNS = TidyTable(
     "runs",
-    "one pretraining, one milestone of a pretraining, or one baseline (whose row contains only names and sizes)",
+    "one pretraining, one milestone of a pretraining, or one baseline",
     ("experiment", "run"),
     (
         *_RUN,
@@ -144,12 +144,16 @@ RUNS = TidyTable(
         Column("vocabulary_rows", "integer", "number of rows of the word embedding and of the output layer"),
         Column("tied", "truth", "true if the output matrix is the word embedding"),
         Column("sequence_length", "integer", "length of the training sequences; null if the length changes", "tokens"),
-        Column("sequences", "integer", "number of training sequences read, with repetitions"),
+        Column("sequences", "integer", "number of training sequences read; a sequence counts each time it is read"),
         Column("steps", "integer", "optimiser steps done", "steps"),
-        Column("planned_steps", "integer", "requested steps; more than `steps` if the run stopped early", "steps"),
+        Column(
+            "planned_steps", "integer", "requested optimiser steps; more than `steps` if the run stopped early", "steps"
+        ),
         Column("tokens", "integer", "tokens seen, without padding", "tokens"),
-        Column("words", "integer", "words seen, with repetitions, by the corpus's `word_count`", "words"),
-        Column("training_flops", "number", "FLOPs of the steps done: matrix products, padding included", "FLOPs"),
+        Column("words", "integer", "words seen, including repeated text, by the corpus's `word_count`", "words"),
+        Column(
+            "training_flops", "number", "FLOPs of the matrix products in the steps done, including padding", "FLOPs"
+        ),
         Column("loss", "number", "last training loss", "nats per labelled token"),
         Column("development_loss", "number", "last development loss", "nats per labelled token"),
         Column("development_perplexity", "number", "last development perplexity"),
@@ -168,19 +172,19 @@ RUNS = TidyTable(
         Column(
             "initial",
             "text",
-            "initial state: empty (random weights), `weights` (of another model) or `training` (weights and optimiser "
-            "state of another model)",
+            "state that the run read from an initial model: `weights`, `training` (weights and optimiser state), or "
+            "empty (none; the weights were random)",
         ),
         Column(
             "earlier_steps",
             "integer",
-            "steps of the initial model; null if unknown or if weights were random",
+            "steps of the initial model; null if unknown or without an initial model",
             "steps",
         ),
         Column(
             "earlier_tokens",
             "integer",
-            "tokens seen by the initial model; null if unknown or if weights were random",
+            "tokens seen by the initial model; null if unknown or without an initial model",
             "tokens",
         ),
         Column("seconds", "number", "training time of all attempts; changes if the training is repeated", "s", True),
@@ -222,7 +226,7 @@ CURVES = TidyTable(
         *_RUN,
         Column("step", "integer", "optimiser steps done", "steps"),
         Column("tokens", "integer", "tokens seen, without padding", "tokens"),
-        Column("words", "integer", "words seen, with repetitions, by the corpus's `word_count`", "words"),
+        Column("words", "integer", "words seen, including repeated text, by the corpus's `word_count`", "words"),
         Column("flops", "number", "FLOPs so far, counted like `training_flops`", "FLOPs"),
         Column("loss", "number", "training loss of the step", "nats per labelled token"),
         Column("masked_accuracy", "number", "share of the labelled tokens that were predicted correctly", "fraction"),
@@ -258,11 +262,16 @@ CURVES = TidyTable(
         Column(
             "next_token_accuracy",
             "number",
-            "models that predict next tokens: share of these tokens that were predicted correctly",
+            "for models that predict next tokens: share of these tokens that were predicted correctly",
             "fraction",
         ),
         *(Column(name, "number", meaning, "nats") for name, meaning in BIAS_DRIFT.items()),
-        Column("nll", "number", "translation: training loss of the step without label smoothing", "nats per token"),
+        Column(
+            "nll",
+            "number",
+            "for translation models: training loss of the step without label smoothing",
+            "nats per token",
+        ),
         Column("development_bleu", "number", "BLEU of translated development text", "points"),
         Column("development_chrf", "number", "chrF of translated development text", "points"),
     ),
@@ -270,15 +279,15 @@ CURVES = TidyTable(
 
 LAYERS = TidyTable(
     "layers",
-    "one weight of a layer",
+    "the weight of one layer in a weighted sum of layers",
     ("experiment", "run", "quantity", "task", "finetuning_seed", "learning_rate", "span", "consumer", "layer"),
     (
         *_RUN,
         Column(
             "quantity",
             "text",
-            "`layer_weight` (ELC-BERT's alpha x number of inputs), `unit_weight` (1, in a model without layer "
-            "weighting) or `probe_share` (weight in a probe)",
+            "kind of weight: `layer_weight` (ELC-BERT's alpha x number of summed layers), `unit_weight` (always 1, in a "
+            "model without layer weighting) or `probe_share` (weight of a layer in a probe)",
         ),
         Column("depth", "integer", "number of layers of the model"),
         Column("task", "text", "probed task; empty if the weight belongs to the pretrained model"),
@@ -286,13 +295,15 @@ LAYERS = TidyTable(
         Column(
             "learning_rate", "number", "learning rate of the probe; null if the weight belongs to the pretrained model"
         ),
-        Column("span", "text", "span of the probe; empty if the weight belongs to the pretrained model"),
+        Column(
+            "span", "text", "span of words that the probe reads; empty if the weight belongs to the pretrained model"
+        ),
         Column(
             "consumer",
             "integer",
-            "layer that reads the weighted sum, counted from 1; depth + 1 is the output; null in a probe",
+            "index (from 1) of the layer that reads the weighted sum; `depth` + 1 is the output; null in a probe",
         ),
-        Column("layer", "integer", "layer whose output has this weight; 0 is the embedding"),
+        Column("layer", "integer", "index (from 1) of the layer whose output has this weight; 0 is the embedding"),
         Column("value", "number", "the weight; the shares of a probe sum to 1", "fraction"),
     ),
 )
