@@ -286,8 +286,8 @@ LAYERS = TidyTable(
         Column(
             "quantity",
             "text",
-            "kind of weight: `layer_weight` (ELC-BERT's alpha x number of summed layers), `unit_weight` (always 1, in a "
-            "model without layer weighting) or `probe_share` (weight of a layer in a probe)",
+            "kind of weight: `layer_weight` (ELC-BERT's alpha x number of summed layers), `unit_weight` (always 1, in "
+            "a model without layer weighting) or `probe_share` (weight of a layer in a probe)",
         ),
         Column("depth", "integer", "number of layers of the model"),
         Column("task", "text", "probed task; empty if the weight belongs to the pretrained model"),
