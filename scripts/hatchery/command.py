@@ -56,7 +56,7 @@ def leave_after(main: Callable[[], None]) -> NoReturn:
     in a shell. After Ctrl-C, the status is 130. Other exceptions are bugs of Hatchery and are shown with a traceback.
     """
     # At exit, the garbage collector would traverse all objects of the imported libraries to free memory that the system
-    # frees anyway. For a process that only imports PyTorch, this takes a fifth of the processor time.
+    # frees anyway. If a process only imports PyTorch, this collection takes a fifth of its processor time.
     atexit.register(gc.freeze)
     try:
         main()

@@ -1,7 +1,7 @@
 """`hatchery.job`: settings and inputs of any job of the workflow, for a notebook or a debugger.
 
-Settings and inputs come from the record of the job's stage, so the job equals the job that Snakemake would start. Paths
-are relative to the current folder, which must be the checkout.
+Settings and inputs are computed by the record of the job's stage, as for a job that Snakemake starts. Paths are
+relative to the current folder, which must be the checkout.
 """
 
 import json

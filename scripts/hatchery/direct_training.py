@@ -1,8 +1,8 @@
 """`hatchery.train`: train a tokenizer and a language model on texts, without an experiment.
 
-The training runs the stages of the workflow, and the settings classes of the stages check its settings. So its losses
-equal the losses of a run of the workflow with equal settings. Finished stages are reused, and an interrupted training
-continues from its last checkpoint.
+The training runs the workflow's stages, whose settings classes check the settings. So the losses equal the losses of a
+workflow run with equal settings. Finished stages are reused, and an interrupted training continues from its last
+checkpoint.
 """
 
 import json

@@ -2,8 +2,8 @@
 
 A message is one line that states the problem, its place and the expected value. Programs print these errors without a
 traceback; other exceptions are bugs of Hatchery and are shown with a traceback. Errors of the machine are a full disk,
-missing write permission and lack of memory, in any library. Because libraries in Rust or C++ state these causes only in
-the text of their exceptions, this module searches the text.
+missing write permission and lack of memory. Libraries in Rust or C++ state these causes only in the text of their
+exceptions, so this module searches the text.
 """
 
 import errno
@@ -199,7 +199,7 @@ def refusal(error: BaseException) -> str | None:
     if number not in REMEDIES:
         return None
     place = (error.filename if isinstance(error, OSError) else None) or "writing"
-    # If a library writes a file, its exception may not name the file, so the free space of all disks is checked.
+    # Check the free space of all disks, because an exception of a library need not name the file that it wrote.
     if place == "writing" and number == errno.ENOSPC and (line := full_disk(*map(Path, _WRITTEN), Path(gettempdir()))):
         return line
     return f"{place}: {os.strerror(number)}; {REMEDIES[number]}"

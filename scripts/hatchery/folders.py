@@ -1,8 +1,8 @@
 """Names that are derived from the files in folders. This module imports only the standard library.
 
 Some packages are registries: each module of the package is an entry, and the file name of the module is the name of the
-entry, so no list of entries is needed. The package's `__init__.py` lists the entries, and defines the content that
-each module must have. Helper modules are in other packages.
+entry. The package's `__init__.py` finds the entries by listing the folder, and defines the content that each module
+must have. Helper modules are in other packages.
 """
 
 from pathlib import Path

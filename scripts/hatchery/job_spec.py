@@ -1,9 +1,10 @@
 """The specification of a job (settings, and paths of inputs), in a file named by the digest of its content.
 
-A list of a thousand models does not fit on a command line (Linux allows 128 KiB for one argument). A job that waits in
-a queue must compute the result that was requested at its submission. Therefore every stage runs as `python
-scripts/run.py STAGE results/settings/<digest>.json '{"output": ...}'`. The program checks that the digest of the file's
-content equals the digest in the file's name.
+The specification is a file for two reasons. First, a list of a thousand models does not fit on a command line (Linux
+allows 128 KiB for one argument). Second, a job that waits in a queue must compute the result that was requested at its
+submission, even if the configuration has changed since. Therefore every stage runs as `python scripts/run.py STAGE
+results/settings/<digest>.json '{"output": ...}'`. The program checks that the digest of the file's content equals the
+digest in the file's name.
 """
 
 import hashlib

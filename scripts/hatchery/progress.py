@@ -14,8 +14,8 @@ LOG_INTERVAL_SECONDS = 10.0
 # Maximum interval between log lines in seconds. Until this maximum is reached, the interval is a twentieth of the
 # elapsed time, but at least LOG_INTERVAL_SECONDS.
 LONGEST_INTERVAL_SECONDS = 60.0
-# If a task takes less than this number of seconds, its start is not logged, and its end is only logged if there are
-# fields to report, such as the loss.
+# If a task takes less than this number of seconds, its start is not logged. Its end is logged only if the line contains
+# fields such as the loss.
 SHORT_SECONDS = 1.0
 
 

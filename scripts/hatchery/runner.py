@@ -11,7 +11,8 @@ A stage is a function (`stage.py`). The name and type of a parameter determine t
 - Other parameters are settings such as `runtime`, numbers and texts.
 - `inputs`: a dataclass whose fields are inputs of these types, for functions with many inputs.
 
-Before and after the call, each input is compared with its recorded checksum, so the functions need not check files.
+The runner compares each input with its recorded checksum before and after the call, so the functions need not check
+files.
 """
 
 import inspect

@@ -143,7 +143,8 @@ def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
     parts = [{key: rules for key, rules in each.items() if key != "required"} for each in entry["anyOf"]]
 
     def with_analyses(rules: JsonSchemaValue) -> JsonSchemaValue:
-        # Place the rules inside `properties`, because `unevaluatedProperties` must be in the same schema as the `$ref`.
+        # Write the additional rules inside `properties`, because `unevaluatedProperties` must be in the same schema as
+        # the `$ref`.
         return {"properties": {"analyses": {**analyses, "patternProperties": {pattern: rules}}}}
 
     kept = {key: rules for key, rules in study.items() if key != "required"}
@@ -177,7 +178,8 @@ links to the table of its keys. `null` is YAML's empty value. Under a run, task 
 differ; all other keys are inherited from the experiment, protocol or model.
 
 """
-# Classes of which files contain only some keys, so that no file's schema contains the defaults of the other keys.
+# Classes whose files contain only some of the keys. The schemas of these files contain no defaults, because an omitted
+# key need not have the default value.
 PARTS = (ProtocolChoice, TokenizerSettings, Variant, SuiteVariant)
 RANGES = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "`null`"}

@@ -1,7 +1,8 @@
 """Selection of those files of a registered raw input that a job reads, from the settings of the job.
 
-A manifest records only the digest of these files. So the result of a job stays up to date if other files of the raw
-input are added, edited or removed. If the job reads all files, the digest is that of the source manifest.
+The job's manifest records only the digest of these files. So the result of the job stays up to date if other files of
+the raw input are added, edited or removed. If the job reads all files, the manifest records the digest of the source
+manifest.
 """
 
 from collections.abc import Mapping

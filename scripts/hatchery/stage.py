@@ -109,8 +109,8 @@ class Stage:
     # Version of the results. Increase this number when the code produces different results: all results are then
     # computed again.
     version: int
-    # Function that returns the part of the configuration on which results depend. Parameters: the project and
-    # wildcards.
+    # Function that returns the settings of a job: the part of the configuration on which its results depend.
+    # Parameters: the project and wildcards.
     settings: Callable[..., Mapping[str, object]]
     # Name of the software environment, the file `envs/<environment>.yaml`.
     environment: str
@@ -144,7 +144,8 @@ class Stage:
     wildcard_patterns: Callable[..., Mapping[str, str]] = lambda project: {}
     # Function that returns files that must exist before a job starts, although the stage's function does not read them.
     made_after: Callable[..., list[str]] = lambda: []
-    # Functions, by name, that return further texts for Snakemake to record. If a text changes, the job runs again.
+    # Functions, by name, that return further texts. Snakemake records the texts, and runs the job again if a text
+    # changes.
     recorded: Mapping[str, Callable[..., str]] = field(default_factory=dict)
     # Priority of the jobs; among several jobs that could start, jobs with a higher priority start first.
     priority: int = 0
@@ -158,13 +159,14 @@ class Stage:
     shared: StoredByDigest | None = None
     # Kind of evaluation, if the stage evaluates a model; None for other stages.
     evaluation: "Evaluation | None" = None
-    # True if a result is reused that was finished before Snakemake was killed (`artifacts.manifests.reuse_complete`).
+    # True if a repeated job reuses a result that was finished before Snakemake was killed
+    # (`artifacts.manifests.reuse_complete`).
     keep: bool = False
     # Names of inputs in the manifest, by argument, such as `{"source": "source {}"}`. By default, an input has the name
     # of its argument or, if the argument is a mapping, the name of its key.
     input_names: Mapping[str, str] = field(default_factory=dict)
-    # Class of the settings that the function receives. This class names the keys that canonical settings omit if the
-    # keys have their default value.
+    # Class of the settings that the function receives. Canonical settings omit some keys at their default value; the
+    # class names these keys.
     settings_class: type[Settings] | None = None
 
     def __call__(self, function: Function) -> Function:

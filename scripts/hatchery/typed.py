@@ -2,9 +2,9 @@
 settings of a job.
 
 A stage receives exactly the keys that its settings class declares, so every key in the settings is used. If the class
-declares floats, integers are converted to floats. If it declares tuples, lists are converted to tuples. If it declares
-a `ShortNumber`, texts such as `100M` are converted to integers. There are no other conversions. All problems of keys
-and types are reported at once. Combinations of values are only checked if each single value is valid.
+declares floats, integers are converted to floats. If the class declares tuples, lists are converted to tuples. If the
+class declares a `ShortNumber`, texts such as `100M` are converted to integers. There are no other conversions. All
+problems of keys and types are reported at once. Combinations of values are only checked if each single value is valid.
 """
 
 import json

@@ -75,7 +75,7 @@ def remove_leftovers(folder: Path, beginning: str = "") -> None:
             os.kill(process, 0)
         except ProcessLookupError:
             path.unlink(missing_ok=True)
-        except OSError:  # A signal to a process of another user raises this error, so the process is running.
+        except OSError:  # PermissionError: the process is running, and belongs to another user.
             continue
 
 

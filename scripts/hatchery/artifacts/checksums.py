@@ -1,9 +1,10 @@
 """Digests of settings (canonical JSON, SHA-256) and of files, and checks of files against recorded checksums.
 
-Checksums are recorded in manifests, source manifests, and `.sha256` files next to summaries and figures. For outputs in
-a manifest, the modification time is recorded too: a check reads such a file only if its time differs from the recorded
-time. So a job usually reads only the metadata of its inputs; files that were copied, restored or touched are read
-again. A file with another size is an error, and is not read. Each error message is one line that names the file.
+Checksums are recorded in manifests, source manifests, and `.sha256` files next to summaries and figures. A manifest
+also records the size and the modification time of each output. A check reads an output only if its modification time
+differs from the recorded time, for example after the file was copied or restored. So a job usually reads only the
+metadata of its inputs. If the size of a file differs from the recorded size, the check reports an error without reading
+the file. Each error message is one line that names the file.
 """
 
 import hashlib
@@ -99,7 +100,7 @@ def checksums_of(view: str | Path) -> Path:
     return Path(view).with_suffix(".sha256")
 
 
-# Beginning of the line that names the folder. `sha256sum --check` ignores this line as a comment.
+# Beginning of the line in a checksum file that names the folder. `sha256sum --check` ignores this line as a comment.
 _PLACE = "# "
 
 
@@ -137,7 +138,7 @@ def verified_view(view: str | Path) -> Path:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ManifestError(f"{listing}: the checksums of {path.name} cannot be read: {reason}; {remedy}") from error
     made_in = next((line.removeprefix(_PLACE) for line in lines if line.startswith(_PLACE)), None)
-    # Files of checksums that earlier versions of Hatchery wrote do not name the folder, and are accepted.
+    # Accept checksum files that name no folder: earlier versions of Hatchery wrote such files.
     if made_in not in (None, _place(path)):
         raise ManifestError(
             f"{path}: the file was made in {made_in}/, expected a file made in {_place(path)}/; {remedy}"

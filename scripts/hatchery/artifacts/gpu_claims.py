@@ -1,10 +1,10 @@
 """Reservation of GPUs on a machine without a scheduler: a job claims GPUs that no other job has claimed.
 
 A claim is a lock on a small file that represents the GPU; jobs that share a GPU hold a shared lock on this file. The
-process and its child processes hold the lock; when these processes have ended for any reason, the operating system
-releases the lock. Claims are respected by all jobs of one user on one machine, including jobs of several workflows, but
-not by jobs of other users. The lock files are in the temporary folder, in which other users may write. Therefore the
-folder of the lock files must belong to this user, and other users must not be able to write in it.
+lock belongs to the job's process and its child processes. When all these processes have ended, for any reason, the
+operating system releases the lock. All jobs of one user on one machine respect claims, also if the jobs belong to
+different workflows. Jobs of other users do not. The lock files are in the temporary folder, in which other users may
+write. Therefore the folder of the lock files must belong to this user, and other users must not be able to write in it.
 """
 
 import fcntl

@@ -163,9 +163,9 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
         Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
     if (place := facts.get("place")) is not None and RESULTS in path.parts:
         wanted, folder = Path(place).parts, Path(os.path.realpath(path.parent))
-        # Compare both the given path and the path with links resolved, because experiments contain links to shared
-        # results. If a user has linked a folder below results/ to another disk, the first component of the resolved
-        # path may differ.
+        # Compare the recorded folder with the given path and with the path whose links are resolved, because
+        # experiments contain links to shared results. If a user has replaced a folder below results/ by a link to
+        # another disk, the resolved path need not contain the first component of the recorded folder.
         results = os.path.realpath(Path(*path.parts[: path.parts.index(RESULTS) + 1]))
         own = wanted if folder.is_relative_to(results) else wanted[1:]
         if path.parent.parts[-len(wanted) :] != wanted and folder.parts[-len(own) :] != own:
@@ -295,8 +295,8 @@ def stage_run(
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
         "place": _place(output.parent),
     }
-    # Convert the values to the form that a reader of the file obtains (numbers as keys become text), so that the
-    # checksum is equal when the file is read.
+    # Convert the values to the form in which JSON returns them (numeric keys become text), so that the checksum is the
+    # same before writing and after reading.
     volatile = json.loads(json_text(volatile))
     write_json(output.parent / PROVENANCE, {**volatile, "checksum": digest(volatile)})
     if keep:

@@ -130,7 +130,7 @@ class TableWriter:
         if self._buffer:
             self._append(pa.Table.from_pylist(self._buffer, schema=self._schema))
         elif self._tables:
-            # Write the rows in one call, because a Parquet page ends with each call.
+            # Write all rows of a group in one call, because each call starts a new Parquet page.
             self._append(pa.concat_tables(self._tables).combine_chunks())
         self._buffer, self._tables, self._bytes = [], [], 0
 

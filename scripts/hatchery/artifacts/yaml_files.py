@@ -1,8 +1,10 @@
 """A YAML reader that follows YAML 1.2 and refuses duplicate keys: `1e-3` is a number, and `no` is text.
 
-Unlike in YAML 1.2, `True`, `.inf`, `0o7` and `0x7` are text, and an integer that begins with 0 is an error.
+In two points the reader differs from YAML 1.2: `True`, `.inf`, `0o7` and `0x7` are text, and an integer that begins
+with 0 is an error.
+
 PyYAML follows YAML 1.1, in which `1e-3` is text, `no` is a boolean and `12:30` is the number 750. If a mapping contains
-a key twice, PyYAML silently uses the second value. Each of these differences can change a training run unnoticed.
+a key twice, PyYAML silently uses the second value. Each of these rules of PyYAML can change a training run unnoticed.
 """
 
 import math

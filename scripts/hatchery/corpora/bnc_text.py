@@ -1,9 +1,9 @@
 """The BNC XML Edition: one document per text, as Markdown with a title, headings and named speakers.
 
-Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC"). The reading
-`as_published` reproduces the converter's output byte by byte, as far as this page and the tests' golden texts show the
-output; behaviour that we only concluded from the converter's rules is called "inferred". The reading `corrected` fixes
-these errors of the converter:
+Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC"). The option
+`reading` has two values. `as_published` reproduces the converter's output byte by byte. The evidence of this output is
+this page and the tests' golden texts; behaviour that we only concluded from the converter's rules is called "inferred".
+`corrected` fixes these errors of the converter:
 
 - a title without a full stop is emptied, and a title with a full stop is truncated; an empty title is written as `#`,
   which no later stage recognises as an article
@@ -22,11 +22,12 @@ these errors of the converter:
 - if an item, quote or speech contains a division, its marks enclose the heading of the division (`'##### Chapter'`),
   and are repeated without text at the end of the division (`>`, `-`, `BOB: ''`)
 
-In both readings, the names of unnamed speakers are drawn with the text's identifier as seed (the published converter
-uses one generator for all files, in the order of the file system). A `<head>` of a spoken text is read (the published
-converter stops with an error). Any other unknown element, and a `<u>` without `who`, is an error with file and line.
-Elements that the rules leave out (notes, references, stage directions between blocks, turns without a letter or digit)
-are counted. The first names are our own list, because the published list is not available.
+In both readings, the names of unnamed speakers are drawn at random, with the text's identifier as seed. (The published
+converter instead draws the names of all files from one generator, in the order of the file system.) A `<head>` of a
+spoken text is read (the published converter stops with an error). Any other unknown element, and a `<u>` without `who`,
+is an error with file and line. Elements that the rules leave out (notes, references, stage directions between blocks,
+turns without a letter or digit) are counted. The first names are our own list, because the published list is not
+available.
 
 The body classes have one method for each element; an element that the rules do not allow at its position is an error
 that names the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped.

@@ -1,8 +1,8 @@
 """Repair of whitespace, contractions and quotes in text whose tokens are separated by spaces, as in many corpora.
 
 Source: docs/papers/ltg-bert.md, "Cleaning of text" (the BNC converter), and docs/papers/elc-bert.md, "Cleaning of text"
-(the BabyLM revision). The two cleaners have equal rules and fixes, except for the fields of `CleaningRules`. Each
-function works on one line or on several lines.
+(the BabyLM revision). The two cleaners differ only in the fields of `CleaningRules`. Each function works on one line or
+on several lines.
 """
 
 import re
@@ -20,9 +20,9 @@ _OPENING = frozenset("‘([{")
 _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
 # Rule 7 removes a space after an opening bracket.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
-# Rule 8 removes a space before a punctuation mark. If `whole_abbreviations` is false, the rule does not remove a space
-# after three or more full stops, where rule 3 would insert the space again. A text that begins with exactly three full
-# stops is an exception: there, the space is removed. The alternative with a tab is for four full stops, because the tab
+# Rule 8 removes a space before a punctuation mark. If `whole_abbreviations` is false, the rule keeps a space after
+# three or more full stops, because rule 3 would insert this space again. Only at the beginning of a text, the rule also
+# removes a space after exactly three full stops. The alternative with a tab is for four full stops, because the tab
 # that represents rule 3's space is then before the last full stop.
 _UNLESS_BEHIND_STOPS = r"(?:(?<!\.\.\. )(?<!\t\. )|(?<=^\.\.\. ))"
 _BEFORE_MARK = {
@@ -95,8 +95,8 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     gives an identical result. Until the end, a tab represents an inserted space; the text contains no other tabs,
     because white space was collapsed before.
     """
-    # Line breaks at the ends are removed later, because the rules treat a contraction or three full stops at the end of
-    # the text differently than before a line break.
+    # Remove line breaks at the ends of the text only after the rules, because the rules treat a contraction or three
+    # full stops at the end of the text differently than before a line break.
     text = collapse_spaces(text).strip(" ")
     whole = rules.whole_abbreviations
 

@@ -4,9 +4,10 @@ and count.
 A task reads a group of files (`file_groups.py`). With several processes, a large file is divided into several tasks if
 its reader supports this. Each task writes its documents to one temporary file. Shards contain the documents in the
 order of the configured sources and of each reader's files, so equal sources produce equal bytes for any number of
-processes. A process that reads holds one row group of documents; the merging process also holds keys of all documents
-and long lines (`duplicates`) and, if near duplicates are removed, the signatures of all documents (`near_duplicates`).
-A killed conversion continues with the missing tasks; a damaged source leaves no shard and no table.
+processes. A reading process holds one row group of documents in memory. The merging process also holds keys of all
+documents and of all long lines (`duplicates`). If near duplicates are removed, the merging process also holds the
+signatures of all documents (`near_duplicates`). A killed conversion continues with the missing tasks; a damaged source
+leaves no shard and no table.
 """
 
 import shutil

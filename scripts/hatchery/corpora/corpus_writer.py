@@ -6,11 +6,12 @@ files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `sampl
 
 The split of a document depends on its random number, which is computed from the seed and the document's text. So
 documents with the same text are in the same split, and the order of documents has no effect. If the splits are given as
-fractions, adding, removing or moving a document does not change the split of any other document, with one exception. A
-`development_fraction` above zero gives at least one development document, the document with the smallest random number,
-because an empty development split would be noticed only after the pretraining. The exception does not apply if a source
-gives the split of a document. If the number of development documents is given (the 35 texts of LTG-BERT), the documents
-with the smallest random numbers are the development documents.
+fractions, adding, removing or moving a document does not change the split of any other document. There is one
+exception: if `development_fraction` is above zero, but no random number is below this fraction, the document with the
+smallest random number becomes the development document. Otherwise the empty development split would be noticed only
+after the pretraining. The exception does not apply if a source gives the split of a document. If the number of
+development documents is given (the 35 texts of LTG-BERT), the documents with the smallest random numbers are the
+development documents.
 """
 
 import hashlib
@@ -121,8 +122,8 @@ LICENCES = "licences.csv"
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"
 _TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED, DUPLICATES, LICENCES)
-# Number of texts that are collected before example texts are selected from them. Each selection hashes the already
-# selected texts again, so a selection is made only after this number of texts.
+# Number of texts that are collected before example texts are selected from these texts. Each selection hashes the
+# earlier selected texts again, so a selection after every text would be slow.
 _SAMPLED_AT_ONCE = 1000
 
 

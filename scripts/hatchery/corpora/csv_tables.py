@@ -87,8 +87,8 @@ def csv_rows(
     columns = head.columns
     missing = [None] * len(columns)
     for cells in _records(lines, head.delimiter, len(columns)):
-        # If the header has no name for the column of row names, `read_head` has added an empty name. So a row that is
-        # still longer than the header has surplus fields.
+        # A row that is longer than the header has surplus fields. A column of row names without a name in the header is
+        # no reason for a longer row, because `read_head` has added an empty name.
         row: dict[Any, Any] = dict(zip(columns, [*cells, *missing[len(cells) :]], strict=False))
         if len(cells) > len(columns):
             row[SURPLUS] = cells[len(columns) :]

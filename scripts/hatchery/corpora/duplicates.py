@@ -1,7 +1,8 @@
 """Texts that occur in a corpus more than once: whole documents, and long lines in any document.
 
-Equal texts are recognised by keys of 64 bits. In the largest corpora, which have a billion lines, the probability that
-any two different lines have the same key is 3 %. Memory holds a key for each document and for each long line.
+Equal texts are recognised by keys of 64 bits, one for each document and one for each long line, which are kept in
+memory. In a corpus of a billion lines, the size of the largest corpora, two different lines have the same key with a
+probability of 3 %.
 """
 
 import hashlib

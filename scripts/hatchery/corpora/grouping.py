@@ -2,20 +2,21 @@
 words.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items (sentences or spans) are
-concatenated in order, while their number of words, times 1.2 tokens per word, is below the input length of 128 tokens.
+concatenated in order. A sequence is full when its number of words, times 1.2 tokens per word, would reach the input
+length of 128 tokens.
 
-The reading `as_published` reproduces the authors' code. A space is added after each item, and words are counted as the
-pieces between spaces, so the last space adds one empty piece, and a sequence has at most 105 words. If the first item
-does not fit, an empty sequence is written before it. The last, partial sequence is lost, and sequences continue from
-one corpus to the next (inferred). The reading `corrected` counts words, writes no empty sequence and loses no sequence.
-In this reading, a sequence contains items of only one selection (text selected from one corpus), and newlines separate
-its items, so that sentence boundaries are kept. In both readings, an item longer than a sequence (a span of 110 words)
-is a separate sequence.
+The reading `as_published` reproduces the authors' code. The code adds a space after each item and counts the pieces
+between spaces as words. The last space adds one empty piece, so a sequence has at most 105 words. If the first item
+does not fit, an empty sequence is written before it. The last sequence is lost if it is not full. A sequence that is
+not full at the end of a corpus continues with the next corpus (inferred). The reading `corrected` counts words, writes
+no empty sequence and loses no sequence. In this reading, a sequence contains items of only one selection (text selected
+from one corpus), and newlines separate its items, so that sentence boundaries are kept. In both readings, an item
+longer than a sequence (a span of 110 words) is a separate sequence.
 
 The authors' code puts the texts of each save unit (the texts that it writes together; see "Selection of text") into a
 Python set, whose order no seed determines. Here the reading `as_published` orders these texts by a seeded permutation,
-and `corrected` keeps their order. Memory is constant for units of any size, because sorted parts are stored on disk and
-merged.
+and `corrected` keeps their order. The permutation stores sorted parts on disk and merges them, so memory does not grow
+with the size of a save unit.
 """
 
 import heapq

@@ -7,9 +7,9 @@ earlier documents that remain, so each removed document has a similar document t
 
 MinHash signatures and locality-sensitive hashing (Broder 1997; Indyk and Motwani 1998; library datasketch) find
 candidates; then the similarity of each candidate is computed exactly. So no document below the required similarity is
-removed, but some near duplicates are missed: with the default settings, one of 20 pairs whose similarity is exactly
-0.8, and one of 170 pairs whose similarity is 0.85. Memory grows by 7 kB per document, measured with 20,000 documents;
-the runs are in a temporary file.
+removed, but some near duplicates are missed. With the default settings, one of 20 pairs with a similarity of exactly
+0.8 is missed, and one of 170 pairs with a similarity of 0.85. Memory grows by 7 kB per document, measured with 20,000
+documents. The runs of words are not in memory, but in a temporary file.
 """
 
 import os

@@ -108,8 +108,7 @@ def parquet_rows(
         unread = {column: UNREAD for column in column_names if column not in columns}
         for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]
-            # If the file contains none of the wanted columns, yield a row without read values for each row of the
-            # batch.
+            # If the file contains no requested column, yield a row without values for each row of the batch.
             for values in zip(*cells, strict=True) if cells else (() for _ in range(batch.num_rows)):
                 number += 1
                 yield f"{where}, row {number}", {**unread, **dict(zip(columns, values, strict=True))}

@@ -7,8 +7,8 @@ first half of a collocation. Only the other contexts (abbreviations, initials, n
 to NLTK.
 
 NLTK cancels a regular expression after five seconds of wall time. Here the patterns run without this limit, so results
-do not depend on the load of the machine. All these patterns take linear time. Only one pattern, which matches a single
-character, keeps NLTK's limit.
+do not depend on the load of the machine. The limit is not needed, because all these patterns take linear time. Only one
+pattern, which matches a single character, keeps the limit.
 """
 
 import importlib.util
@@ -34,7 +34,7 @@ def _without_initialising(*packages: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # Remove the incomplete packages, so that later imports load the complete packages.
+        # Remove the incomplete packages from `sys.modules`, so that later imports load the complete packages.
         for name in [name for name in sys.modules if name.partition(".")[0] == outermost]:
             if name not in before:
                 del sys.modules[name]
@@ -57,7 +57,7 @@ _ASCII_SPACE_BUT_BLANK = re.compile(r"[\n\t\r\x0b\x0c]")
 # This pattern allows only spaces, newlines and printable ASCII, because Python counts some control characters as white
 # space, but NLTK's expressions do not.
 _BEFORE_NEXT = re.compile(r"[ \n]+(?=[!-~])")
-# Maximum length of cached contexts, because longer contexts hardly ever recur.
+# Maximum length of cached contexts. Longer contexts hardly ever recur, so they are not cached.
 _CONTEXT_CHARACTERS = 60
 
 
@@ -124,12 +124,12 @@ class SentenceSpans:
         special = self._special
         spans = []
         start = 0
-        # Positions of the last candidate that Punkt considered, and of the start of the run without white space that
-        # contains this candidate.
+        # `previous` is the position of the last candidate that Punkt considered; `run_start` is the start of the run
+        # without white space that contains this candidate.
         previous, run_start = -1, 0
-        # The last candidate for a sentence end, if a character other than white space directly follows it: (position,
-        # start of the run without white space that contains the candidate, start of the next sentence). This candidate
-        # is undecided until the next candidate is read, which replaces this candidate if both are in the same run.
+        # The last candidate for a sentence end, if it is not yet decided: (position, start of the run without white
+        # space that contains the candidate, start of the next sentence). If the next candidate is in the same run, the
+        # next candidate replaces this candidate.
         waiting: tuple[int, int, int] | None = None
         opens_with_punctuation = False
         for match in _POSSIBLE_END.finditer(text):
@@ -240,5 +240,5 @@ def _run_start(text: str, previous: int, position: int, previous_start: int) -> 
         space = max(space, text.rfind(character, max(previous, space) + 1, position))
     if space < 0:
         return previous_start
-    # Punkt treats the index 0 as if there were no space.
+    # As in Punkt, a space at index 0 counts as no space.
     return space + 1 if space > 0 else 0

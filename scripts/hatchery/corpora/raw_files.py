@@ -2,8 +2,8 @@
 folder or archive of a source.
 
 A text without marked documents is divided into documents: a document ends at the first blank line after SHORTEST bytes
-or, if there is no blank line, at the first line end after LONGEST bytes. In a text with extremely long lines, a
-document ends at white space; in a text without white space, between two characters. The division depends only on the
+or, if there is no blank line, at the first line end after LONGEST bytes. If a line is too long for this rule, the
+document ends at white space or, in text without white space, between two characters. The division depends only on the
 bytes that follow the beginning of the current document, so files of any size are read in constant memory. Every piece
 of a file begins where a document begins, so the documents are the same for any division into pieces.
 """

@@ -7,9 +7,9 @@ document that reaches the wanted number of characters is included whole, so the 
 one document.
 
 A corpus of several languages has parts instead of a number of characters; each part names some sources of the corpus
-and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). In a part, the
-document that would exceed the maximum and all later documents are left out, so the size of a part is less than one
-document below the maximum.
+and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). A part ends
+before the first drawn document that would exceed the maximum, so the size of a part is less than one document below the
+maximum.
 """
 
 from array import array
@@ -154,8 +154,8 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
             sizes = measure(batch.column("text")).to_pylist()
             for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
                 # The hashed text begins with "sample", so that these random numbers differ from the random numbers that
-                # divide a corpus into splits. If they were equal, the sample would begin with all development
-                # documents.
+                # divide a corpus into splits. If the two kinds of random numbers were equal, the sample would begin
+                # with all development documents.
                 drawing.add(point("sample", settings.seed, doc_id), size, source)
             progress.update(batch.num_rows)
     drawn = drawing.of_size(wanted) if wanted is not None else drawing.of_parts(parts or {})

@@ -1,7 +1,7 @@
 """Splitting of paragraphs into sentences by Punkt, with a model of English that comes with Hatchery.
 
 The papers use NLTK's English Punkt (docs/papers/elc-bert.md, "Sentences"; docs/papers/reduced-vocabulary.md, "Selection
-of text"). Hatchery may not contain NLTK's published parameters; Hatchery's own parameters, in `punkt_english/`, are
+of text"). Hatchery does not contain NLTK's published parameters. Hatchery's own parameters, in `punkt_english/`, are
 learned by `scripts/train_sentence_splitter.py`. If NLTK's parameters are the source of `sentence_model`, the sentence
 boundaries equal the boundaries of the papers; NLTK's parameters for other languages can also be used.
 
@@ -40,7 +40,7 @@ COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
 MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
 
 
-# If this pattern has no match in a text, the text has no candidate for a sentence end, so Punkt need not process it.
+# A text without a match of this pattern contains no candidate for a sentence end, so Punkt need not process the text.
 _POSSIBLE_END = re.compile(r"[.?!][^\w.]")
 _WORD = re.compile(r"\S+")
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
@@ -184,8 +184,8 @@ def parameter_files(source: RawSource) -> list[str]:
 def _member(source: RawSource, name: str, language: str) -> str:
     members = source.names(name)
     exact = [path for path in members if path == f"{language}/{name}" or path.endswith(f"/{language}/{name}")]
-    # If the source contains a single model, this model counts as English, whatever its folder is called. A model of
-    # another language must be in a folder named after the language.
+    # Read the files in the folder named after the language. If there is no folder `english` and the source contains a
+    # single model, this model counts as English, for any name of its folder.
     for choice in (exact, members if language == ENGLISH else []):
         if len(choice) == 1:
             return choice[0]

@@ -2,11 +2,11 @@
 sequences.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping", "Sequences" and "Unconstrained
-windows"). Sentences and spans are the two levels; each level is grouped separately, and its development and test
-sequences are drawn at random in exact numbers (75,000 + 25,000). The unconstrained corpus, for comparison, has quotas,
-and uses the development and test sequences of the constrained corpus (`held_out`). The sequences stay in the order of
-grouping; pretraining shuffles them later. Memory holds a few numbers per item or sequence, but only some of the texts
-at a time; no output depends on the division of the selections into shards.
+windows"). There are two levels of text: sentences and spans. Each level is grouped separately. From its sequences,
+exactly 75,000 development and 25,000 test sequences are drawn at random. The unconstrained corpus, for comparison, has
+a quota for each selection, and uses the development and test sequences of the constrained corpus (`held_out`). The
+sequences stay in the order of grouping; pretraining shuffles them later. Memory holds a few numbers per item or
+sequence, but only some of the texts at a time; no output depends on the division of the selections into shards.
 """
 
 import shutil

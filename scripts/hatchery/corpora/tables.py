@@ -132,8 +132,8 @@ def documents_of_table(
         kept = (paragraphs for _, paragraphs, _, _ in rows if paragraphs is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
-    # In Parquet files, the number in a document's name also counts rejected rows: the number of rows before a piece is
-    # known, but not the number of rejected rows among them.
+    # In Parquet files, the row number in a document's name also counts rejected rows. A process that reads only a piece
+    # of the file knows the number of rows before this piece, but not the number of rejected rows.
     all_count = format_of(file, options) == "parquet"
     number = context.before
     for _, paragraphs, licence, numbers in _row_paragraphs(source, file, context, form):

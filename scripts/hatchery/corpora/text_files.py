@@ -241,7 +241,7 @@ def _unknown_encoding(encoding: str) -> ConfigError:
 
 
 # Descriptions of files that are not text in the expected encoding, by the first bytes of these files. UTF-16 is
-# recognised by its byte-order mark, or because every second byte of ASCII text is 0.
+# recognised by its byte-order mark or by zero bytes: in ASCII text that is stored as UTF-16, every second byte is 0.
 _BEGINNINGS = {
     b"\x1f\x8b": "compressed with gzip; add .gz to the file name",
     b"BZh": "compressed with bzip2; add .bz2 to the file name",

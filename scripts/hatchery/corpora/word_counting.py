@@ -1,9 +1,10 @@
 """The rules that count the words of a text for budgets in words, checkpoints at word milestones, and track limits.
 
 Source: docs/babylm.md, "Words of every language". `white_space` is the rule of BabyLM's strict tracks (`str.split()`).
-`adjusted` is the rule of BabyLM's multilingual track: 543 MB of English text (UTF-8) count as 100 million words, and
-the bytes of another language are divided by the language's byte premium. `jieba` is the rule of the Chinese BabyLM
-challenge. `hatchery.tokenization.token_words` finds the tokens in which words begin.
+`adjusted` is the rule of BabyLM's multilingual track. It counts 543 MB of English text (UTF-8) as 100 million words. In
+another language, the number of bytes is first divided by the language's byte premium, the size of a text in this
+language relative to the same text in English. `jieba` is the rule of the Chinese BabyLM challenge.
+`hatchery.tokenization.token_words` finds the tokens in which words begin.
 """
 
 from collections.abc import Mapping

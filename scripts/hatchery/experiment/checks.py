@@ -1,8 +1,8 @@
 """Checks of a configuration block against the blocks that it names, and against the files of this machine.
 
-A configuration block is the settings of one corpus, tokenizer, experiment and so on. Its own keys were already
-validated by its settings class. The encodings, the sources and the possible splits of a corpus are known before the
-corpus is made.
+A configuration block is the settings of one corpus, tokenizer, experiment and so on. The settings class of a block has
+already validated the block's own keys. The checks of a corpus need no corpus on this machine: its encodings, its
+sources and its possible splits follow from its settings.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def check_block(kind: str, name: str, project: "Project") -> None:
     for named in references(block):
         with problems.collecting():
             _require(named, f"{where}: {named.key}", project)
-    # The checks below read the named configuration blocks, so all of these blocks must exist.
+    # Raise here if a named configuration block does not exist, because the checks below read all named blocks.
     problems.raise_any()
     for inline in INLINE if kind == "experiment" else ():
         if project.written.is_inline(inline, name):

@@ -1,8 +1,8 @@
 """Finished models that a run reads: teachers, ensemble members, or the model whose loss determines the data order.
 
-Each of these models is a run of the same or of another experiment, or a folder with the manifest of a model. Like an
-initial model, it is an input of the job, so the run is pretrained again when the model changes. A run cannot have
-teachers and also be an ensemble of members. Invalid models are reported at planning time.
+Each of these models is a run of the same or of another experiment, or a folder with the manifest of a model. The models
+are inputs of the job, like an initial model. So the run is pretrained again when one of the models changes. A run
+cannot have teachers and also be an ensemble of members. Invalid models are reported at planning time.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Expansion of an experiment's file: grid rows and sweep values become runs, and each run gets the shared settings.
 
-The file is expanded before it is validated. So generated runs are validated like written runs, and other modules only
-handle complete runs, without grids and sweeps.
+The file is expanded before it is validated. So generated runs are validated like runs that the file spells out, and
+other modules read no grids and sweeps.
 """
 
 import copy
@@ -226,8 +226,8 @@ def _rows(part: GridRows, columns: list[str], taken: Mapping[WrittenRow, str], w
         candidates = [row for row in _combinations(draw.among, columns, f"{where}.draw.among") if row not in taken]
         if len(candidates) < draw.count:
             raise ConfigError(f"{where}.draw: count: got {draw.count}, but only {len(candidates)} rows are left")
-        # Rows are drawn by the digests of their values, so an additional row does not change the order of the other
-        # rows.
+        # Draw rows in the order of the digests of their values, so that an additional row does not change the order of
+        # the other rows.
         yield from sorted(candidates, key=lambda row: digest(text_of([draw.seed, *row])))[: draw.count]
 
 

@@ -2,8 +2,8 @@
 
 A protocol is merged, key by key, from a named protocol, the experiment's changes and the task's changes; later values
 override earlier values. A task with its own `base` ignores the experiment's changes. `finetuning.tasks_per_job` sets
-the number of tasks per job; by default, a job has several tasks only if there would otherwise be thousands of jobs.
-Jobs are numbered in the order of the tasks. A task's results do not depend on its job.
+the number of tasks per job. By default, each job has one task, unless that would make thousands of jobs. Jobs are
+numbered in the order of the tasks. A task's results do not depend on its job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +42,8 @@ def resolve_protocol(
         settings = merged(settings, layer, ProtocolChoice)
     resolved = validated(ProtocolChoice, settings, place)
     if resolved.selection != "held_out":
-        # Set `development_fraction` to 0, because it has no effect if no rows are held out, and equal work must have
-        # equal settings.
+        # Without held-out rows, `development_fraction` has no effect. Set it to 0, so that equal jobs have equal
+        # settings.
         resolved = replace(resolved, development_fraction=0.0)
     elif resolved.development_fraction == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more than 0 with selection 'held_out'")

@@ -1,6 +1,7 @@
 """Checks of evaluations on held-out text: whether a corpus can have the requested splits, and checks of translation.
 
-The configuration determines, before a corpus is made, its possible splits and whether its documents are sentence pairs.
+The checks need no corpus on this machine: the possible splits of a corpus, and whether its documents are sentence
+pairs, follow from the configuration.
 """
 
 import fnmatch

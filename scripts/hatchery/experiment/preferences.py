@@ -1,5 +1,5 @@
-"""Checks of preference training: the corpus must contain preference pairs, equal words must have equal tokens, and
-suites whose pairs are training text are reported.
+"""Checks of preference training. The corpus must contain preference pairs, and the tokenizer must give equal words
+equal tokens. Suites whose pairs are training text are reported.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,8 @@
 """Check that the selections of a corpus have enough text for its quotas and its held-out sequences.
 
 Two settings limit the number of texts: the number of windows drawn per text, and the number of documents downloaded
-from a data set of the Hugging Face hub. The exact number of texts is only known to the job that groups sequences, after
-hours of downloading and selecting.
+from a data set of the Hugging Face hub. This check computes an upper bound of the number of texts at planning time.
+Only the job that groups sequences knows the exact number, after hours of downloading and selecting.
 """
 
 import fnmatch

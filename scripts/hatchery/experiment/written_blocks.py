@@ -4,7 +4,8 @@ validation.
 Most configuration blocks have a file of their own. A task or a suite can also be a variant in the file of another task
 or suite. An experiment's file can contain its corpus and its tokenizer, which then have the experiment's name. A block
 is merged with its base, key by key. Names of blocks become folders of `results/` and parts of file-name patterns, so
-files with disallowed names are ignored; a message advises to rename such a file if it is requested.
+not every name is allowed. Files with other names are ignored; if such a file is requested, the message advises renaming
+it.
 """
 
 import copy
@@ -114,7 +115,8 @@ class WrittenBlocks:
         if name in studies:
             allowed = ", ".join(known) or "none"
             raise ConfigError(f"{where}: got {name!r}, which is a study, expected one of the experiments {allowed}")
-        # Include studies in the suggestions, because the name of a study may have been given instead of an experiment.
+        # Include studies in the suggestions, because users may write the name of a study where an experiment is
+        # expected.
         raise ConfigError(f"{where}: got {name!r}, no such {kind}{alternatives(name, known, also=studies)}")
 
     def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> Document:

@@ -4,13 +4,13 @@ A `Packing` keeps only the tokens of a batch, concatenated without padding, beca
 every matrix product. Only the attention itself arranges the tokens as sequences.
 
 A `TokenCache` stores the keys and values of earlier tokens, so that a growing text is computed token by token. The
-cache is exact if the state of a token depends only on this token and earlier tokens, as in every causal model here.
-Relative positions do not invalidate the cache, because they change the scores and not the keys. A layer that reads
-several earlier layers does not invalidate the cache either, because it reads their states of the same token.
+results with a cache are exact if the state of a token depends only on this token and earlier tokens, as in every causal
+model here. The cache also works with relative positions, which change the scores but not the keys, and for a layer that
+reads several earlier layers, because the layer reads their states of the same token.
 
-Unless the probabilities are requested, `attend` uses torch's fused kernel on a GPU and, where the kernel was measured
-to be faster, on the CPU. In all other cases, `attend` uses separate operations (benchmarks/attention.py). The output of
-a query that may attend to no key is finite.
+On a GPU, `attend` uses torch's fused kernel; on the CPU, only where the kernel was measured to be faster
+(benchmarks/attention.py). If the attention probabilities are requested, and in all other cases, `attend` uses separate
+operations. The output of a query that may attend to no key is finite.
 """
 
 from dataclasses import dataclass
@@ -126,8 +126,9 @@ def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, de
     known not to be causal. On a GPU and under torch.compile, flags of single sequences are not known.
     """
     if isinstance(causal, Tensor) and causal.device.type == "cpu" and not torch.compiler.is_compiling():
-        # Usually all sequences of a batch are causal, or no sequence is causal, so that one mask [1, T, T] is
-        # sufficient. This is checked only on the CPU, because on a GPU the check would synchronise with the device.
+        # Usually all sequences of a batch are causal, or no sequence is causal; then one mask [1, T, T] or no causal
+        # mask is sufficient. Check the flags only on the CPU, because on a GPU the check would synchronise with the
+        # device.
         causal = bool(causal.all()) or (causal if bool(causal.any()) else False)
     if causal is False:
         return mask
@@ -187,9 +188,9 @@ def attend(
     GPT-BERT. In a sequence without any token, the context is finite but meaningless.
     """
     blind = None if mask is None or mask.dim() == 2 else ~mask.any(dim=-1)[:, None, :, None]
-    # Our code gives hidden query-key pairs the lowest finite score instead of -inf. The probability of a hidden pair is
-    # still exactly 0, but the scores of a sequence without any token stay finite, so no NaN spreads through the
-    # gradients. Torch's fused kernel without position scores reads the Boolean mask itself.
+    # Give hidden query-key pairs the lowest finite score instead of -inf. The probability of a hidden pair is still
+    # exactly 0. But if all keys of a query are hidden, a softmax over -inf would return NaN, which would spread through
+    # the gradients. Torch's fused kernel without position scores reads the Boolean mask itself.
     if mask is not None:
         mask = mask[:, None, None, :] if mask.dim() == 2 else mask[:, None]
     if kept is None and _fused_is_faster(query, position_scores, dropout):

@@ -1,10 +1,10 @@
 """Sums of the residual stream after each block (attention or feed-forward), and their learned combinations.
 
 The input of a block is a weighted sum of the embedding output and the residual sums of all earlier blocks. Source:
-GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Layer mixing"). The time is dominated by memory traffic,
-because every combination reads all earlier sums. Therefore all sums are stored in one tensor. A combination is one
-matrix-vector product, and the gradient of its weights is another. The gradients of all sums are accumulated in one
-tensor. This is possible, because block j + 1 reads only the combination after block j, so the backward pass reaches the
+GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Layer mixing"). Most of the time is memory traffic,
+because every combination reads all earlier sums. Therefore all sums are stored in one tensor. Then a combination is one
+matrix-vector product, and the gradient of its weights is another matrix-vector product. The gradients of all sums are
+also accumulated in one tensor: block j + 1 reads only the combination after block j, so the backward pass reaches the
 blocks in reverse order.
 """
 

@@ -77,8 +77,8 @@ class Encoder(nn.Module, ABC):
         """
 
 
-# If padding is less than this fraction of a batch, removing the padding costs more time than computing it, because
-# every layer would have to rearrange the sequences.
+# If padding is less than this fraction of a batch's positions, the padding is computed. Removing the padding would take
+# more time, because every layer would have to rearrange the sequences.
 PACKING_PAYS_FROM = 0.05
 
 
@@ -179,8 +179,8 @@ class LayeredEncoder(Encoder):
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self._embedded(input_ids, mask, causal)
-        # Compute the last layer at all positions if the weights between blocks need gradients, because single positions
-        # would give these weights no gradient.
+        # Compute the last layer at all positions if the weights between blocks need gradients, because the computation
+        # at single positions gives these weights no gradient.
         wants_gradient = self.weighting.between_blocks and torch.is_grad_enabled()
         if packing is None and few and not self.training and not wants_gradient:
             return self._run_for(embedded, inputs, rows)
@@ -261,7 +261,8 @@ class LayeredEncoder(Encoder):
         """Return the last state of `_run` at the positions `rows`; the last layer computes only these positions."""
         *layers, last = self.layers
         outputs, sums = self._run_layers(layers, embedded, inputs)
-        # The last layer computes one query per sequence, so a sequence is repeated for each of its requested positions.
+        # Repeat each sequence for each of its requested positions, because the last layer computes one query per
+        # sequence.
         length = embedded.shape[1]
         of = rows // length
         query_rows = torch.arange(len(rows), device=rows.device) * length + rows % length

@@ -1,7 +1,7 @@
 """Loading of folders that Hatchery exported for `transformers`, without running the exported code.
 
-`export.model_folder` writes these folders. A folder contains the pretrained weights, under the parameter names of the
-exported classes.
+`export.model_folder` writes these folders. The pretrained weights in a folder have the parameter names of the exported
+classes.
 """
 
 from collections.abc import Mapping

@@ -206,7 +206,7 @@ class EncoderLayer(nn.Module):
                 2 * index + 1, output if self.feed_forward_norm is None else self.feed_forward_norm(output)
             )
         weighting = self.weighting
-        # There are two residual sums, with and without the layer's input. Compute each sum only if it is used.
+        # The layer has two residual sums, one with and one without the layer's input. Compute a sum only if it is used.
         with_input = without_input = None
         if weighting.input_in_feed_forward or weighting.input_in_output:
             with_input = self._normalised(hidden + attention)

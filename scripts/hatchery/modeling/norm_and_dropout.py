@@ -1,7 +1,7 @@
 """Layer norm in full precision, and a fast dropout on the CPU.
 
 Under bf16 autocast, torch computes layer norms in fp32 on CUDA but not on the CPU; `LayerNorm` computes in fp32 on both
-devices. On the CPU, torch's dropout takes as long as a matrix product of these small models. `Dropout` is faster,
+devices. On the CPU, torch's dropout takes as long as a matrix product of the small models here. `Dropout` is faster,
 because it draws only 16 random bits per element.
 """
 
@@ -32,7 +32,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, tensor: Tensor) -> Tensor:
         """Normalise `tensor` [..., size]."""
-        # Convert the parameters, too, because the whole model may have been converted to half precision.
+        # Convert the parameters to fp32, too, because the whole model may have been converted to half precision.
         weight = None if self.weight is None else full_precision(self.weight)
         bias = None if self.bias is None else full_precision(self.bias)
         return F.layer_norm(full_precision(tensor), (self.size,), weight, bias, self.eps)

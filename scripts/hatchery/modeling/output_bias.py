@@ -1,11 +1,11 @@
 """Initial biases of output layers, and functions that write them into a model.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
-objectives". The bias makes the initial prediction equal to the distribution of the layer's targets: the logarithm of
-class probabilities for a softmax, a logit for a sigmoid, the mean for a regression. Biases are computed in double
-precision, in nats; with smoothing, they are finite even for labels that never occur. The functions work on linear
-layers and on the language-model heads of all families. `check_output_bias` compares bit by bit, to detect a later
-change by initialisation, weight tying or loading.
+objectives". The bias makes the initial prediction equal to the distribution of the layer's targets. For a softmax, the
+bias is the logarithm of the class probabilities; for a sigmoid, the logit of the probability; for a regression, the
+mean of the targets. Biases are computed in double precision, in nats; with smoothing, they are finite even for labels
+that never occur. The functions work on linear layers and on the language-model heads of all families.
+`check_output_bias` compares bit by bit, to detect a later change by initialisation, weight tying or loading.
 """
 
 import math

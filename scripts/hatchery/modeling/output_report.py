@@ -16,8 +16,8 @@ from hatchery.modeling.count_distributions import entropy
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.norm_and_dropout import full_precision
 
-# Numbers of digits to which measures are rounded, because manifests must be equal on all machines, but further digits
-# would differ.
+# Numbers of digits to which measures are rounded. Further digits would differ between machines, but manifests must be
+# equal.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4
 
 

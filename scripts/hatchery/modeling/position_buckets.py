@@ -1,5 +1,5 @@
-"""Log-bucketed distances: small distances have one bucket each, and large distances share logarithmically growing
-buckets.
+"""Log-bucketed distances: each small distance has its own bucket, and the buckets of large distances grow
+logarithmically.
 
 Source: DeBERTa, in the form of LTG-BERT's published code (docs/papers/ltg-bert.md, "Attention"). The module needs no
 torch.

@@ -6,11 +6,12 @@ piece of the split and, until the sequence is full, other randomly drawn pieces 
 token is at the position before this token.
 
 Unlike the published code, this module draws fillers and masked tokens from seed, epoch and index of the sequence, so
-that a resumed run continues exactly. The published code draws fillers without replacement, and prefers document parts
-and tokens that were seldom shown or hidden before; it stores these counts only in memory, so a restart loses them.
-Packing, replacement of masked tokens and causal sequences have the published distribution. Without these counts, this
-module hides 1.6 to 2.0 % more tokens (sequences of 96 tokens), runs of masked tokens are 4 to 7 % longer (rate 0.3),
-and 1.5 % of the tokens are never hidden in ten epochs (0 % with counts).
+that a resumed run continues exactly. The published code counts how often each document part was shown and each token
+was hidden. It draws fillers without replacement, and prefers parts and tokens with low counts. It stores the counts
+only in memory, so a restart loses the counts. Packing, replacement of masked tokens and causal sequences have the
+published distribution. Because this module has no counts, it hides 1.6 to 2.0 % more tokens (sequences of 96 tokens),
+its runs of masked tokens are 4 to 7 % longer (rate 0.3), and 1.5 % of the tokens are never hidden in ten epochs (0 %
+with counts).
 """
 
 from dataclasses import replace
@@ -75,8 +76,7 @@ def draw_blocks(
     return blocks
 
 
-# Causal sequences draw their random numbers from another stream than masked sequences; this is the index of that
-# stream.
+# Index of the random stream of causal sequences, which differs from the stream of masked sequences.
 _CAUSAL_STREAM = 1
 
 
@@ -134,7 +134,7 @@ class BlockExamples(PaddedExamples):
         hidden = [self._predicted(block, masking, generator) for block in blocks]
         shown, targets = (np.concatenate(parts) for parts in zip(*hidden, strict=True))
         lengths = [1 + len(block) for block in blocks]
-        # If the sequence has one token too many for the input, its last token is only a label.
+        # If the sequence is one token longer than the input, its last token is only a label.
         lengths[-1] -= max(0, len(shown) - self._length)
         labels = np.append(targets[1:], UNLABELLED)
         return LabelledExample(

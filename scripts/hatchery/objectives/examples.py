@@ -1,11 +1,11 @@
 """Training examples: sequences with special tokens and with labels for hidden or next tokens, padded to a batch.
 
 Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary study (docs/papers/ltg-bert.md, "Examples").
-For causal language models see docs/papers/natural-bias.md, "The bias": the end of a document is a target; the start of
-a document and padding are not. With the same setting `segments`, masked and causal models read the same text: each
-sequence contains pieces of documents between [CLS] and [SEP], one piece or several packed pieces. For hybrid models see
-"GPT or BERT: why not both?" (Charpentier & Samuel, 2024): a masked token is predicted at the previous position, as in
-causal sequences.
+In causal language models, the end of a document is a target; the start of a document and padding are not
+(docs/papers/natural-bias.md, "The bias"). In hybrid models, a masked token is predicted at the previous position, as in
+causal sequences ("GPT or BERT: why not both?", Charpentier & Samuel, 2024). With the same setting `segments`, masked
+and causal models read the same text: each sequence contains pieces of documents between [CLS] and [SEP], one piece or
+several packed pieces.
 
 Every example is a function of (seed, epoch, index), so it does not depend on batch, process or order, and is the same
 after a restart.
@@ -197,7 +197,7 @@ class NextTokenExamples(PaddedExamples):
         end = 0
         for piece in pieces:
             end += len(piece) + 2
-            # [SEP] has no label, because the first token of the next piece is not predicted.
+            # The position of [SEP] has no label, because the first token of the next piece is not predicted.
             labels[end - 1] = UNLABELLED
             if piece.end < len(piece.document.ids):
                 labels[end - 2] = UNLABELLED

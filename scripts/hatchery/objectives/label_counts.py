@@ -2,8 +2,8 @@
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
 objectives". The counted tokens are the labels of the loss: subwords, not words, and targets, not inputs. For masked
-models, the masking code produces these labels, because span masking, whole-word masking, shortened examples and
-reproduced errors of published code change the labels.
+models, the labels are counted in masked training examples. Counts of the text would differ, because masking of spans or
+whole words, shortened examples and reproduced errors of published code change the labels.
 """
 
 from collections.abc import Iterable, Iterator

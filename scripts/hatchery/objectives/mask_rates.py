@@ -1,11 +1,13 @@
 """Settings for random shares of masked tokens, for weights of labels, and for subwords that are hidden more often.
 
-If the share of masked tokens is constant, the objective is masked language modelling. If each sequence draws a share
-from 0 to 1 and `weights` is `diffusion`, the objective is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et
-al. 2024, arXiv:2406.04329). If the share is rate(t) for a uniform t, the loss of a masked token then has the weight
-rate'(t) / rate(t). The weighted sum of losses, averaged over t, is an upper bound of the negative log-likelihood of a
-text, for any function `rate` that increases from 0 to 1. With the shape `cosine`, small shares are more probable
-(arXiv:2509.05056 trains BabyLM models with this shape).
+With a constant share of masked tokens, the objective is masked language modelling. If each sequence draws a share from
+0 to 1 and `weights` is `diffusion`, the objective is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et al.
+2024, arXiv:2406.04329).
+
+In masked diffusion, the share is rate(t) for a uniform t from 0 to 1, and the loss of a masked token has the weight
+rate'(t) / rate(t). The function `rate` increases from 0 to 1. For any such function, the weighted sum of losses,
+averaged over t, is an upper bound of the negative log-likelihood of a text. With the shape `cosine`, small shares are
+more probable (arXiv:2509.05056 trains BabyLM models with this shape).
 
 The share of masked tokens may exceed the share of predicted tokens: then some masked tokens have no label (Wettig et
 al. 2023, "Should you mask 15% in masked language modeling?").
@@ -72,8 +74,8 @@ class MaskRates(Settings):
 
     def draw(self, generator: "np.random.Generator") -> "DrawnRate":
         """Return a random share of masked tokens, drawn with one uniform number."""
-        # The generator draws from [0, 1), but the weight of a label is undefined at time 0. Therefore use 1 minus the
-        # drawn number, which is in (0, 1].
+        # Use 1 minus the drawn number. The generator draws from [0, 1), but at time 0 the weight of a label is
+        # undefined.
         return self.at(1.0 - float(generator.random()))
 
 

@@ -105,8 +105,8 @@ def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
 
 def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
     """Return an attention mask, bool [B, T, T]: True for two tokens of the same piece, False for padding."""
-    # Write one block of the mask for each piece: comparing all pairs of positions would take longer than the masking of
-    # tokens.
+    # Write one block of the attention mask for each piece. A comparison of all pairs of positions would take longer
+    # than the masking of tokens.
     mask = np.zeros((len(examples), length, length), dtype=np.bool_)
     for block, example in zip(mask, examples, strict=True):
         end = 0
@@ -188,5 +188,6 @@ class PaddedExamples(ABC):
 
     def n_tokens(self, batch: dict[str, Tensor]) -> int:
         """Return the number of tokens of a batch, without padding."""
-        # Do not count in the attention mask, because it may include padding or have an entry for each pair of tokens.
+        # Count tokens in the examples and not in the attention mask, because the mask may include padding or have an
+        # entry for each pair of tokens.
         return int((batch["input_ids"] != self.padding.pad_id).sum())

@@ -124,7 +124,7 @@ def index_of(ascending: np.ndarray, value: int, side: str) -> int:
     """Return the number of entries of `ascending` that are below `value` (side "left") or at most `value` (side
     "right").
     """
-    # Convert the value to the array's dtype, because numpy would otherwise convert the whole array to int64 at each
+    # Convert the searched value to the array's dtype. Otherwise numpy would convert the whole array to int64 at each
     # call.
     return int(ascending.searchsorted(ascending.dtype.type(value), side))  # type: ignore[call-overload]
 
@@ -139,7 +139,7 @@ def room_for_tokens(sequence_length: int) -> int:
     return sequence_length - N_ADDED_TOKENS
 
 
-# Minimum number of sentences in a group of documents, which are processed together. This number limits the memory.
+# Documents are processed in groups with at least this number of sentences, which limits the memory.
 _SENTENCES_PER_GROUP = 500_000
 
 
@@ -207,8 +207,8 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     starts = local.astype(np.int64) + document_starts[document]
     ends = np.append(starts[1:], lengths.sum())
 
-    # For each sentence, `overflow` is the index of the first sentence that would not fit into a segment that began at
-    # this sentence, or of the first sentence of the next document, whichever comes first.
+    # For each sentence, assume that a segment begins at this sentence. `overflow` is the index of the first sentence
+    # that does not fit into this segment or is in the next document.
     last = np.cumsum(counts)
     overflow = np.minimum(np.searchsorted(ends, starts + limit, side="right"), last[document])
     # Index a memoryview: this creates Python integers only for the first sentences of segments, but `tolist` would
@@ -217,8 +217,7 @@ def _cut(sentence_starts: list[np.ndarray], lengths: np.ndarray, limit: int) -> 
     chosen = array("q")
     for first, end in zip((last - counts).tolist(), last.tolist(), strict=True):
         if first < end and overflow[first] == first:
-            # As in the published script, a first sentence that is too long gives two equal segments: the script checks
-            # the length of its buffer only when it reads the next sentence.
+            # As in the published script, a document's first sentence that is too long gives two equal segments.
             chosen.append(first)
         sentence = first
         while sentence < end:

@@ -154,7 +154,7 @@ class SingleSegments:
 
 
 PairKind = Literal["document", "order"]
-# A second text that comes from the same document as the first text is drawn again, at most this number of times.
+# Maximum number of times that a second text is drawn again because it comes from the same document as the first text.
 N_REDRAWS = 10
 
 
@@ -197,8 +197,8 @@ class SentencePairs:
             if stranger is not None:
                 return self._framer.frame(self._fitted(segment, stranger, short_draw, length_draw, hole_draw), 0)
         if len(boundaries) == 0:
-            # If no text of another document was drawn, the kind `document` also makes a sequence of only this segment.
-            # Its label is 0, because no text follows the segment.
+            # The segment cannot be split. Return a sequence of only this segment, also for the kind `document` if no
+            # text of another document was drawn. The label is 0, because no text follows the segment.
             return self._framer.frame([segment.first(self._single_target(short_draw, length_draw))], 0)
         first, second = segment.split_at(boundaries.item(int(boundary_draw * len(boundaries))))
         swapped = self._kind == "order" and relation_draw < 0.5

@@ -1,8 +1,8 @@
 """Ids of the special tokens that objectives insert or never mask, and replacement of masked tokens in the input.
 
 Source of the replacement: LTG-BERT, Section 5.1 (the 80/10/10 rule of BERT): a masked token becomes [MASK] or a random
-token, or stays unchanged. Masking rules choose the masked tokens, and the units whose tokens get the same kind of
-replacement. This module replaces the tokens for all masking rules.
+token, or stays unchanged. A masking rule chooses the masked tokens, in units (such as words or spans). All tokens of a
+unit get the same kind of replacement. This module replaces the tokens for all masking rules.
 """
 
 from dataclasses import dataclass

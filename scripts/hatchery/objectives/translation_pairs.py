@@ -188,8 +188,8 @@ class TranslationPairs:
         """
         tokens = np.sort(self.lengths[:, 1])
         until = np.concatenate([[0], np.cumsum(tokens)])
-        # Fill batches from the longest pair to the shortest pair. The first batch in this order is the last batch in
-        # ascending order of length.
+        # Find the earliest possible boundaries: fill batches from the longest pair to the shortest pair, and reverse
+        # the order of the boundaries, because `tokens` is in ascending order.
         earliest = len(tokens) - _full_cuts(np.concatenate([[0], np.cumsum(tokens[::-1])]), budget)[::-1]
         cuts, number = [0], len(earliest) - 1
         for batch in range(1, number + 1):

@@ -278,8 +278,8 @@ def output_problems(chain: Chain) -> list[str]:
         for output in node.manifest.outputs if node.manifest else ():
             assert node.manifest is not None
             try:
-                # Remove the recorded modification time, so that `check` reads the bytes: a damaged disk may change
-                # bytes without changing a file's size and modification time.
+                # Remove the recorded modification time, so that `check` reads the bytes of the file. A damaged disk may
+                # change bytes, but not the file's size and modification time.
                 node.manifest.check(replace(output, modified=None))
             except ManifestError as error:
                 problems.append(str(error))

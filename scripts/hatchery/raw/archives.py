@@ -50,8 +50,8 @@ _TAR_OPENERS: dict[str, Callable[[Path], Any]] = {
 }
 SUFFIXES = (".zip", *_TAR_OPENERS)
 
-# zipfile raises RuntimeError for an encrypted member or an unknown compression, and ValueError for a name that is
-# marked as UTF-8 but is not UTF-8.
+# zipfile raises RuntimeError for an encrypted member or an unknown compression. It raises ValueError for a name that is
+# marked as UTF-8, but is not valid UTF-8.
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError)
 _BLOCK_BYTES = 1 << 20
 
@@ -171,7 +171,8 @@ class _TarHeader(tarfile.TarInfo):
 
 def _tar_members(archive: Path, opener: Callable[[Path], Any]) -> Iterator[_Member]:
     with opener(archive) as stream:
-        # The mode "r|" reads the stream once, without seeking, so that a compressed archive is decompressed only once.
+        # Open with the mode "r|", which reads the stream once, without seeking, so that a compressed archive is
+        # decompressed only once.
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarHeader) as opened:
             for info in opened:
                 if not info.isdir():

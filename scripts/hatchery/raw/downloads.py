@@ -23,8 +23,8 @@ from hatchery.errors import SourceError
 from hatchery.progress import Progress
 from hatchery.raw.settings import Download
 
-# Number of failed attempts after which a download fails. If an attempt makes the partial file larger than before, the
-# count of failed attempts begins again at 1.
+# Number of failed attempts after which a download fails. An attempt that makes the partial file longer resets the count
+# of failed attempts to 1.
 ATTEMPTS = 6
 LONGEST_PAUSE_SECONDS = 60.0
 _TIMEOUT_SECONDS = (30.0, 60.0)

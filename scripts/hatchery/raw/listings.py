@@ -1,7 +1,7 @@
 """Listings of raw files (names, sizes, modification times), which show changes after the registration of a source.
 
-Whenever the workflow is planned, the current listing is compared with the stored listing, so that changed, added and
-removed files are found, and only changed files are read again. The listing is stored next to the source manifest and is
+Whenever the workflow is planned, the current listing is compared with the stored listing. The comparison finds changed,
+added and removed files, and only changed files are read again. The listing is stored next to the source manifest and is
 not an input of any stage.
 """
 

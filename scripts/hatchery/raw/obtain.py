@@ -1,9 +1,9 @@
 """Obtains the files of a raw input: at its `path` if one is set, otherwise by a download.
 
-Archives are unpacked once, into `<fetched>/<name>/` or, if a single archive was downloaded without the setting
-`unpack`, into `<fetched>/<name>/unpacked/`; all other files are read in place. If the data are neither on this
-machine nor downloadable, the error message names the missing data, the key for their path, the place where the data are
-available, and their terms of use.
+Archives are unpacked once, into `<fetched>/<name>/`. Only a single archive that was downloaded without the setting
+`unpack` is unpacked into `<fetched>/<name>/unpacked/`. All other files are read in place. If the data are neither on
+this machine nor downloadable, the error message names the missing data, the key for their path, the place where the
+data are available, and their terms of use.
 """
 
 import os
@@ -152,8 +152,8 @@ def _assemble(downloads: tuple[Download, ...], files: list[Path], content: Path,
                     f"{download.url}: an unpacked file already has the name of this download; set another name with "
                     "`file`"
                 )
-            # Create a hard link, so that the downloaded file remains, and need not be downloaded again if the job is
-            # killed.
+            # Create a hard link instead of moving the downloaded file, so that a killed job need not download the file
+            # again.
             try:
                 os.link(file, place)
             except OSError:

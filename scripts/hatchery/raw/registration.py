@@ -2,9 +2,9 @@
 
 Registration writes a manifest with names, sizes and checksums of the files, so that changes are noticed and results can
 be traced to raw files. A file with unchanged size and modification time is not read again (see `listings`). A second
-file stores location, origin, licence and terms of the input. The manifest does not contain this information, so equal
-data with equal names have manifests with equal digests, in any folder and with any description. Errors are SourceErrors
-that name source and file.
+file stores location, origin, licence and terms of the input. Because the manifest does not contain this information,
+its digest depends only on the names and contents of the files, and not on folder or description. Errors are
+SourceErrors that name source and file.
 """
 
 import fnmatch

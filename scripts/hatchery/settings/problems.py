@@ -1,7 +1,7 @@
 """Converts validation errors of settings into messages for users: one line per problem.
 
 Only this module depends on pydantic's errors. Messages never show regular expressions; `Text` describes them in words.
-Problems of several files are collected into one error, so that all can be fixed at once.
+One error lists the problems of all files, so that users can fix all problems at once.
 """
 
 import difflib
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 ALLOWED = ", allowed are"
-# Minimum similarity (1: equal) at which a message suggests a known key of the same mapping instead of an unknown key.
-# If no known key reaches this similarity, the message names other mappings that contain the unknown key.
+# Minimum similarity (1: equal) of an unknown key and a known key of the same mapping, at which a message suggests the
+# known key. Below this similarity, the message names other mappings that contain the unknown key.
 ONLY_MISSPELT = 0.8
 OTHER_WORDS = {"type": "kind", "lr": "learning_rate"}
 """Names of keys in other programs, with the names of these keys in Hatchery."""

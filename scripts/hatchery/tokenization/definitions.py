@@ -12,8 +12,8 @@ pre-tokenisers:
   `¼`), so some letters are treated as digits. Words are split as in GPT-2: at every vowel sign, accent or joiner that
   is a separate character, and at an apostrophe within a word (Uzbek `o'tdi`). WordPiece replaces words of more than 100
   bytes by the unknown token. `corrected` searches for digits and words in the text, and splits long words between
-  characters. For text of ASCII letters without apostrophes within words and without long words, the two readings give
-  the same tokens.
+  characters. The two readings give the same tokens for text of ASCII letters without apostrophes within words and
+  without words of more than 100 bytes.
 
 - `ltg_bnc`, `metaspace` and `bert`: `corrected` splits words of more than 1,000 characters.
 """

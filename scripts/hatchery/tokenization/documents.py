@@ -1,8 +1,8 @@
 """The shards that a manifest lists (`{split}-{i}-of-{n}.parquet` or `.arrow`), and the documents in the shards of a
 corpus.
 
-Documents are read in batches; only one batch is in memory at a time. A document is divided into sentences, or into
-training lines for a tokenizer. In a document, a newline separates sentences, and a blank line separates paragraphs. As
+Documents are read in batches; only one batch is in memory at a time. In a document, a newline separates sentences, and
+a blank line separates paragraphs. The encoder reads sentences, and the training of a tokenizer reads training lines. As
 in ELC-BERT's code (docs/papers/elc-bert.md, "Tokenizers"), empty training lines are skipped, and each `[TAB]` is
 removed with the space after it.
 """

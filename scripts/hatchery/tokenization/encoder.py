@@ -40,7 +40,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_
 from hatchery.tokenization.trainer_settings import EncodedUnit
 from hatchery.tokenization.word_starts import SENTENCES_PER_CALL, WordStarts, text_word_starts
 
-# If the share of unknown tokens among all subwords exceeds this value, the share is shown to the user.
+# If unknown tokens are more than this share of all subwords, the share is shown to the user.
 UNKNOWN_TOLD = 0.001
 
 
@@ -81,8 +81,9 @@ class DocumentEncoder:
         self.token_bytes += represented_bytes(self.tokenizer, sentences, bounds, ids)
         sentence_starts = bounds[:-1]
         document_starts = bounds[sentence_bounds]
-        # A tokenizer with a continuation prefix also splits within words between white space, so its word starts are
-        # starts of pre-tokens, and the starts of words between white space are a separate column.
+        # For a tokenizer with a continuation prefix, `word_starts` marks the starts of pre-tokens, of which a word
+        # between white space may contain several. Therefore the starts of words between white space are a separate
+        # column.
         by_pre_tokens = self.tokenizer.word_mark.kind == "continuation"
         return TokenTable(
             doc_ids=list(doc_ids),

@@ -8,9 +8,9 @@ file is a protocol buffer, from which this module reads pieces, scores and text 
 SentencePiece. The ids change, because the special tokens come first. RoBERTa's set of special tokens is used, because
 the special tokens of a SentencePiece model include neither a padding token nor a mask token.
 
-The result can differ from SentencePiece in one case: if the model has normalisation rules, the library may lose a
-combining mark after a character that a rule replaces (a macron below a superscript), and byte fallback represents
-combining marks in their canonical order.
+The result can differ from SentencePiece only if the model has normalisation rules. Then the library may lose a
+combining mark after a character that a rule replaces (a macron below a superscript). And byte fallback, which writes
+unknown characters as bytes, writes combining marks in their canonical order.
 """
 
 import json
@@ -39,7 +39,7 @@ class ImportedTokenizerSettings(Settings):
     """Settings of an imported tokenizer, known without reading the tokenizer's file."""
 
     vocabulary_size: int
-    # Always true; distinguishes an imported from a trained tokenizer in a manifest.
+    # Always true. In a manifest, this key shows that a tokenizer was imported and not trained.
     imported: bool = True
 
 
@@ -149,7 +149,7 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
             parts.append(normalizers.NFC())
         try:
             parts.append(normalizers.Precompiled(charsmap))
-        except Exception as error:  # the library raises bare Exception
+        except Exception as error:  # The library raises Exception, not a subclass.
             raise ValueError(str(error)) from error
     if _last(spec, 4, 1):
         # This step is `Replace` and not `Strip`, because SentencePiece removes only spaces, but `Strip` would remove

@@ -1,9 +1,10 @@
 """The number of words that begin in each token, for the word-counting rules `adjusted` and `jieba`.
 
-An adjusted word begins every (5.43 x premium) bytes (UTF-8), where `premium` is the byte premium of the language. For
-each premium, the count of bytes continues across the documents of a split, so B bytes contain B / (5.43 x premium)
-words, rounded up once. A word of jieba begins in the token that contains its first character; segments of white space
-do not count as words (inferred: docs/babylm.md, "Words of every language").
+By the rule `adjusted`, a word begins every (5.43 x premium) bytes (UTF-8), where `premium` is the byte premium of the
+language. The bytes of all documents of a split with the same premium are counted without a break, so B bytes contain B
+/ (5.43 x premium) words, rounded up once. By the rule `jieba`, a word is a segment of the library jieba, and begins in
+the token that contains its first character. Segments of white space do not count as words (inferred: docs/babylm.md,
+"Words of every language").
 
 A token represents the text from the end of the previous token to its own end, including line ends; the last token of a
 document also represents the rest of the document. So every word of a document begins in exactly one token.
@@ -59,8 +60,8 @@ class AdjustedWords:
         before = self._bytes.get(premium, 0)
         local = _byte_offsets(text)[ends]
         self._bytes[premium] = before + len(text.encode())
-        # The sums are fractions, so they have no rounding errors: word k begins at byte k * size, so ceil(b / size)
-        # words begin before byte b.
+        # Compute with fractions, which have no rounding errors. Word k begins at byte k * size, so ceil(b / size) words
+        # begin before byte b.
         _, rest = divmod(before * size.denominator, size.numerator)
         begun = -(-(rest + local * size.denominator) // size.numerator)
         return np.diff(begun, prepend=int(rest > 0))

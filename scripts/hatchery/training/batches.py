@@ -34,7 +34,7 @@ class StepBatch:
     """The sequences of one step that one process reads. Counts include only these sequences."""
 
     micro_batches: list[dict[str, Tensor]]
-    # Number of labelled positions, then the divisors of the objective's other loss terms.
+    # Number of labelled positions, followed by the divisors of the objective's other loss terms.
     counted: tuple[int, ...]
     # Number of tokens, without padding.
     tokens: int
@@ -100,7 +100,7 @@ class TrainingBatches:
         examples_and_words = [_draw(examples, self.seed, piece, planned.mask_rate) for piece in pieces]
         drawn, words = [batch for batch, _ in examples_and_words], [words for _, words in examples_and_words]
         counts = [examples.counted(batch) for batch in drawn]
-        # The engine counts rows of a batch, and a pair of texts is two rows.
+        # The engine counts rows of a batch, and a pair of texts has two rows.
         rows = self.plan.settings.objective.rows_of_sequence
         return StepBatch(
             drawn,
@@ -159,8 +159,8 @@ class BatchLoader:
             try:
                 yield self._measured(drawn)
             finally:
-                # Because a thread that still draws at the end of the interpreter aborts the process ("terminate called
-                # without an active exception"), the thread is ended here.
+                # End the thread here. A thread that still draws batches when the interpreter ends would abort the
+                # process ("terminate called without an active exception").
                 drawn.close()
         except RuntimeError as error:
             # If a worker has died, torch raises RuntimeError from a signal handler, at any point of the training.
@@ -199,8 +199,8 @@ class BatchLoader:
     def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
         if first_step >= self.batches.steps:
             return
-        # Before the fork, compute the positions in the text at which the sequence length changes, and the index of the
-        # examples with the first sequence length, so that all workers share these positions and this index.
+        # Compute two results before the fork, so that all workers share them: the positions in the text at which the
+        # sequence length changes, and the index of the examples with the first sequence length.
         self.batches.order(self.batches.plan.at(first_step))
         self.batches.examples_at(first_step)
         loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(
@@ -220,8 +220,8 @@ class BatchLoader:
                     raise drawn
                 yield drawn if isinstance(drawn, StepBatch) else drawn.step_batch()
         finally:
-            # If training stops before the last batch, torch would end the workers only by garbage collection. Therefore
-            # this private method of torch is called.
+            # Call this private method of torch to end the workers. If training stops before the last batch, torch
+            # itself would end the workers only at garbage collection.
             iterator._shutdown_workers()  # type: ignore[attr-defined]
 
 
@@ -274,7 +274,7 @@ class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
         try:
             return _FlatBatch.of(self.batches.at(step))
         except HatcheryError as error:
-            # The error is returned instead of raised, because torch would add the traceback of the worker process to a
+            # Return the error instead of raising it, because torch would add the traceback of the worker process to a
             # raised error.
             return error
 

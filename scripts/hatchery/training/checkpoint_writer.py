@@ -84,7 +84,7 @@ class CheckpointWriter:
         except CheckpointError as failure:
             if error is None:
                 raise
-            # The exception that ended training has priority, so the checkpoint's error is only printed.
+            # Only print the checkpoint's error, because the exception that ended training has priority.
             print(f"warning: {failure}", file=sys.stderr, flush=True)
 
     def _write(self, position: Position, snapshot: Snapshot, metrics: str) -> None:

@@ -43,7 +43,7 @@ CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
 FOLDER_NAME = re.compile(r"step_(\d{8,})")
 # Key in the file `STATE` for the name of the run's folder.
 RUN = "run"
-# Separates the parameter's name from the state's name in the names of the optimiser's tensors.
+# Separator between the name of the parameter and the name of its state, in the names of the optimiser's tensors.
 SEPARATOR = "::"
 
 
@@ -190,8 +190,8 @@ def newest_sound_checkpoint(
         if lost is None:
             break
         step, reason = lost
-        # The latest checkpoint is removed first, so that after a kill the next attempt still finds the damaged
-        # checkpoint.
+        # Remove the latest checkpoint first. If the process is killed before the last removal, the next attempt still
+        # finds the damaged checkpoint.
         for folder in checkpoint_folders(run_folder):
             if checkpoint_step(folder) >= step:
                 _remove(folder)

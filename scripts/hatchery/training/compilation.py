@@ -24,8 +24,8 @@ COMPILED_FROM_STEPS = 500
 """Minimum number of pretraining steps for compilation. After this number, the time saved equals the time to compile the
 base model on a GPU, 10 to 25 s (docs/gpu.md)."""
 COMPILATION_TAKES = "layers are compiled by torch.compile, so the first step takes ten seconds or more"
-# Maximum number of compiled variants of a function. A layer mixture has one variant for each number of input layers, so
-# the maximum must be above the number of layers of a model.
+# Maximum number of compiled variants of a function. A layer mixture needs one variant for each number of input layers,
+# so this maximum must exceed the number of layers of a model.
 MOST_VARIANTS = 64
 
 
@@ -66,16 +66,16 @@ def compile_layers_(
     modules: list[Any] = []
     for module in model.modules():
         if isinstance(module, EncoderLayer) and module.weighting.between_blocks:
-            # Each layer with weights between blocks writes the sums of its blocks to its own index of one tensor, so
-            # these layers cannot share a compiled function. Their attention and feed-forward blocks can share a
-            # compiled function.
+            # Compile the attention and the feed-forward block separately. A layer with weights between blocks cannot
+            # share a compiled function with other layers, because each layer writes the sums of its blocks to a
+            # different index of one tensor.
             modules += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
             modules.append(module)
     modules = [module for module in modules if "forward" not in vars(module)]
     for module in modules:
-        # A mixture gets one compiled function for each number of input layers, instead of one compiled function for a
-        # variable number of input layers.
+        # Compile one function for each number of input layers of a mixture, instead of one function for a variable
+        # number of input layers.
         dynamic = any_length or (False if isinstance(module, LayerMixture) else None)
         compiled = torch.compile(module.forward, dynamic=dynamic, backend=backend)
         module.forward = partial(_compiled_in_mode, not evaluated, module, compiled, module.forward)

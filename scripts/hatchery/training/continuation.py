@@ -58,8 +58,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         )
     if chosen.take == "training":
         done = initial_position(initial).step
-        # Without a budget, `steps` includes the `done` steps of the initial model. A budget counts only the steps after
-        # `done`.
+        # Without a budget, `steps` includes the `done` steps of the initial model. A budget counts only later steps.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
                 f"pretrain.steps: got {settings.steps}, expected more than {done}, the number of finished steps "
@@ -69,8 +68,8 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
 
 def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> None:
     """Raise ConfigError, naming the first different key, unless the initial model has the run's configuration."""
-    # The description of a model that is not causal lacks the key `causal`, so `causal: False` is added before the
-    # comparison.
+    # Add `causal: False` before the comparison, because the description of a model that is not causal omits the key
+    # `causal`.
     theirs, ours = (
         {"causal": False, **described}
         for described in (description(*load_config(initial.parent)), description(config, causal))
@@ -146,8 +145,8 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
     take, manifest = settings.initialise_from.take, read_manifest(initial)
     measures = manifest.measures
     before = measures.get("initial_model") or {}
-    # Numbers of steps and tokens before the initial model's own training; the counts of the initial model exclude these
-    # steps and tokens.
+    # Numbers of steps and tokens of trainings before the initial model's own training. The counts in the initial
+    # model's manifest exclude them.
     key = "earlier" if before.get("take") == "weights" else "left_out"
     left_out = {name: before.get(f"{key}_{name}", 0) for name in ("steps", "tokens")}
     if take == "training":

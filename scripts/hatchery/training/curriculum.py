@@ -1,11 +1,12 @@
 """A curriculum: the sequences of an epoch are ordered by the difficulty of their text instead of at random.
 
-Every epoch contains every sequence once, so the number of words per epoch does not change. Sequences are sorted by a
-sum: the rank of their difficulty as a share of the epoch, plus a random number from 0 to 1 times `spread`. With
-`spread` 0, the position depends only on the rank. With `spread` 1, a sequence moves by up to the length of the epoch.
-The order is a function of seed and epoch, so a resumed run continues exactly. Difficulties are computed before the
-first epoch of a sequence length. Sources: Bengio et al. 2009 (word frequency) and Platanios et al. 2019,
-arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed sequence is computed over all its texts.
+Every epoch contains every sequence once, so the number of words per epoch does not change. Sequences are sorted by the
+sum of two numbers: the rank of their difficulty, divided by the number of sequences in the epoch, and a random number
+from 0 to `spread`. With `spread` 0, the order depends only on the difficulty. With `spread` 1, a sequence may move by
+up to the length of the epoch. The order is a function of seed and epoch, so a resumed run continues exactly.
+Difficulties are computed before the first epoch of a sequence length. Sources: Bengio et al. 2009 (word frequency) and
+Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed sequence is computed over all
+its texts.
 """
 
 from collections.abc import Callable
@@ -59,8 +60,7 @@ class Curriculum(DataOrder):
         number = len(difficulty)
         ranks = np.empty(number)
         ranks[np.argsort(difficulty, kind="stable")] = np.arange(number) / max(1, number)
-        # Random numbers are made from raw integers, because numpy guarantees the stream of raw integers in all
-        # versions.
+        # Make random numbers from raw integers, because numpy guarantees the stream of raw integers in all versions.
         raw = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 2])).random_raw(number)
         drawn = (raw >> np.uint64(11)).astype(np.float64) / 2**53
         order = np.argsort(ranks + self.settings.spread * drawn, kind="stable").astype(np.int64)

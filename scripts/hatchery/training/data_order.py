@@ -1,8 +1,8 @@
 """The sequences of each training step: a function of seed and step, equal for any number of processes.
 
 An epoch is a permutation of all sequences. Batches are consecutive parts of the concatenated epochs, so no sequence is
-skipped, and a batch may contain the end of one epoch and the beginning of the next. A process gets a contiguous share
-of the global batch. No state is stored, because the step number determines the position in the data.
+skipped, and a batch may contain the end of one epoch and the beginning of the next. Each process reads a contiguous
+part of the global batch. No state is stored, because the step number determines the position in the data.
 """
 
 from collections.abc import Callable
@@ -90,11 +90,12 @@ class DataOrder:
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
         self.plan, self.seed, self._examples = plan, seed, examples_of_length
         self._sizes: dict[int, int] = {}
-        # For each (index of a stretch, kind of sequence), index of the stretch's first sequence in the concatenated
-        # epochs. A stretch is a series of steps with one sequence length.
+        # Index of a stretch's first sequence in the concatenated epochs, by (index of the stretch, kind of sequence). A
+        # stretch is a series of steps with one sequence length.
         self._begins: dict[tuple[int, int], int] = {}
-        # Epochs that read windows of the text, as (index of the chain, kind of sequence, epoch). A chain is a series of
-        # stretches in which each stretch continues the data of the previous stretch.
+        # Epochs in which the sequence length changes, as (index of the chain, kind of sequence, epoch). The order of
+        # these epochs is a random order of windows of the text. A chain is a series of stretches in which each stretch
+        # continues the data of the previous stretch.
         self._windowed: set[tuple[int, int, int]] = set()
         self._window_order = lru_cache(maxsize=4)(self._ordered_by_windows)
         self._chain_of = np.cumsum([stretch.begins_anew for stretch in plan.stretches]).tolist()
@@ -127,8 +128,8 @@ class DataOrder:
         return epoch_permutation(self.seed, epoch, self._size(length))
 
     def _is_windowed(self, stretch: int, kind: int, epoch: int) -> bool:
-        # If the sequence length changes within an epoch, this epoch reads windows from its beginning. Therefore all
-        # later stretches of the chain are computed first.
+        # Compute all later stretches of the chain first: if the sequence length changes within an epoch, this epoch is
+        # ordered by windows from its beginning.
         chain = self._chain_of[stretch]
         last = len(self._chain_of) - 1 - self._chain_of[::-1].index(chain)
         self._begin(last, kind)
@@ -172,8 +173,8 @@ class DataOrder:
         """
         places = self._examples(length).places()
         windows = places // self._width
-        # The generator's stream does not depend on the number of draws, so each window gets the same random number at
-        # every sequence length.
+        # The first numbers of the generator's stream do not depend on how many numbers are drawn, so each window gets
+        # the same random number at every sequence length.
         draws = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1])).random_raw(int(windows.max()) + 1)
         keys = draws[windows]
         order = np.lexsort((places, keys)).astype(np.int64)
@@ -240,6 +241,5 @@ def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> f
     """Return the number of times that a run reads each of `examples`, which have the run's first sequence length."""
     if isinstance(objective, OrdersItself):
         return objective.epochs(examples, plan)
-    # Tokens are counted instead of sequences, because the number of tokens per epoch does not depend on the sequence
-    # length.
+    # Count tokens instead of sequences, because the number of tokens per epoch does not depend on the sequence length.
     return plan.tokens() / objective.settings.texts_of_sequence / plan.lengths[0] / max(1, len(examples))

@@ -1,8 +1,8 @@
 """Select the parameters with weight decay, as groups of the optimiser.
 
-The default follows the code of the BabyLM models (ELC-BERT): weight matrices are decayed; biases, layer norms,
-embeddings, layer weights and learned scales are not decayed. A word embedding that is tied to the output layer counts
-as an embedding. LTG-BERT's BNC code decays the tied matrix with the head (docs/papers/ltg-bert.md, "Optimiser").
+The default follows the code of the BabyLM models (ELC-BERT): weight decay applies to weight matrices, but not to
+biases, layer norms, embeddings, layer weights and learned scales. A word embedding that is tied to the output layer
+counts as an embedding. LTG-BERT's BNC code decays the tied matrix with the head (docs/papers/ltg-bert.md, "Optimiser").
 GPT-BERT's code decays all parameters except biases and norms (docs/papers/gpt-bert.md, "Training"). The
 reduced-vocabulary study decays all parameters (docs/papers/reduced-vocabulary.md, "Differences").
 """

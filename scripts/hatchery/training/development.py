@@ -105,7 +105,7 @@ class DevelopmentSet:
         """
         self._terms = terms
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:sequences])
-        # Because every process needs a sequence, sequences are repeated if there are fewer sequences than processes.
+        # Repeat sequences if there are fewer sequences than processes, because every process needs a sequence.
         chosen = np.resize(chosen, max(len(chosen), topology.world_size))
         share = share_of_process([EpochSlice(0, chosen)], topology.rank, topology.world_size)
         pieces = micro_batches(share, micro_batch_size)
@@ -123,7 +123,7 @@ class DevelopmentSet:
         """
         parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
-        # Because a transfer from the device waits for all computations, all values are read in one transfer.
+        # Read all values in one transfer, because each transfer from the device waits for all computations.
         values = torch.stack(parts).tolist()
         loss_sum, labelled, rightly = (plain_sum(column) for column in zip(*values, strict=True))
         loss_sum, labelled, correct, judged = sum_over_processes(

@@ -34,7 +34,7 @@ class DevelopmentColumns(DevelopmentSet):
         for batch in self.batches:
             there = engine.on_device(batch)
             parts.append(sums_of(self._objective.terms(engine.evaluate(there), there)))
-        # Because a transfer from the device waits for all computations, all values are read in one transfer.
+        # Read all values in one transfer, because each transfer from the device waits for all computations.
         sums = [plain_sum(column) for column in zip(*torch.stack(parts).tolist(), strict=True)]
         found = sum_over_processes([*self._counts, *sums], engine.device)
         counts, values = found[: len(self._counts)], iter(found[len(self._counts) :])

@@ -4,9 +4,9 @@ Source: "Distilling the Knowledge in a Neural Network" (Hinton et al., 2015), Se
 temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q), where loss is the objective's loss, p is the
 mean of the teachers' probabilities, and q are the model's probabilities. p and q are computed from logits divided by T.
 
-The divergence is computed at the labelled positions. A label has the same weight in the divergence as in the loss. The
-reported loss is the objective's loss without the divergence, so that runs stay comparable. Teachers run without dropout
-and have no state, so a resumed run is exact.
+The divergence is computed at the labelled positions, and each position has the same weight in the divergence as in the
+loss. The reported loss excludes the divergence, so that losses of runs with and without teachers are comparable.
+Teachers run without dropout and have no state, so a resumed run is exact.
 """
 
 import math

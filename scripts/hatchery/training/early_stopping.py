@@ -98,8 +98,8 @@ class EarlyStopping(Watcher):
         for row in rows:
             if row["step"] and self.criterion.column in row:
                 self.note(int(row["step"]), row)
-        # Before this run's first evaluation, the best weights in `tensors` belong to the run that this run continues,
-        # so they are not loaded.
+        # Do not load the best weights in `tensors` before this run's first evaluation: these weights belong to the run
+        # that this run continues.
         if self._keeps and self.best_step:
             own = {name: tensor for name, tensor in tensors.items() if name.startswith(BEST)}
             self._weights = {name.removeprefix(BEST): tensor for name, tensor in own.items()}

@@ -1,10 +1,10 @@
 """The model inside DeepSpeed: Hatchery's own optimisers, fp32 parameters, half precision by autocast.
 
-ZeRO stages 1 to 3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, so LAMB's norm per tensor cannot be
-computed; stage 0 does not flatten parameters. AdamW updates each element of a parameter independently, so AdamW
+ZeRO stages 1 to 3 and DeepSpeed's bf16 optimiser join parameters in flat buffers, in which LAMB's norm per tensor
+cannot be computed. Therefore LAMB runs only at stage 0. AdamW updates each element of a parameter independently, so it
 supports all stages (`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not averaged,
-because the training loop has already divided the loss. The engine waits for a GPU only in fp16, where the loss scale
-depends on the gradients.
+because the training loop has already divided the loss. Only in fp16 does the engine wait for a GPU, because the loss
+scale depends on the gradients.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,11 +99,12 @@ class Engine:
         self.device, self.topology, self.precision = device, topology, precision
         self.max_gradient_norm = max_gradient_norm
         self._update = Update(torch.zeros((), device=device))
-        # Key of the dropout generator (seed, step number), and index, in the global batch, of the first sequence of the
-        # next micro-batch.
+        # Key of the dropout generator: (seed, step number). The second value is the index, in the global batch, of the
+        # first sequence of the next micro-batch.
         self._step_key, self._next_sequence = (0, 0), 0
-        # This context is open from the beginning of a step to its update, so that weights are cast once per step. At
-        # ZeRO stage 3, weights are cast more often, because no process keeps all weights during a step.
+        # This autocast context is open from the beginning of a step to its update, so that weights are converted to
+        # half precision once per step. At ZeRO stage 3, weights are converted more often, because no process keeps all
+        # weights during a step.
         self._casts = ExitStack()
         self._casts_once = precision.name != "fp32" and zero_stage < 3
         self._kernels_at = use_kernels_(model, device) if precision.name != "fp32" else []
@@ -228,7 +229,7 @@ class Engine:
         that already contains `labelled`, and every batch of a model on the CPU, is returned unchanged."""
         if self.device.type == "cpu" or "labelled" in batch:
             return batch
-        # Labelled positions are computed before the transfer, because on a GPU the model would have to wait for their
+        # Compute the labelled positions before the transfer, because on a GPU the model would have to wait for their
         # number.
         batch = {**batch, "labelled": labelled_positions(batch["labels"])}
         return {key: moved(value, self.device) for key, value in batch.items()}

@@ -2,7 +2,7 @@
 depend on the members' own folders.
 
 The first member's files are at the top of the folder, like the files of a single model; the other members are in
-`members/<number>`. The ensemble's words seen and training time are sums over its members.
+`members/<number>`. The ensemble's number of words seen and its training time are sums over its members.
 """
 
 from collections.abc import Mapping, Sequence

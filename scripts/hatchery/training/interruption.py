@@ -6,9 +6,9 @@ the same command continues from the checkpoint. A second Ctrl-C ends the process
 the process, because Slurm may send several SIGTERM signals while the checkpoint is being written.
 
 The time limit is the end of the Slurm job or the limit in the settings, whichever is earlier. A run that stops before
-the limit loses no steps; a run that Slurm kills loses the steps since its last checkpoint. The end of the Slurm job
-comes from an environment variable of newer Slurm versions, or from Slurm's queue (`squeue`). The training loop makes
-all processes stop after the same step.
+the limit loses no steps; a run that Slurm kills loses the steps since its last checkpoint. The end of the Slurm job is
+read from an environment variable of newer Slurm versions, or from Slurm's queue (`squeue`). The training loop makes all
+processes stop after the same step.
 """
 
 import os
@@ -31,8 +31,8 @@ from hatchery.units import seconds_of
 # Status EX_TEMPFAIL of sysexits.h: the run is not finished; the same command continues it.
 EXIT_STATUS_INTERRUPTED = 75
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-# Number of recent steps. The longest of these steps predicts the duration of the next step. 100 steps are enough to
-# contain slow steps, and soon exclude the first step, in which kernels are compiled.
+# Number of recent steps; the duration of the longest of these steps predicts the duration of the next step. 100 steps
+# are enough to contain slow steps. After 100 steps, the first step, in which kernels are compiled, no longer counts.
 RECENT_STEPS = 100
 SLURM_END, SLURM_JOB = "SLURM_JOB_END_TIME", "SLURM_JOB_ID"
 # Maximum grace time, as a share of a Slurm job's remaining time. Without this maximum, a short job would stop after one
@@ -127,7 +127,8 @@ def leave_on_signals() -> None:
             file=sys.stderr,
             flush=True,
         )
-        # An exception during an import may be ignored, because imports run callbacks of weak references.
+        # Raise no exception during an import: imports run callbacks of weak references, in which Python ignores
+        # exceptions.
         if _is_importing(frame):
             os._exit(EXIT_STATUS_INTERRUPTED)
         sys.exit(EXIT_STATUS_INTERRUPTED)

@@ -11,8 +11,8 @@ import math
 from hatchery.settings.fields import ABSENT
 from hatchery.training.settings import ScheduleSettings
 
-# First factor of the warm-up and last factor of the decay in the published code, because torch's linear schedulers
-# cannot start at 0.
+# Fraction of the peak at the beginning of the warm-up and at the end of the decay in the published code. It is not 0,
+# because torch's linear schedulers cannot start at 0.
 NEARLY_ZERO = 1e-9
 
 

@@ -1,9 +1,9 @@
 """The training loop: draw a batch, run the forward and backward passes, update, evaluate, and save checkpoints.
 
-The same loop serves one or several processes, on CPU or GPU, and new or resumed runs. Because a GPU would idle while
-the process reads a loss, the losses, norms and counts of many steps are read in one transfer: at intervals, and before
-each evaluation or checkpoint. So a diverged run stops before it writes a checkpoint of the diverged state. On a CPU,
-the values are read after every step. When the values are read, they are also summed over processes.
+The same loop serves one or several processes, on CPU or GPU, and new or resumed runs. Losses, norms and counts of many
+steps are read from a GPU in one transfer, because the GPU idles during a transfer. The values are read at intervals,
+and before each evaluation or checkpoint. So a diverged run stops before it writes a checkpoint of the diverged state.
+On a CPU, the values are read after every step. At each reading, the values are summed over processes.
 """
 
 import math
@@ -70,7 +70,8 @@ def train(
             done = step + 1
             is_last = done == plan.steps
             saves = is_last or checkpoints.is_due(done)
-            # A single process stops at once. Several processes exchange stop requests only when they read losses.
+            # A single process stops after the current step. Several processes exchange stop requests only when they
+            # read losses.
             alone_and_stops = stops and engine.topology.world_size == 1
             is_due = any(watcher.due(done) for watcher in watchers)
             if is_due or saves or alone_and_stops or record.reads_after(done):
@@ -90,8 +91,8 @@ def train(
                     interruption = request.interruption(done, plan.steps, checkpoints.folder)
                     checkpoints.wait()
                     record.note(str(interruption))
-                    # All processes wait until the checkpoint is complete, because `srun --kill-on-bad-exit` ends all
-                    # processes as soon as one process exits with a status other than 0.
+                    # Let all processes wait until the checkpoint is complete: as soon as one process exits with a
+                    # status other than 0, `srun --kill-on-bad-exit` ends all other processes.
                     sum_over_processes([0.0], engine.device)
                     raise interruption
                 if reason is not None and done < plan.steps:
@@ -138,11 +139,11 @@ def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device:
     """
     size = topology.world_size
     if average == "processes":
-        # At least 1, because 0 / 0 is undefined: a process without labels adds 0 to the loss.
+        # Use a divisor of at least 1, so that a process without labels adds 0, and not 0 / 0, to the loss.
         return tuple(float(max(1, count) * size) for count in batch.counted)
     counts = [float(count) for count in batch.counted]
     if size == 1:
-        # At least 1, because 0 / 0 is undefined: a term without labels adds 0 to the loss.
+        # Use a divisor of at least 1, so that a term without labels adds 0, and not 0 / 0, to the loss.
         return tuple(max(1.0, count) for count in counts)
     return sum_tensor_over_processes(on_device(counts, device)).float().clamp(min=1).unbind()
 

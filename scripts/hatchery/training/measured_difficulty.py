@@ -116,8 +116,7 @@ class WordValues:
 
 @lru_cache(maxsize=2)
 def _word_means(examples: "PaddedExamples", of: WordValues) -> np.ndarray:
-    # The import is inside the function, so that trainings without an order by words, which decode no tokens, start
-    # sooner.
+    # Import inside the function, so that trainings that decode no tokens start sooner.
     from hatchery.tokenization.tokenizer_file import load_tokenizer
 
     values, tokenizer = read_values(of), load_tokenizer(of.tokenizer)

@@ -30,8 +30,8 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.examples import Examples
 from hatchery.training.start_settings import OutputBiasSettings
 
-# Number of examples for the reported divergence. These examples have enough positions for two digits, and their logits
-# fit into memory.
+# Number of examples from which the reported divergence is computed. The examples contain enough positions for a
+# precision of two digits, and their logits fit into memory.
 _REPORTED_EXAMPLES = 32
 
 
@@ -54,7 +54,7 @@ def prepare_output_(
     count.
     """
     head = model.head
-    # This check precedes the counting of labels, which may take a minute, so that an error is raised at once.
+    # Check before the counting of labels, which may take a minute, so that an error is raised at once.
     check_weight_scale(head, settings.weight_scale)
     if settings.kind != "unigram" and not settings.report:
         scale_output_weight_(head, settings.weight_scale, seed)
@@ -66,7 +66,7 @@ def prepare_output_(
     if settings.kind == "unigram":
         bias = log_prior(distribution, len(model.output_layer[0]), settings.centred)
         set_output_bias_(head, bias)
-    # Padding entries of the bias are left out, because they must not change its norm.
+    # Leave out padding entries of the bias, because they must not change its norm.
     scale_output_weight_(head, settings.weight_scale, seed, None if bias is None else bias[: len(distribution)])
     batch = examples.batch(seed, 0, counted_examples(len(examples), _REPORTED_EXAMPLES))
     measures = language_model_measures(model, batch, distribution, counts)

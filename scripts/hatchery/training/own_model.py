@@ -137,7 +137,7 @@ def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | 
         mask = mask & (attention_mask[:, None] if attention_mask.dim() == 2 else attention_mask)
     if causal is not None:
         mask = mask & (square.tril() | ~causal[:, None, None])
-    # Each token may attend to itself, because a softmax over no positions would be NaN.
+    # Let each token attend to itself, because a softmax over no positions would be NaN.
     return mask | square.tril().triu()
 
 

@@ -22,7 +22,8 @@ AUTOCAST_TYPES: dict[PrecisionName, torch.dtype] = {"bf16": torch.bfloat16, "fp1
 # The constants of torch's GradScaler, which the papers' code uses.
 FIRST_SCALE = 2.0**16
 GROWTH_INTERVAL = 2000
-# If gradients overflow even at this scale, unscaled gradients also overflow, so the model has diverged.
+# Smallest loss scale. If gradients overflow even at this scale, the model has diverged, because unscaled gradients
+# would also overflow.
 SMALLEST_SCALE = 2.0**-14
 
 SCALE, GOOD_STEPS = "loss_scaler.scale", "loss_scaler.good_steps"
@@ -82,7 +83,8 @@ class LossScaler:
         self.good_steps += 1
         if self.good_steps == self.growth_interval:
             self.good_steps = 0
-            # The scale stays within fp32, because it multiplies an fp32 loss; torch's scaler has the same limit.
+            # Keep the scale below the largest fp32 number, because the scale multiplies an fp32 loss. Torch's scaler
+            # has the same limit.
             if self.scale * 2 <= torch.finfo(torch.float32).max:
                 self.scale *= 2
 

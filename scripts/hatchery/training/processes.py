@@ -27,8 +27,8 @@ from hatchery.training.topology import Topology
 # Enough time for the first process to verify or write a large checkpoint. If a process hangs or its node fails, the
 # other processes hold their GPUs for this time.
 COLLECTIVE_TIMEOUT = timedelta(minutes=10)
-# Words in error messages of gloo, NCCL and the store after another process has ended. Because gloo raises no specific
-# exception class, the text is searched.
+# Words in error messages of gloo, NCCL and the store after another process has ended. The text of an error is searched
+# for these words, because gloo raises no specific exception class.
 _LOST = re.compile(
     r"\b(gloo|nccl|TCPStore|socket|connection (closed|reset|refused)|broken pipe|timed out|wait timeout)\b", re.I
 )
@@ -159,7 +159,7 @@ def process_group(
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
     if topology.world_size == 1 and device.type == "cpu" and not shares_state:
-        # This import registers the backend "fake", which starts no threads.
+        # Import for its effect: it registers the backend "fake", which starts no threads.
         importlib.import_module("torch.testing._internal.distributed.fake_pg")
         backend = "fake"
     # Import these modules before the process group opens. If the group were open, default arguments of their functions
@@ -216,11 +216,10 @@ def _leave_process_group() -> None:
     """Close the process group and delete all references to it, because its threads end with the last reference."""
     deepspeed: Any = sys.modules.get("deepspeed.comm.comm")
     if deepspeed is not None and deepspeed.cdb is not None:
-        # DeepSpeed has its own reference to the group, which this call releases.
+        # Release DeepSpeed's own reference to the group.
         deepspeed.destroy_process_group()
         deepspeed.cdb = None
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
-    # DeepSpeed's objects form reference cycles, and some of these cycles contain the group. Therefore the garbage
-    # collector is called.
+    # Call the garbage collector, because DeepSpeed's objects form reference cycles, some of which contain the group.
     gc.collect()

@@ -57,7 +57,7 @@ class RunRecord:
         self.position = self.resumed_from = FROM_THE_START
         # Number of updates that fp16 has skipped.
         self.skipped_steps = 0
-        # Lowest loss of this run's finished steps in nats, without the steps of a run that this run continues.
+        # Lowest loss of this run's finished steps, in nats. Steps of a run that this run continues do not count.
         self.lowest_loss = math.inf
         # Seconds of this attempt, and seconds of earlier attempts; evaluations and checkpoints are included.
         self._own_seconds = self._earlier_seconds = 0.0

@@ -50,7 +50,7 @@ class Trained:
 
     model: LanguageModel | OwnModel
     record: RunRecord
-    # Norms and divergences of the output layer at step 0; empty unless the settings require or request them.
+    # Norms and divergences of the output layer at step 0; empty unless the settings need or request these measures.
     output_layer: dict[str, float]
     # Measures of the training examples that the objective reports, for the manifest.
     examples: Mapping[str, Any] = field(default_factory=dict)

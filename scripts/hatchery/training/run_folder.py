@@ -31,8 +31,8 @@ from hatchery.errors import CheckpointError
 from hatchery.training.inputs import MEMBER, TEACHER
 
 BEAT_SECONDS = 5.0
-# Seconds without a heartbeat after which an owner counts as dead; more than the minute for which NFS may show an old
-# state of a file.
+# Seconds without a heartbeat after which an owner counts as dead. The number is above 60, because NFS may show an old
+# state of a file for a minute.
 STALE_SECONDS = 90.0
 POLL_SECONDS = 0.2
 WANTED = "wanted"
@@ -207,7 +207,7 @@ def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> s
     `inputs` maps input names to digests of manifests.
     """
     order = ("tokens", "tokenizer", "initial_model", "counts", "order_model", "order_words", "order_corpus")
-    # Names are sorted by length first, so that `teacher_10` follows `teacher_9`. No run has both teachers and ensemble
+    # Sort names by length first, so that `teacher_10` follows `teacher_9`. No run has both teachers and ensemble
     # members.
     several = (name for name in inputs if name.startswith((TEACHER, MEMBER)))
     teachers = sorted(several, key=lambda name: (len(name), name))
@@ -260,8 +260,8 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
         sign = read_sign(lock)
         if sign != seen:
             seen, changed = sign, time.monotonic()
-        # The folder is free if its owner recorded its end, or has no heartbeat. The folder is also free if its owner
-        # ran on this machine, because the file lock, which this process now holds, was released when the owner ended.
+        # The folder is free if its owner has recorded its end, or has no heartbeat. The folder is also free if its
+        # owner ran on this machine: this process now holds the file lock, so the owner has ended.
         if is_free is not False and (
             sign is None
             or (is_free and sign.owner.machine == owner.machine)
@@ -276,7 +276,7 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
             who = "" if sign is None else f" ({sign.owner})"
             print(f"waiting: another process trains in {folder}{who}", file=sys.stderr, flush=True)
         if sign is not None and sign.owner.output == owner.output != "":
-            # Errors are ignored, because without the folder or write access a request is impossible.
+            # Ignore errors: without the folder or write access, a stop request is impossible.
             with suppress(OSError):
                 (folder / WANTED).write_text(str(owner), encoding="utf-8")
         if patience_seconds is not None and time.monotonic() - began > patience_seconds:

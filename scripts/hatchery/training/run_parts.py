@@ -148,7 +148,7 @@ class RunParts:
         peak = peak_flops_of(device, precision.name) if counts_flops else None
         speed = Speedometer(device, topology.world_size, peak)
         log = options.log_interval_steps
-        # Losses are read after every step on a CPU, because it has no queue of operations that reading would interrupt.
+        # On a CPU, read losses after every step: there is no queue of operations that a reading would interrupt.
         read = 1 if device.type == "cpu" else log
         opened = partial(self._open_telemetry, folder, sinks_folder) if topology.is_first else None
         record = RunRecord(self.name, settings.steps, checkpoints, speed, opened, log, read)
@@ -160,8 +160,8 @@ class RunParts:
     def stop_request(self, device: torch.device, lease: RunLease | None) -> StopRequest:
         """Return the stop request: by a signal, the time limit, or another attempt that needs the run folder."""
         options, topology = self.options, self.topology
-        # All processes stop together, so only the first process has a deadline; thousands of processes would otherwise
-        # query Slurm's controller at once.
+        # Only the first process has a deadline, because all processes stop together. Otherwise thousands of processes
+        # would query Slurm's controller at once.
         deadline = None
         if topology.is_first:
             deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
@@ -178,8 +178,8 @@ class RunParts:
 
     def _unigram(self) -> np.ndarray:
         compared = self.settings.output_bias
-        # Divergences always use the distribution of the run's own targets, even if the bias was counted in a larger
-        # corpus.
+        # Compute divergences from the distribution of the run's own targets, even if the labels for the bias were
+        # counted in a larger corpus.
         if self.inputs.counts is not None:
             compared = replace(compared, counts="corpus", larger_corpus=ABSENT)
         show, first = self.topology.is_first, partial(self._examples, self.settings.sequence_length)

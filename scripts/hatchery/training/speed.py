@@ -3,10 +3,10 @@
 On a CUDA device, memory is torch's allocated memory. On a CPU, memory is the resident memory of the process, including
 libraries and data. Only this process is measured.
 
-By default the C library returns the memory of a freed large tensor to the kernel, so every step uses 100,000 new pages.
-The kernel fills these pages with zeros, which takes a seventh of a step's time in bf16. With glibc, this module makes
-the process keep freed memory for the next step. Because small objects and batches of different sizes fragment this
-memory, all freed memory is occasionally returned to the kernel.
+By default the C library returns the memory of a freed large tensor to the kernel, so every step requests 100,000 new
+pages. The kernel fills these pages with zeros, which takes a seventh of a step's time in bf16. With glibc, this module
+makes the process keep freed memory for the next step. Small objects and batches of different sizes fragment the kept
+memory. Therefore all freed memory is occasionally returned to the kernel.
 """
 
 import ctypes
@@ -114,9 +114,9 @@ class Speedometer:
 
 
 _MMAP_MAX, _TRIM_THRESHOLD, _TOP_PAD = -4, -1, -2
-# Freed memory is returned if the process is more than GROWTH times as large as after FIRST_STEPS steps. The size is
-# checked only every INTERVAL_STEPS steps, because the step after a return takes 1.5 times as long (3 % of the total
-# time, measured).
+# Freed memory is returned to the kernel if the process is more than GROWTH times as large as after FIRST_STEPS steps.
+# The size is checked only every INTERVAL_STEPS steps, because the step after a return takes 1.5 times as long.
+# Measured, this costs 3 % of the total time.
 GROWTH, FIRST_STEPS, INTERVAL_STEPS = 1.5, 5, 20
 
 

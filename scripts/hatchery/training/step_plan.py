@@ -59,7 +59,7 @@ class Work:
     """The amount of computation in a series of steps with one sequence length."""
 
     sequence_length: int
-    # Approximate number of sequences, as if all sequences were full.
+    # Approximate number of sequences, computed as if all sequences were full.
     sequences: float
     # Mean share of positions with a label.
     labelled_share: float

@@ -1,9 +1,9 @@
 """Telemetry of a run: a metrics file with a JSON line per step, a speed file, and optional sinks.
 
-`metrics.jsonl` contains only reproducible values. A resumed run begins with the copy in its checkpoint, so no step
-appears twice. `speed.jsonl` depends on the machine: later attempts of the run append to it, and it has no checksum.
-TensorBoard, trackio and Weights & Biases are off by default, and imported only if they are used. A sink that fails
-during training is closed with a warning, and the run continues.
+`metrics.jsonl` contains only reproducible values. A resumed run begins with the copy of this file in its checkpoint, so
+no step appears twice. `speed.jsonl` depends on the machine. Later attempts of the run append to `speed.jsonl`, and
+manifests record no checksum of it. TensorBoard, trackio and Weights & Biases are off by default, and imported only if
+they are used. A sink that fails during training is closed with a warning, and the run continues.
 """
 
 import json
@@ -75,8 +75,8 @@ class WandbSink:
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
         """Continue the run in `folder`, if it exists. Steps after `after_step` that an earlier attempt logged are not
         logged again."""
-        # wandb is offline by default, because it would otherwise wait for the name of an account. Users can request an
-        # upload by this variable.
+        # Keep wandb offline by default, because it would otherwise wait for the name of an account. Users can request
+        # an upload by this variable.
         os.environ.setdefault("WANDB_MODE", "offline")
         folder.mkdir(parents=True, exist_ok=True)
         identity = sha256(f"{folder.resolve()}/{run}".encode()).hexdigest()[:16]

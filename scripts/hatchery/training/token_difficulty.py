@@ -1,8 +1,8 @@
 """Difficulties of subwords during training, which determine the subwords that masking prefers (AMLM).
 
 Source: Edman & Fraser 2025, arXiv:2510.20475: every 200 batches, a subword's difficulty becomes a weighted mean of its
-previous difficulty and its recent difficulty. The paper does not specify the recent difficulty. In this module, the
-recent difficulty is the mean loss, or the share of wrong predictions, with one correct and one wrong prediction added
+previous difficulty and its recent difficulty. The paper does not specify the recent difficulty. Here it is the mean
+loss, or the share of wrong predictions among the recent predictions plus one correct and one wrong prediction
 (inferred). A subword without a label since the last update keeps its difficulty (inferred).
 
 Losses are summed as integers, in millionths of a nat, so that the sums depend neither on the order of additions on a
@@ -38,8 +38,9 @@ class TokenDifficulty(Watcher):
         self.settings = settings
         self.values: np.ndarray = np.ones(vocabulary_size)
         """Difficulty of each subword, float64 [V]."""
-        # Rows: number of labels, number of correct predictions, loss in millionths of a nat. `_sums` is over all
-        # processes since the last update; `_step_sums` is over this process's sequences of the current step.
+        # Rows: number of labels, number of correct predictions, loss in millionths of a nat. `_sums` contains the sums
+        # over all processes since the last update. `_step_sums` contains the sums over this process's sequences of the
+        # current step.
         self._sums = torch.zeros((3, vocabulary_size), dtype=torch.int64)
         self._step_sums = torch.zeros_like(self._sums)
         self._steps = 0

@@ -1,9 +1,9 @@
 """The rank of this process, the number of processes, and the collective operations of a run.
 
 The rank comes from the environment variables of torchrun or of a Slurm job step. All processes connect at MASTER_ADDR.
-In a Slurm job step without this variable, all processes connect to rank 0 on the first host of the step's node list. If
-this host's name cannot be resolved, they connect at the address from which `srun` was started. This module does not
-import DeepSpeed, because it is also used without a training loop.
+In a Slurm job step without MASTER_ADDR, all processes connect to rank 0 on the first host of the step's node list. If
+this host's name cannot be resolved, all processes connect to the address from which `srun` was started. This module
+does not import DeepSpeed, because it is also used without a training loop.
 """
 
 import re
@@ -103,8 +103,8 @@ def _slurm_port(environment: Mapping[str, str]) -> int:
 def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], bool]) -> str:
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_NODELIST")
     address = environment.get("SLURM_LAUNCH_NODE_IPADDR")
-    # Prefer the host's name to the address that `srun` reports: a user may start `srun` on a login node, so that the
-    # address would be wrong. The workflow itself starts `srun` on the first node, where both are correct.
+    # Prefer the host's name to the address that `srun` reports, which is wrong if a user starts `srun` on a login node.
+    # The workflow itself starts `srun` on the first node, where the name and the address are correct.
     if nodes and (not address or resolves(first_host(nodes))):
         return first_host(nodes)
     if address:

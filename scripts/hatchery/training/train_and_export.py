@@ -90,7 +90,7 @@ def train_and_export(
     check_ensembles(settings.ensemble, inputs)
     check_initial_model(settings, inputs.initial, inputs.tokenizer)
     if inputs.initial is not None:
-        # This check precedes the creation of the run folder, so that a mismatch leaves no folder.
+        # Check before the creation of the run folder, so that a mismatch leaves no folder.
         shards = objective_of(settings.objective).open(inputs.tokens, TRAINING_SPLIT)
         config = run_config(settings, shards.vocabulary_size, shards.special)
         check_initial_config(config, settings.objective.causal, inputs.initial)
@@ -118,7 +118,7 @@ def _pretrain_in_folder(
             planned, steps_to_keep = with_planned_steps(settings, spending), checkpoint_steps(spending)
             train_run(planned, options, inputs, topology, store, folder, output, name, None, steps_to_keep, given)
         return
-    # The wait of several processes is limited, because they hold a cluster's GPUs; a single process waits without
+    # Limit the waiting time of several processes, because they hold a cluster's GPUs. A single process waits without
     # limit.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.of_this_process(output), patience) as lease:
@@ -251,8 +251,8 @@ def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: by
     for name, step in {**by_step, **marks}.items():
         checkpoint = checkpoint_folder(trained.record.checkpoints.folder, step)
         if not checkpoint.is_dir():
-            # The milestone was added to the settings after the run had passed its step, or the run ended before this
-            # step.
+            # Skip a milestone without a file: it was added to the settings after the run had passed its step, or the
+            # run ended before this step.
             print(
                 f"warning: milestone {name}: the checkpoint is missing, so the model of this milestone is not exported",
                 file=sys.stderr,

@@ -27,7 +27,7 @@ def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str,
     return {
         "zero_optimization": {"stage": stage, "overlap_comm": False},
         "gradient_clipping": max_gradient_norm or 0.0,
-        # DeepSpeed accepts our subclass of torch's AdamW only with this key.
+        # Set this key, because otherwise DeepSpeed refuses our subclass of torch's AdamW.
         "zero_allow_untested_optimizer": True,
         # Stage 3 can only average gradients over processes, not sum them, so `Engine` multiplies the loss by the number
         # of processes.

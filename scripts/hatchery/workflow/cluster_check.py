@@ -1,6 +1,6 @@
 """Check of a plan's jobs on a Slurm cluster: every distinct `sbatch` command is tested with `--test-only`.
 
-Snakemake plans with the current profile and configuration, and functions of the Slurm plugin build the commands, so the
+Snakemake plans with the current profile and configuration, and functions of the Slurm plugin build the commands. So the
 shown commands equal the commands that Snakemake would submit, except for the run's id and a default account. All jobs
 of the target are planned, including finished jobs. `sbatch --test-only` checks account, partition, features, nodes,
 processors, memory and GPUs without submitting a job, but accepts some jobs that would wait forever. Therefore the

@@ -30,8 +30,8 @@ from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build, stage_body
 from hatchery.workflow.cost_settings import CostSettings, PlannedRun
 
-# Maximum number of steps per minute that is assumed for small models: they use only a small share of a large device's
-# peak, so the estimate from the peak would be too fast.
+# Assumed maximum number of steps per minute. It applies to small models: they reach only a small share of a large
+# device's peak speed, so the estimate from the peak speed would be too fast.
 MOST_STEPS_PER_MINUTE = 6_000
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
@@ -172,8 +172,8 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     weights = model_bytes * (1 if run.weight_average is None else 2)
     # A model without training steps has no checkpoints.
     checkpoint = weights + model_bytes * OPTIMIZER_MOMENTS if plan.steps else 0
-    # At its maximum, the folder contains `keep_checkpoints` + 1 checkpoints, because the oldest checkpoint is only
-    # removed when the new one is complete. Milestones and marks (intermediate models) contain weights, but no optimiser
+    # The folder contains at most `keep_checkpoints` + 1 checkpoints, because the oldest checkpoint is removed only
+    # after the new checkpoint is complete. Milestones and marks (intermediate models) contain weights, but no optimiser
     # moments.
     whole, kept = machine.keep_checkpoints + 1, len(machine.milestones) + len(run.marks)
     return RunCost(

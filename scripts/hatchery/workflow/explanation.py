@@ -79,8 +79,8 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
         causes.append(Cause("settings", "its rule's command in workflow/ changed"))
     if reason.software_stack_changed:
         causes.append(Cause("settings", "its conda environment changed"))
-    # If the output is missing, further reasons are left out. A result stored by digest has another path, and thus a
-    # missing output, whenever a setting has changed; in this case, only the changed settings are reported.
+    # If the output is missing, leave out further reasons. A result that is stored by digest has another path, and thus
+    # a missing output, whenever a setting has changed; then only the changed settings are reported.
     if reason.missing_output:
         return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "its output is missing")]
     updated = sorted(reason.updated_input - reason.updated_input_run)

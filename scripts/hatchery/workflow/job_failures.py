@@ -18,7 +18,7 @@ READ_BYTES = 64 * 1024
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?$")
 _STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
-# Pattern of the state of a Slurm job, in the text that the Slurm executor adds to `LogEvent.JOB_ERROR`.
+# This pattern matches the state of a Slurm job, in the text that the Slurm executor adds to `LogEvent.JOB_ERROR`.
 _SLURM_STATE = re.compile(r"SLURM status is: '(\w+)'")
 # If a signal ends a command, the shell's exit status is 128 plus the number of the signal.
 _OF_A_SIGNAL = 128

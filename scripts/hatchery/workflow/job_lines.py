@@ -24,7 +24,7 @@ from hatchery.workflow.job_failures import ERROR, FailedJob, how_it_ended
 from hatchery.workflow.other_workflow import locked_by_another
 
 GO_ON = "Stopped. The same command continues where this one ended."
-# A job that took at least this number of seconds has a second line, when the job ends.
+# If a job took at least this number of seconds, a second line is shown when the job ends.
 LONG_SECONDS = 30.0
 # Part of the message that Snakemake logs last if jobs failed, after `onerror`. The reasons of the failures replace this
 # message, so that they are at the end of the output.
@@ -33,8 +33,8 @@ _END = "At least one job did not complete successfully"
 _SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
 _SLURM_RUN = "SLURM run ID:"
 _PASSED_ON = (NOTHING_TO_BE_DONE_MSG, "Complete log(s):", _SLURM_RUN)
-# Part of a warning that is hidden, because it means no problem: Snakemake prints it if a link already exists, so that
-# the rule `show_result` writes nothing.
+# Part of a hidden warning, which reports no problem: Snakemake warns if the rule `show_result` writes nothing because
+# the link already exists.
 _LINK_WARNING = "of rule show_result were not present"
 TERMINAL = "DefaultStreamHandler"
 """Name of Snakemake's logging handler for the terminal."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 PLAIN = "python"
-# Number of seconds that torchrun waits before it kills its processes. The number is higher than torchrun's default, so
-# that the processes have time to save a checkpoint.
+# Number of seconds that torchrun waits before it kills its processes. torchrun's default is shorter, and would not give
+# the processes enough time to save a checkpoint.
 SHUTDOWN_SECONDS = 180
 
 

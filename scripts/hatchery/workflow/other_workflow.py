@@ -1,4 +1,5 @@
-"""Detection of another Snakemake process that works in the same folder, and whose lock must not be removed."""
+"""Detection of another Snakemake process that works in the same folder. The lock of this process must not be removed.
+"""
 
 import os
 from pathlib import Path

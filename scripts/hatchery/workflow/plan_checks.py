@@ -133,7 +133,7 @@ def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> 
     """
     error: ConfigError | None = None
     for values in _matches(target, patterns):
-        # Wildcards whose values cannot be names, such as addresses with digests, do not name a block.
+        # Skip wildcards whose values cannot be names of blocks, such as addresses with digests.
         kinds = [(_kind(wildcard, name, project), name) for wildcard, name in values.items() if is_name(name)]
         named = [(kind, name) for kind, name in kinds if kind is not None]
         try:

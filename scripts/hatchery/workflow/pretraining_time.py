@@ -2,9 +2,9 @@
 device.
 
 FLOPs are counted as in the cost estimate (`cost_estimate.py`); the speed is the device's peak times
-`cluster.planned_mfu`. The estimate is only used for the run time that a job requests from a cluster. If a pretraining
-is stopped at this limit, the next attempt continues it. The constants below are assumptions with a margin, not
-measurements; `results/benchmarks/` contains measured times of jobs.
+`cluster.planned_mfu`. The estimate is used only for the run time that a job requests from a cluster. If a pretraining
+is stopped at this limit, the next attempt continues the pretraining. The constants below are assumptions with a margin,
+not measurements; `results/benchmarks/` contains measured times of jobs.
 """
 
 import json

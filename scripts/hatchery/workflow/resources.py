@@ -216,14 +216,13 @@ class Resources:
         if record.runs_on != "gpus":
             return None
         names = self.jobs.names(wildcards.model)
-        # In the Snakemake process inside a Slurm job, the name of the run is unknown. This process requests no run
-        # time, so None is sufficient.
+        # Return None if the name of the run is unknown. This happens only in the Snakemake process inside a Slurm job,
+        # which requests no run time.
         return self.pretraining_times(names["experiment"]).minutes(names["run"]) if names else None
 
     def pretraining_times(self, experiment: str) -> "PretrainingTimes":
         """Return the estimated run times of the pretrainings of an experiment."""
-        # Import this class only here, because each job starts Snakemake twice, and without the import Snakemake starts
-        # faster.
+        # Import this class only here: Snakemake starts faster without the import, and each job starts Snakemake twice.
         from hatchery.workflow.pretraining_time import PretrainingTimes
 
         if experiment not in self._times:

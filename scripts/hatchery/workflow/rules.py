@@ -178,8 +178,8 @@ class Rules:
 
     def _recorded(self, record: Stage, text: Callable[..., str]) -> Callable[..., str]:
         # If the recorded text is empty (for example, if no raw files are listed), return the settings instead, so that
-        # the empty text does not count as a change of the job. Snakemake compares a job's parameters as an unordered
-        # set, and the settings are already an element of this set.
+        # the empty text does not count as a change of the job. The settings add nothing new: Snakemake compares a job's
+        # parameters as an unordered set, which already contains the settings.
         def value(wildcards: Any) -> str:
             return text(**arguments_for(text, self._known(wildcards))) or self._call(record, wildcards).settings
 

@@ -2,7 +2,7 @@
 environment of this shell.
 
 The Slurm profile requests conda. Without conda, jobs use the environment that `make env` creates, with the same pinned
-versions. The main process chooses the environment, and passes its choice to the jobs that it submits.
+versions. Snakemake's main process chooses the environment, and passes this choice to the jobs that it submits.
 """
 
 import os

@@ -2,8 +2,9 @@
 
 Modification times are wrong if a clock was set back. Therefore, at the end of a Snakemake call, the inputs of all
 finished results are compared with the checksums in the results' manifests. If inputs of a result have changed or are
-missing, the result is reported, with the rules to run again. Final results, such as submissions, are not read by later
-stages, so this module also reports a final result that was altered or belongs to another experiment.
+missing, the result is reported, with the rules to run again. No later stage reads final results, such as submissions,
+and would notice a wrong file. Therefore this module also reports a final result that was altered or belongs to another
+experiment.
 """
 
 import atexit

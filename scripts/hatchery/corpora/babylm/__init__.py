@@ -1,10 +1,11 @@
 """The ten corpora of BabyLM 2023: a normaliser for each corpus, and the steps that several normalisers share.
 
 Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". A normaliser has two versions
-(option `reading`). `as_published` reproduces the output of the published scripts byte by byte, including their errors,
-as far as this page and the tests' golden files show the output. `corrected` fixes these errors. Where a docstring says
-"inferred", we concluded the scripts' behaviour only from the order of their steps. Both versions count every line of
-text that they leave out, except for lines of the English Wikipedia that are empty after cleaning in `as_published`.
+(option `reading`). `as_published` reproduces the output of the published scripts byte by byte, including their errors.
+The evidence of their output is this page and the tests' golden files. Where a docstring says "inferred", we concluded
+the scripts' behaviour only from the order of their steps. `corrected` fixes the errors. Both versions count the lines
+that they leave out. Only lines of the English Wikipedia that are empty after cleaning are not counted in
+`as_published`.
 
 A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """

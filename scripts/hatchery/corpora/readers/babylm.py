@@ -4,17 +4,17 @@ documents.
 Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
 a document. Every other line is a paragraph, which is split into sentences.
 
-In both readings (`as_published`, `corrected`), two properties differ on purpose from `all.txt`, the joined text that
-ELC-BERT's scripts write. First, files keep their boundaries, whereas in `all.txt` the last document of a corpus
-continues in the first document of the next corpus. Second, corpora without document boundaries (AO-CHILDES, books) are
-divided into documents of `lines_per_document` lines, so that the corpora can be split, shuffled and read in constant
-memory. If `lines_per_document` is `null`, a file is one document.
+Both readings (`as_published`, `corrected`) differ on purpose in two properties from `all.txt`, the joined text that
+ELC-BERT's scripts write. First, a document ends at the end of its file, whereas in `all.txt` the last document of a
+corpus continues in the first document of the next corpus. Second, corpora without document boundaries (AO-CHILDES,
+books) are divided into documents of `lines_per_document` lines, so that the documents can be split, shuffled and read
+in constant memory. If `lines_per_document` is `null`, a file is one document.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
-zip archive of one of these. In a complete release, two training tracks share one development and one test set ("Release
-of BabyLM 2023"). Since 2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora, two of them
-new. Since 2026 the files end in `.train.txt`, and there are no development files. In the hub's Parquet files, a row of
-`text` is a line.
+zip archive of one of these. In a complete release, two training tracks share one development set and one test set
+("Release of BabyLM 2023"). Since 2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora;
+two of the six are new. Since 2026 the files end in `.train.txt`, and there are no development files. In the hub's
+Parquet files, a row of `text` is a line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,11 +1,11 @@
 """The modules of a translation model, and decoding: the source is encoded once, and the target is decoded token by
 token.
 
-Source: "Attention Is All You Need", Sections 3.1 to 3.5; "A Natural Bias for Language Generation Models", Section 2,
-whose output layer is softmax(W phi + b). Source and target share a vocabulary and an embedding, which is scaled by
-sqrt(D); sines and cosines of the positions are added. Encoder layers are `EncoderLayer`s. Decoder layers also attend to
-the encoded source. The keys and values of earlier tokens are cached (`LayerCache`). Exported models contain the same
-modules.
+Source: "Attention Is All You Need", Sections 3.1 to 3.5; "A Natural Bias for Language Generation Models", Section 2
+(the output layer softmax(W phi + b)). Source and target share a vocabulary and an embedding matrix. Embeddings are
+multiplied by sqrt(D), and sines and cosines of the positions are added. Encoder layers are `EncoderLayer`s. Decoder
+layers also attend to the encoded source. The keys and values of earlier tokens are cached (`LayerCache`). Exported
+models contain the same modules.
 """
 
 import math

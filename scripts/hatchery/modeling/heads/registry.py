@@ -1,7 +1,8 @@
 """The registry of task heads: name, options and model class of each head.
 
-An entry of `HEADS` names a model class and the dataclass of its options. Their defaults are LTG-BERT's, if LTG-BERT has
-this head. Poolings and transforms have their own registries and can be combined with every head that uses them.
+An entry of `HEADS` names a model class and the dataclass of its options. The defaults of the options are LTG-BERT's
+values, if LTG-BERT has this head. Poolings and transforms have their own registries and can be combined with every head
+that uses them.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,9 +1,10 @@
 """Models with one output per sequence: classification of a text or a pair of texts, regression, multiple choice.
 
 A pair of texts is one input with separators, so a pair needs no separate head. The default head was published with
-LTG-BERT's checkpoints (norm, linear, GELU, norm, dropout, linear, on the first token); ELC-BERT also uses it for GLUE.
-The heads of other papers are other values of `pooling` and `transform`. A pooling computes one vector per sequence and
-requests from the encoder only the states that it needs, because single positions are cheaper than all positions.
+LTG-BERT's checkpoints (norm, linear, GELU, norm, dropout, linear, on the first token). ELC-BERT uses the same head for
+GLUE. Other values of `pooling` and `transform` give the heads of other papers. A pooling computes one vector per
+sequence. It requests from the encoder only the positions that it needs, because the encoder computes single positions
+faster than all positions.
 """
 
 from dataclasses import dataclass
@@ -152,7 +153,7 @@ class SequenceOptions(EncoderOptions):
 class RegressionOptions(SequenceOptions):
     """Options of the head `regression`."""
 
-    # Initial output bias. For STS-B, LTG-BERT's code uses 2.5, the middle of the targets' range.
+    # Initial output bias. For STS-B, LTG-BERT's code uses 2.5, the middle of the range of targets (0 to 5).
     initial_value: float = 0.0
     # True: the loss is the squared error of max(0, output), as in the reduced-vocabulary study.
     rectified_loss: bool = False

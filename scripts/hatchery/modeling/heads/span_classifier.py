@@ -9,9 +9,9 @@ docs/papers/ltg-bert.md, "Records of edge probing") also has a projection per sp
 The paper combines the contributions of the layers to the residual stream, s_k = l_k - l_(k-1). The published code
 instead passes the layer outputs l_k to the missing module. The option `layer_reading` selects the vectors:
 "differences" selects s_k, and "outputs" selects l_k. The default "contributions" selects s_k if every layer only adds
-to the residual stream. For other encoders, such as those with layer weighting (ELC-BERT) or post-norm, it selects l_k,
-because the differences of their outputs are not the contributions. In the attention pooling, a linear score per token
-and head replaces the product of a learned query and projected keys. This score is equivalent to the product.
+to the residual stream. In other encoders, for example with layer weighting (ELC-BERT) or post-norm, the difference s_k
+is not the contribution of layer k, so "contributions" selects l_k. The attention pooling scores each token by one
+linear function per head, which is equivalent to the product of a learned query and projected keys.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int |
         widest = int((end - start).max()) if on_cpu and len(spans) else length
     positions = start + torch.arange(widest, device=spans.device)
     inside = positions < end
-    # Positions after the end of a span are masked, but may be outside of the sequence. Therefore the start of the span
-    # replaces these positions.
+    # Replace positions after the end of a span by the start of the span: these positions are masked, but may be outside
+    # of the sequence.
     return sentences.unsqueeze(1) * length + positions.where(inside, start), inside
 
 

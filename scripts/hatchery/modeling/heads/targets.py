@@ -133,8 +133,8 @@ class RightChoice:
     (docs/papers/ltg-bert.md, "Fine-tuning").
     """
 
-    # This target has no link, because the output bias is equal for all choices of a question, so a prior cannot change
-    # the prediction.
+    # No prior sets the initial output bias of this target: the bias is equal for all choices of a question, so it
+    # cannot change the prediction.
     link: ClassVar[Link | None] = None
 
     independent: bool = False
@@ -158,7 +158,7 @@ class RightChoice:
 def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     if labels.shape != scores.shape:
         raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(scores.shape)}")
-    # Convert the labels first, because Boolean or unsigned labels cannot contain UNLABELLED, which is negative.
+    # Convert the labels first, because the type bool or uint8 cannot represent UNLABELLED, which is negative.
     labels = labels.to(scores.dtype)
     labelled = labels != UNLABELLED
     if can_read_values(labels) and bool((labelled & (labels != 0) & (labels != 1)).any()):

@@ -7,9 +7,9 @@
 - `MarkedWordsClassifier`: one class per sequence with marked words, such as whether a word has the same meaning in two
   sentences (WiC). Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which concatenates the vectors of [CLS]
   and of the marked words. A word's vector is the mean over its subwords. LTG-BERT reads only [CLS] (Appendix B.1).
-- `ExtractiveSpan`: first token and last token of an answer. Source: Devlin et al. 2019, Section 4.2: each token has two
-  scores, and there are two cross-entropies; the prediction is the span with the highest sum of scores. Spans are
-  half-open, [start, end).
+- `ExtractiveSpan`: first token and last token of an answer. Source: Devlin et al. 2019, Section 4.2. Each token has a
+  score as first token and a score as last token. The loss sums the cross-entropies of the two scores, and the
+  prediction is the span with the highest sum of scores. Spans are half-open, [start, end).
 """
 
 from dataclasses import dataclass
@@ -164,7 +164,7 @@ class OneSpan:
     1), if [CLS] is a candidate.
     """
 
-    # This target has no link, because the output bias is equal at all positions, so a prior cannot change the
+    # No prior sets the initial output bias of this target: the bias is equal at all positions, so it cannot change the
     # prediction.
     link: ClassVar[Link | None] = None
 

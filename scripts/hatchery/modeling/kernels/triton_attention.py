@@ -1,10 +1,10 @@
 """Triton kernels for attention with position scores, which write no T x T tensor to GPU memory.
 
 A score is `scale * (q_i k_j + q_i p_r + k_j u_r)`, where r is the table row of the distance i - j (LTG-BERT, Section
-4). A block of queries is multiplied with all rows of the table of position keys, and a block of keys with all rows of
-the table of position queries. Each pair (i, j) then reads the products of its row r. In the backward pass, the gradient
-of a table row is the sum of the scores' gradients over all distances of a bucket. These distances are consecutive, so
-the sum is a difference of two prefix sums and needs no scatter operation.
+4). The kernel multiplies a block of queries with all rows p_r of the table of position keys, and a block of keys with
+all rows u_r of the table of position queries. Each pair (i, j) then reads the products of its row r. In the backward
+pass, the gradient of row r is the sum of the scores' gradients over all distances in the bucket of r. These distances
+are consecutive, so the sum is a difference of two prefix sums and needs no scatter operation.
 
 As in FlashAttention, the softmax is computed over blocks of keys, and recomputed in the backward pass. Products are
 computed in the precision of the tensors, sums in fp32. `position_attention` calls these kernels.
@@ -243,8 +243,8 @@ def query_gradient_kernel(
             towards = tl.where(kept, towards * kept_scale, 0.0)
         of_scores = found * (towards - delta[:, None])
         found_gradient += tl.dot(of_scores.to(keys.dtype), keys, input_precision=PRECISION)
-        # Key j has the distance i - j to query i. So the row of the position table for this pair is r or higher exactly
-        # if j is at most i - first_distance[r], and `behind` sums the gradients of these keys.
+        # The pair of query i and key j has the distance i - j. Its row of the position table is r or higher exactly if
+        # j is at most i - first_distance[r]. `behind` sums the gradients of the keys with these rows.
         behind += _up_to(tl.cumsum(of_scores, 1), i[:, None] - of_row[None, :] - start, N)
     after = tl.gather(behind, tl.zeros([M, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((behind - after) * scale).to(keys_of_rows.dtype)

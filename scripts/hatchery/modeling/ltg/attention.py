@@ -42,8 +42,8 @@ class DisentangledSelfAttention(nn.Module):
         self.exchanged_position_query = config.position_to_content_index == "key_minus_query"
         has_pre_norm, has_post_norm = config.normalisation != "post_norm", config.normalisation == "normformer"
         self.pre_layer_norm = LayerNorm(size, eps, affine=config.affine_block_norms) if has_pre_norm else None
-        # The published models have two parameters here. One joint parameter would change training, because LAMB
-        # computes one trust ratio per parameter.
+        # Two parameters, as in the published models. One joint parameter would change training, because LAMB computes
+        # one trust ratio per parameter.
         self.query_key_projection = nn.Linear(size, 2 * size)
         self.value_projection = nn.Linear(size, size)
         self.head_scale = nn.Parameter(torch.ones(self.n_heads)) if config.head_scaling else None

@@ -91,8 +91,8 @@ class LtgBertSizes(EncoderSizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.normalisation == "normformer":
-            # Refuse a value for NormFormer models, because their norms are fixed: the value would have no effect, but
-            # the run would look like an ablation.
+            # Refuse a value for NormFormer models, whose norms are fixed: the value would have no effect, but the run
+            # would look like an ablation.
             expected = "null with normalisation normformer, which determines the parameters of the norms"
             require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
         if self.layer_weighting != "none":

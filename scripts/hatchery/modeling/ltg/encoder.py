@@ -81,8 +81,8 @@ class Embedding(nn.Module):
         positions = self.position_embedding.weight[:length]
         if mask is not None and mask.dim() == 2:
             places = torch.arange(length, device=mask.device).where(~mask, mask.cumsum(dim=1) - 1)
-            # Select rows with `take_along_dim` instead of an embedding lookup. With padding, the backward pass of a
-            # lookup would sum the gradients of the sequences in a different order than without padding.
+            # Select rows with `take_along_dim` instead of an embedding lookup, whose backward pass sums the gradients
+            # of the sequences in an order that depends on padding.
             positions = positions.expand(len(mask), -1, -1).take_along_dim(places[:, :, None], dim=1)
         return self.dropout(self.word_layer_norm(words + positions)), None
 

@@ -1,9 +1,10 @@
 """Stochastic depth: in training, some sequences skip some layers (Huang et al. 2016, arXiv:1603.09382).
 
 The probability of skipping grows linearly from the first layer to the last layer, which has the configured probability.
-For each sequence, the skipped layers are drawn independently. The contributions of a layer to the other sequences are
-scaled up, so that their expected value is unchanged. Training is not faster: all layers are computed for all sequences,
-because otherwise parallel processes could skip different layers, and their gradients could not be summed.
+The skipped layers are drawn independently for each sequence. The contributions of a layer to the sequences that do not
+skip the layer are scaled up, so that the expected contribution is unchanged. Training is not faster, because all layers
+are computed for all sequences. Otherwise parallel processes could skip different layers, and their gradients could not
+be summed.
 """
 
 from typing import Any

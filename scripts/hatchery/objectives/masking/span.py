@@ -1,12 +1,13 @@
 """Span masking, which hides a few short spans and predicts the hidden subwords.
 
-Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` is the corrected
-form of the BabyLM revision: its labels are tokens of the text, and its budget counts distinct positions. For the form
-without a minimum number of tokens see docs/papers/elc-bert.md, "Masking".
+Source: LTG-BERT, Section 5.1 (after SpanBERT; docs/papers/ltg-bert.md, "Span masking"). `SpanMasking` follows the
+BabyLM revision, which corrects two errors: every label is a token of the text, and a position that two spans mask
+counts once towards the number of tokens to mask. For the variant without a minimum number of tokens see
+docs/papers/elc-bert.md, "Masking".
 
-LTG-BERT's first BNC code overwrites tokens in place. Where a span overlaps an earlier span, the label is the token that
-the earlier span wrote, usually [MASK], and the position is counted twice. Therefore about 6 % of the labels are wrong.
-`PublishedSpanMasking` reproduces this error, for comparison with published scores.
+LTG-BERT's first BNC code overwrites tokens in place. If a span overlaps an earlier span, the label of an overlapped
+position is the token that the earlier span wrote, usually [MASK], and the position counts twice. Therefore about 6 % of
+the labels are wrong. `PublishedSpanMasking` reproduces this error, for comparison with published scores.
 """
 
 from dataclasses import dataclass, replace
@@ -116,8 +117,8 @@ class SpanMasking:
         if n_maskable == 0:
             nothing = np.zeros(0, dtype=np.int64)
             return Cover(nothing, np.zeros(0), nothing)
-        # Draw only uniform numbers, because numpy guarantees the stream of uniform numbers across versions. Changing
-        # the number or the order of the draws would change the results of earlier runs.
+        # Draw only uniform numbers, because numpy guarantees the stream of uniform numbers across versions. Do not
+        # change the number or the order of the draws: a repeated run would get other masks.
         budget = int(np.count_nonzero(generator.random(n_maskable) < self.mask_probability))
         if self.at_least_one:
             budget = max(1, budget)

@@ -49,7 +49,7 @@ class WholeWordMasking:
         unit_starts = word_starts | ~ordinary
         firsts = np.flatnonzero(unit_starts)
         choice, decision = generator.random((2, len(firsts)))
-        # Assign tokens before the first word start to an additional first unit, which is never chosen.
+        # Assign tokens before the first word start to an additional first unit, which masking never chooses.
         unit = np.cumsum(unit_starts)
         in_word = np.append(False, ordinary[firsts])[unit]
         alone = unit_starts & special.maskable(ids, self.special_tokens_maskable)

@@ -3,9 +3,9 @@ text.
 
 Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line, sort the
 entries that occur by frequency in descending order, and take the frequency at rank floor(0.95 x number of these
-entries), counted from 0. Because a token never extends over the end of a pre-token, pre-tokens are counted once per
-corpus, and each distinct pre-token is encoded once per size; the frequencies are the same as without this grouping, at
-a fraction of the cost. Special tokens that a text spells out do not count as entries.
+entries), counted from 0. A token never extends over the end of a pre-token. Therefore pre-tokens are counted once per
+corpus, and each distinct pre-token is encoded only once per vocabulary size; the frequencies are the same as if the
+whole text were encoded. Special tokens that a text spells out do not count as entries.
 """
 
 from collections import Counter

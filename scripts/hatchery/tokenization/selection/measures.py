@@ -7,13 +7,14 @@ off.
 
 Word-split ratio (reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Word-split ratio and
 choice"): mean number of tokens per word when each word is tokenised alone, without a space before it. Words are
-separated by single spaces; an empty string between two spaces counts as a word of 0 tokens. In running text, words have
-a space before them, as most entries of a byte-level vocabulary do, so the ratio overstates the number of tokens per
-word. The corrected measure is `fertility`: tokens of running text per word between white space, over the same sample.
+separated by single spaces; an empty string between two spaces counts as a word of 0 tokens. In running text, a space
+precedes each word, and most entries of a byte-level vocabulary begin with this space. Words without the space are split
+into more tokens, so the ratio overstates the number of tokens per word. The corrected measure is `fertility`: the
+number of tokens of running text per word between white space, in the same sample.
 
 The sample contains sequences drawn without replacement from the splits `sample_splits`. Every sequence gets a random
-number, in the order of the corpus, and the sequences with the smallest random numbers are kept. So one pass is enough,
-memory is constant, and the sample depends only on corpus and seed.
+number, in the order of the corpus, and the sequences with the smallest random numbers are the sample. So one pass with
+constant memory is enough, and the sample depends only on corpus and seed.
 
 ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): agreement of a word's tokens
 with its morphemes. `definition` is the share of words whose tokens are exactly the morphemes of the list.

@@ -1,7 +1,7 @@
 """The table `selection.csv` with the results of a sweep, and the rule that chooses a tokenizer.
 
-The last columns contain the published values, as printed; missing values are empty cells. Numbers are rounded so that
-the tables are equal on every machine. `selection.csv` corresponds to Table 6 of the reduced-vocabulary study.
+The last columns contain the values printed in papers; a cell is empty if no value was printed. Numbers are rounded so
+that the tables are equal on every machine. `selection.csv` corresponds to Table 6 of the reduced-vocabulary study.
 
 The file `config/published/tokenizers/tokenizer_selection.csv` contains the values of Table 6, and LTG-BERT's frequency
 of the vocabulary entry at the 95 % rank (166). Its column `size` contains a number, or `pretrained` for the reference

@@ -1,10 +1,10 @@
 """The hybrid objective: masked next-token prediction and causal language modelling in one run.
 
 Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A masked token is predicted at the position before
-it, so masked and causal sequences use the same head; masked and causal sequences differ in the attention mask and in
-masked tokens. Masked sequences and causal sequences each pass through the whole training text, independently of each
-other. A fixed share of each batch consists of causal sequences. By default, the loss is the mean causal loss times this
-share plus the mean masked loss times the remaining share.
+it, so masked and causal sequences use the same head. They differ only in the attention mask and in the masked tokens. A
+fixed share of each batch consists of causal sequences. Each kind of sequence reads the whole training text in its own
+epochs. By default, the loss is the mean causal loss times the share of causal sequences, plus the mean masked loss
+times the share of masked sequences.
 
 Hatchery's own choices: documents are framed by `[CLS]` and `[SEP]`, as in all packed sequences; mean losses are
 computed over the global batch, so the loss does not depend on the number of processes. `segments: blocks` with `kind:

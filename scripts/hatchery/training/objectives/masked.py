@@ -180,8 +180,8 @@ class MaskedObjective(Objective):
         rule: MaskingRule = masking_rule(
             replace(settings, rates=None), sequence_length, shards.vocabulary_size, special
         )
-        # Preferred tokens are masked more often only in training text, so that the masks of held-out text do not depend
-        # on the model.
+        # Mask preferred tokens more often only in training text, so that the masks of held-out text do not depend on
+        # the model.
         trains = shards.split == TRAINING_SPLIT
         preference = settings.preference if trains else None
         if preference is not None:

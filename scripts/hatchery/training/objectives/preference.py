@@ -139,8 +139,8 @@ class PreferenceObjective(Objective):
 
         rows, length = batch["labels"].shape
         log_probabilities = -F.cross_entropy(output.logits, output.targets, reduction="none")
-        # The log-probabilities are written to a table and then summed, because an addition by index would have a random
-        # order on a GPU.
+        # Write the log-probabilities to a table, and then sum them: on a GPU, an addition by index (`index_add`) would
+        # add in a random order.
         table = log_probabilities.new_zeros(rows * length).index_put((output.positions,), log_probabilities)
         sums = table.view(rows, length).sum(dim=1)
         means = sums / (batch["labels"] != UNLABELLED).sum(dim=1)

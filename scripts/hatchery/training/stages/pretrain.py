@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 UNFINISHED = Path("results/checkpoints")
 """Folder of the run folders of unfinished runs."""
-# Settings that affect a model of 0 steps: the keys for the initial weights, and the keys for the training sequences
-# whose labels are counted for the output bias.
+# Settings that affect a model of 0 steps. The keys determine the initial weights, and the training sequences whose
+# labels are counted for the output bias.
 UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", "initialise_from")
 
 

@@ -28,7 +28,7 @@ def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
         "vocabulary_size": project.tokenizer(block.tokenizer).vocabulary_size,
         "plan": {
             "device": planned_device(config.cluster, config.compute.device),
-            # If the configuration has no GPUs, `processes` is the number of nodes.
+            # Without GPUs in the configuration, `processes` is the number of nodes.
             "devices": config.cluster.processes,
             "threads": config.compute.pretraining_threads,
             "mfu": config.cluster.planned_mfu,
