@@ -82,9 +82,8 @@ def leave_after(main: Callable[[], None]) -> NoReturn:
 
 
 def leave_output_unread() -> None:
-    """Redirect standard output to the null device.
-
-    The program that reads standard output has exited, so Python would report an error for each further output.
+    """Redirect standard output to the null device. Call this function after the program that reads standard output has
+    exited, because Python would report an error for each further output.
     """
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -149,7 +149,7 @@ def surprisals(
 def _kept(opened: Pretrained | Checkpoints) -> AbstractContextManager[None]:
     """Return a context that, when it ends, restores PyTorch's global settings and the state of the model.
 
-    For checkpoints, which are opened one after the other, only PyTorch's settings are restored.
+    Checkpoints of a training are opened one after the other; for them, only PyTorch's settings are restored.
     """
     return kept_settings() if isinstance(opened, Checkpoints) else kept_numerics(opened)
 
@@ -283,8 +283,9 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
 def stand_in(opened: Pretrained | Checkpoints) -> Manifest:
     """Return a manifest that represents the opened model when rows of scores are made.
 
-    For a model of this project, the settings of the manifest contain the model's objective if it is known. For an
-    external model, they are the external model's settings. For checkpoints, they are empty.
+    The settings in the manifest depend on the model. For a model of this project, they contain the model's objective,
+    if it is known. For an external model, they are the external model's settings. For checkpoints of a training, they
+    are empty.
     """
     if isinstance(opened, Checkpoints):
         return Manifest(Path(opened.where), "pretrain", {}, {}, [], {}, "")

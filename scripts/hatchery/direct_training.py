@@ -116,8 +116,8 @@ def train(
 
     `texts` is a file or folder (docs/corpora.md lists the formats), the folder of a converted corpus, or a list of
     texts, each of which is a document. A file, or a single text, is divided into documents. If there is only one
-    document, or only copies of one document, no development text is held out, and a line on standard error says so. If
-    `corpus` contains `split`, CorpusError is raised instead.
+    document, or only copies of one document, no development text is held out, and a line on standard error reports
+    this. If `corpus` contains `split`, CorpusError is raised instead.
 
     `model` is a name in `config/models/`, a YAML file or a mapping of the keys of such a file. It may also be your own
     module, or a function that returns a module for a vocabulary size (`training.own_model` describes the interface).
@@ -230,8 +230,8 @@ def _checked_folder(folder: Path) -> Path:
 def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") -> Any:
     """Return a section of the configuration as an object of its settings class.
 
-    `kind` is the kind of the section (model, tokenizer, ...). `value` is a name, a YAML file, or a mapping of keys. The
-    keys `more` are added. The key `without` of a file is ignored.
+    `kind` is the kind of the section (model, tokenizer, ...). `value` is a name, a YAML file, or a mapping of keys.
+    `more` contains keys to add, and `without` names a key of the file to ignore.
     """
     if isinstance(value, Mapping):
         return validated(FILES[kind], {**value, **more}, f"train: {kind}")

@@ -156,7 +156,7 @@ def memory_refused(report: str) -> str | None:
 def full_disk(*folders: Path) -> str | None:
     """Return an error message for the first folder whose disk is full; None if no disk is full.
 
-    The disks are checked directly, because a log on a full disk may not contain the cause of an error.
+    The disks themselves are checked, because a log on a full disk may be incomplete and lack the cause of the error.
     """
     for folder in filter(Path.is_dir, folders):
         disk = os.statvfs(folder)

@@ -110,8 +110,8 @@ class Argument:
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
         """Return the input paths in `given`, the value of this parameter, by their names in the manifest.
 
-        `name` is the pattern of these names; if it is None, the name of the parameter is used or, for a mapping, its
-        keys.
+        `name` is the pattern of these names. If `name` is None, an input has the name of the parameter; inputs in a
+        mapping have the names of its keys.
         """
         if not self.is_input or given is None:
             return {}
@@ -123,7 +123,8 @@ class Argument:
     def opened(self, given: Any) -> Any:
         """Return the object that the function receives if the value of this parameter is `given`.
 
-        For example, for a path, the function may receive the manifest at this path.
+        For example, if `given` is a path and the parameter's type is `Manifest`, the function receives the manifest at
+        this path.
         """
         if self.is_json:
             return given if self.type is Any or given is None else build(self.type, given, self.name)
@@ -270,4 +271,7 @@ def usage(function: Callable[..., None]) -> str:
     lines += [f"{name}: {each.expected}{'' if each.is_required else ', optional'}" for name, each in arguments.items()]
     described = "".join(f"  {line}\n" for line in lines)
     text = inspect.getdoc(function) or ""
-    return f"usage: run.py {function.__name__} JSON..., objects or files of them, with\n{described}\n{text}\n"
+    return (
+        f"usage: run.py {function.__name__} JSON..., where JSON is a JSON object or a file with a JSON object; keys:\n"
+        f"{described}\n{text}\n"
+    )

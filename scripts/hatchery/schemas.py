@@ -251,8 +251,8 @@ class _Page:
         return "\n".join(parts)
 
     def table(self, rules: Mapping[str, Any], path: str = "") -> Iterator[str]:
-        """Yield the description of a settings class, a line on keys that exclude each other, and a table with one row
-        per key.
+        """Yield the description of a settings class, a sentence on keys that exclude each other, and a table with one
+        row per key.
         """
         if "description" in rules:
             yield f"{_text(rules['description'])}\n"
@@ -304,7 +304,7 @@ class _Page:
         return ", ".join([TYPES.get(kind, "any value"), *range_of])
 
     def link(self, title: str, rules: Mapping[str, Any]) -> str:
-        """Return a link to the table of a class. If the table does not exist yet, it is written later."""
+        """Return a link to the table of a class, and plan the table if it is not yet written."""
         heading = _name(title)
         homes = {member.__name__: kind for kind, cls in FILES.items() for member in members_of(cls)}
         home = VARIANTS.get(title) or homes.get(title)

@@ -93,8 +93,8 @@ class StoredByDigest:
         """Return a mapping from the argument `model` to the manifest of the evaluated model; empty for stages that make
         models.
 
-        The manifest is not part of the evaluation's specification, because the path of the evaluation already contains
-        the address of the model.
+        The evaluation's specification does not contain this manifest, because the path of the evaluation already
+        contains the address of the model.
         """
         return {} if self.folder in MODELS else {"model": MODEL.format(model=model)}
 
@@ -193,8 +193,8 @@ class Stage:
         return "/".join([root, self.name, *(f"{{{name}}}" for name in self.wildcards)]) + suffix
 
     def canonical_settings(self, project: object, **wildcards: str) -> str:
-        """Return the part of the configuration on which a job depends, as canonical JSON. Unneeded wildcards are
-        ignored.
+        """Return the part of the configuration on which a job depends, as canonical JSON. Wildcards that the function
+        for settings does not read are ignored.
 
         Raises ConfigError for an invalid or unknown experiment, corpus, suite and so on.
         """

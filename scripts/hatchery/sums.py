@@ -6,7 +6,7 @@ from functools import reduce
 
 
 def plain_sum(values: Iterable[float]) -> float:
-    """Return the sum of the values, which are added in their order and rounded after each addition, unlike in
-    `math.fsum`.
+    """Return the sum of the values. Unlike `math.fsum`, the function adds the values in their order and rounds after
+    each addition.
     """
     return reduce(operator.add, values, 0.0)

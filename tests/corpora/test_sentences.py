@@ -235,7 +235,7 @@ def test_a_model_of_another_language_is_taken_from_its_folder_and_never_guessed(
         "Finch blieb.",
     ]
     assert open_splitter(source).split("Mr. Finch ran. He fell.") == ["Mr. Finch ran.", "He fell."]
-    with pytest.raises(SourceError, match="none alone in a folder `dutch`"):
+    with pytest.raises(SourceError, match="but not exactly one of them is in a folder `dutch`"):
         open_splitter(source, language="dutch")
     with pytest.raises(SourceError, match="Hatchery contains an English model only"):
         open_splitter(None, language="german")

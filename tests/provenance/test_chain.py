@@ -154,7 +154,7 @@ def test_generated_raw_files_lead_to_their_generator_and_are_compared_with_it(to
         write_text(folder / "toy/a.txt", "generated otherwise\n")
         run.add_output(folder / "toy/a.txt")
     assert generated_problems(chain_of(toy, sha256_file(source))) == [
-        "resources/sources/embedded_toy.json: 'a.txt': another checksum than in resources/embedded/manifest.json"
+        "resources/sources/embedded_toy.json: 'a.txt' has another checksum than in resources/embedded/manifest.json"
     ]
 
 

@@ -200,6 +200,6 @@ def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: 
         wrong(torch.zeros(2, 3, dtype=torch.int64), None, torch.zeros(2, 3, dtype=torch.int64))
     with pytest.raises(
         ConfigError,
-        match="divergences: got True, expected no such key, because a module of your own code does not support it",
+        match="divergences: got True, expected the default, because a module of your own code does not support",
     ):
         train(model=Small, divergences=True)

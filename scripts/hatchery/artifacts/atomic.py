@@ -23,8 +23,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`, to which the caller writes the file.
 
     After success, the temporary file is synchronised with the disk and renamed to `path`. After an exception, it is
-    removed. If writing fails (disk full, no permission), raises an OSError that names `path`, even if a library raised
-    another exception.
+    removed. If writing fails (disk full, no permission), raises an OSError that names `path`, whatever exception a
+    library raised.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ _LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.partial")
 def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
     """Yield (path, process id of the writing process) of each temporary file in a folder and its subfolders.
 
-    Only temporary files whose final name begins with `beginning` are yielded.
+    Only temporary files are yielded whose final name, after the renaming, would begin with `beginning`.
     """
     for path in sorted(folder.rglob(f".{glob.escape(beginning)}*.partial")):
         if found := _LEFTOVER.fullmatch(path.name):
@@ -68,7 +68,8 @@ def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
 def remove_leftovers(folder: Path, beginning: str = "") -> None:
     """Remove temporary files that were left by processes that have ended.
 
-    Process ids are looked up on this machine, so no process of another machine may be writing into the folder.
+    The function knows only the processes of this machine. So no process of another machine may be writing into the
+    folder.
     """
     for path, process in leftovers(folder, beginning):
         try:

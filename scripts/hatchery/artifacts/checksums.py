@@ -23,8 +23,8 @@ def canonical_json(value: Any) -> str:
     """Return the canonical JSON of `value`: sorted keys, no spaces between elements. Raises ValueError for NaN and
     infinity.
 
-    Settings are passed to Snakemake as one parameter in this form. Snakemake compares several parameters as an
-    unordered set, so an exchange of the values of two parameters would go unnoticed.
+    Settings are passed to Snakemake as one parameter in this form. If each setting were a parameter, Snakemake would
+    compare the values as an unordered set, and would not notice that two settings have exchanged their values.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -50,8 +50,8 @@ class Expected:
 
     `name` is the name of the file in messages, `stated_by` is the file in which size and SHA-256 are recorded, and
     `remedy` is the advice in messages. `bytes` is None if only the checksum is known. `modified` is the file's
-    modification time, in nanoseconds, when the checksum was recorded: a file that still has this time is not read. If
-    `modified` is None, the file is always read.
+    modification time, in nanoseconds, when the checksum was recorded. A check does not read a file that still has this
+    modification time. If `modified` is None, a check always reads the file.
     """
 
     name: str
@@ -113,7 +113,7 @@ def _place(path: Path) -> str:
 
 
 def write_checksums(paths: Iterable[str | Path]) -> None:
-    """Write the checksums of an output's finished files, whose names only differ in their suffixes, to one file.
+    """Write one file with the checksums of an output's finished files, whose names differ only in their suffixes.
 
     The file of checksums names the folder, so that outputs of two experiments with equal names cannot be confused.
     """

@@ -29,9 +29,9 @@ HIDDEN = ("", "-1", "NoDevFiles")
 def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
     """Return the names of the GPUs that this process may use.
 
-    If CUDA_VISIBLE_DEVICES is set, these are the names in this variable; otherwise, the indices of all GPUs. GPUs are
-    counted with `nvidia-smi` or, if this program is missing, by device files. For GPUs that are not from NVIDIA,
-    CUDA_VISIBLE_DEVICES must be set.
+    These are the names in CUDA_VISIBLE_DEVICES. If this variable is not set, the names are the indices of all GPUs.
+    GPUs are counted with `nvidia-smi` or, if this program is missing, by device files. For GPUs that are not from
+    NVIDIA, CUDA_VISIBLE_DEVICES must be set.
     """
     if VISIBLE in environment:
         return [name for part in environment[VISIBLE].split(",") if (name := part.strip()) not in HIDDEN]
@@ -62,11 +62,11 @@ def claim(
 ) -> dict[str, list[int]]:
     """Claim the first `wanted` free GPUs among `names`; return the descriptors of the lock files by name of the GPU.
 
-    If `jobs_per_gpu` is above 1, one slot of each claimed GPU is claimed: first slot 0 of each GPU is tried, then slot
-    1 of each GPU, and so on. If there are too few free GPUs, the function calls `waiting` once, and then waits. While
-    waiting, the function claims no GPUs, so that smaller jobs can use free GPUs. The descriptors stay open after
-    `exec`, so the GPUs stay claimed. Raises ConfigError if `wanted` is below 1 or above the number of `names`, and for
-    the reasons of `_own_folder`.
+    If `jobs_per_gpu` is above 1, each GPU has this number of slots, and the claim on a GPU is a claim on one slot. The
+    function first tries slot 0 of each GPU, then slot 1 of each GPU, and so on. If too few GPUs are free, the function
+    calls `waiting` once, and then waits. While waiting, the function claims no GPUs, so that smaller jobs can use free
+    GPUs. The descriptors stay open after `exec`, so the GPUs stay claimed. Raises ConfigError if `wanted` is below 1 or
+    above the number of `names`, and for the reasons of `_own_folder`.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(

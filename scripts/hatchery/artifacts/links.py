@@ -80,7 +80,8 @@ def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list
     """Return one line for each link that a run would remove, and one for each link that a run would create to a folder
     with files.
 
-    Nothing is changed. Raises ConfigError for the reasons that `link_roots` lists, except for the last reason.
+    This function changes nothing. Raises ConfigError for the reasons that `link_roots` lists, except for the last
+    reason.
     """
     changes = _changes(storage_root, Path(here))
     lines = [
@@ -99,8 +100,9 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
     """Make `resources`, `results` and `logs` links into `storage_root`; if `storage_root` is None, remove links that
     runs have created.
 
-    Links that runs created to another folder are replaced. Return notes for the user on files that are no longer
-    visible. If files are moved, their paths in the workflow do not change, so nothing is computed again.
+    Links that earlier runs created to another folder are replaced. Return notes for the user on files that are no
+    longer visible. The user may move files to another `storage_root`: their paths in the workflow do not change, so
+    nothing is computed again.
 
     Raises ConfigError
     - if one of the three paths is a file, or a link to a missing folder that no run created;
@@ -142,7 +144,7 @@ def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
 
     Without the reservation, two checkouts would overwrite each other's files. Raises ConfigError if a process of
     another checkout has reserved `storage_root`. A second run in this checkout is not an error here, because Snakemake
-    reports it. On a file system without locks, nothing is reserved.
+    reports a second run. On a file system without locks, nothing is reserved.
     """
     if storage_root is None:
         return

@@ -150,10 +150,10 @@ def read_manifest(path: str | Path) -> Manifest:
 
 
 def _check_manifest(path: Path, found: str) -> dict[str, int]:
-    """Check a manifest, and return the recorded modification times of its outputs by name, from `provenance.json`.
+    """Check a manifest, and return the modification time of each output by name, as recorded in `provenance.json`.
 
-    Empty if `provenance.json` is missing or damaged. Raises ManifestError if the manifest's digest (`found`) or folder
-    differs from the digest or folder in `provenance.json`.
+    The result is empty if `provenance.json` is missing or damaged. Raises ManifestError if the manifest's digest
+    (`found`) or folder differs from the digest or folder in `provenance.json`.
     """
     try:
         facts = volatile_facts(path)
@@ -258,10 +258,10 @@ def stage_run(
     """Yield an object that collects the outputs of a stage, and write the manifest to `output` at the end.
 
     `settings` are the stage's resolved settings (with `stage` and `stage_version`). `inputs` are the manifests or files
-    that the stage reads, by name. `digests`, if given, replaces the SHA-256 of the inputs, because a stage may read
-    only some files of an input. The manifest of an earlier run is removed first; the new manifest is written last and
-    only on success. If `keep` is true, a copy of the manifest is written for `reuse_complete`. Raises ManifestError for
-    a missing input.
+    that the stage reads, by name. `digests`, if given, replaces the SHA-256 of the inputs: if a stage reads only some
+    files of an input, the digest covers only these files. The manifest of an earlier run is removed first. The new
+    manifest is written last, and only on success. If `keep` is true, a copy of the manifest is written for
+    `reuse_complete`. Raises ManifestError for a missing input.
     """
     output = Path(output)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -330,7 +330,8 @@ def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Map
     True.
 
     The stage counts as finished if the copy (see `keep` of `stage_run`) contains the given settings and digests of
-    inputs, and all outputs match their checksums. Otherwise, or if the user forces jobs to run, return False.
+    inputs, and if all outputs match their checksums. Return False if the stage is not finished, or if the user forces
+    jobs to run.
     """
     output = Path(output)
     finished = output.with_name(FINISHED)

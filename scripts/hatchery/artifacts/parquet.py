@@ -71,8 +71,8 @@ class TableWriter:
     """Writes a Parquet file in row groups of about ROW_GROUP_BYTES, so that only one row group is in memory.
 
     The caller passes a temporary name as `path` and renames the file afterwards (`atomic_path`). If `is_temporary` is
-    true, the file will be read once and deleted; therefore fast compression is used, without dictionaries and
-    statistics.
+    true, the file is compressed fast, and without dictionaries and statistics, because the caller will read the file
+    only once and delete it.
     """
 
     def __init__(self, path: str | Path, schema: pa.Schema, is_temporary: bool = False) -> None:
@@ -250,7 +250,7 @@ class ShardWriter:
     def complete(self) -> None:
         """Write the rows that are still in memory, so that closing the writer only renames files.
 
-        If the shards of several writers must appear at the same time, call this method for each writer before closing
+        If the shards of several writers must appear at the same time, call this method of each writer before closing
         the first writer.
         """
         if self._open is not None or not self._partials:

@@ -72,10 +72,10 @@ def read_records(
 ) -> list[Read]:
     """Return the rows of a CSV file whose columns are the fields of `schema`.
 
-    An empty cell or `nan` is None if the field allows None. If a field has a default, its column may be missing, so
-    that files written before the column was added remain readable. If `key` is given, two rows must differ in at least
-    one of these columns. `alike` maps columns to the value that all rows must have. Raises EvaluationError as
-    `read_rows` does, and for an invalid cell.
+    An empty cell or `nan` becomes None if the field allows None. If a field has a default, its column may be missing,
+    so that files written before the column was added remain readable. `key` names columns; if given, any two rows must
+    differ in at least one of these columns. `alike` maps columns to the value that all rows must have. Raises
+    EvaluationError as `read_rows` does, and for an invalid cell.
     """
     fields: Any = schema
     hints = hints_of(fields)
@@ -145,9 +145,10 @@ def read_rows(
 ) -> list[tuple[str, dict[str, str]]]:
     """Return (file and line for messages, texts by column) for each row of a CSV file with the columns `columns`.
 
-    The file may contain further columns. If `key` is given, two rows must differ in at least one of these columns.
-    Raises EvaluationError, which names the file, if the file is missing, is not UTF-8, is empty, lacks a column, has a
-    row of the wrong length, or repeats a row. If `may_be_empty` is true, a header without rows is allowed.
+    The file may contain further columns. `key` names columns; if given, any two rows must differ in at least one of
+    these columns. Raises EvaluationError, which names the file, if the file is missing, is not UTF-8, is empty, lacks a
+    column, has a row of the wrong length, or repeats a row. If `may_be_empty` is true, a header without rows is
+    allowed.
     """
     path = Path(path)
     try:

@@ -161,7 +161,7 @@ class Page:
         return f"{name}: " if name else ""
 
     def heading(self, level: int, name: str, prefix: str = "", suffix: str = "") -> None:
-        """Add a heading line with `level` hash signs. `corrected` adds no heading for an empty name."""
+        """Add a heading line: `level` hash signs and a name. `corrected` adds no heading for an empty name."""
         if name or not self.corrected:
             self.blocks.append(f"{prefix}{'#' * level} {name}{suffix}")
 

@@ -68,8 +68,8 @@ def convert_text(
     reading: ReadingName = "corrected",
     identifier: str = "",
 ) -> str:
-    """Return a text as Markdown. As in the published converter's output, a blank line follows every block, including
-    the last block.
+    """Return a BNC text as Markdown. As in the published converter's output, a blank line follows every block,
+    including the last block.
 
     `draw_name` returns a name for an unnamed speaker; in the reading `corrected`, `identifier` replaces a title without
     words. Raises SourceError, which begins with the line number, if the header or the body is missing, or if an element

@@ -91,9 +91,9 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     """Return the text after rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
 
     The published procedure scans from right to left and edits in place. Its decisions depend only on the original text,
-    except for a space after full stops that one rule deletes and another rule inserts. So one pass per type of edit
-    gives an identical result. Until the end, a tab represents an inserted space; the text contains no other tabs,
-    because white space was collapsed before.
+    with one exception: a space after full stops, which one rule deletes and another rule inserts. So one pass for all
+    insertions and one pass for all deletions give an identical result. Until the end, a tab represents an inserted
+    space; the text contains no other tabs, because white space was collapsed before.
     """
     # Remove line breaks at the ends of the text only after the rules, because the rules treat a contraction or three
     # full stops at the end of the text differently than before a line break.
@@ -156,9 +156,9 @@ def repair_quotes(text: str) -> str:
     """Return the text with repaired spaces around ASCII double quotes, which count alternately as opening and closing
     quotes (docs/papers/ltg-bert.md, "Cleaning of text").
 
-    Text with an odd number of quotes, or with two quotes that are adjacent or separated by one space, is returned
-    unchanged. Text is also returned unchanged if the repair would need more than two changes, and more changes than two
-    thirds of the number of quotes, because then the pairing of the quotes is probably wrong.
+    The text is returned unchanged in two cases: if its number of quotes is odd, and if two quotes are adjacent or
+    separated by one space. It is also returned unchanged if the repair needs more than two changes and more changes
+    than two thirds of the number of quotes, because then the pairing of the quotes is probably wrong.
     """
     count = text.count('"')
     if count == 0 or count % 2 or '""' in text or '" "' in text:
@@ -184,8 +184,8 @@ def clean(text: str, rules: CleaningRules) -> str:
     """Return the stripped text after the full cleaning, which repairs spaces, contractions, quotes, punctuation and
     encoding.
 
-    A second cleaning changes text only around double quotes, brackets, long dashes and runs of full stops, where later
-    rules create text that earlier rules match.
+    Cleaning the result again may change it, but only around double quotes, brackets, long dashes and runs of full
+    stops: there, later rules create text that earlier rules match.
     """
     if rules.entities_first and "&" in text and "<" not in text:
         text = _without_entities(text)

@@ -156,14 +156,14 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
 
 def _splits(settings: SplitSettings, keys: TextKeys, remaining: npt.NDArray[np.bool_]) -> list[str]:
     """Return the split of each document. Documents for which `remaining` is False are left out of the corpus, so they
-    do not count as development documents. Raises CorpusError in the cases of `Splitter`, which are not checked if the
-    splits are fractions and a source gives the split of a document.
+    do not count as development documents. Raises CorpusError in the cases that `Splitter` lists. If the splits are
+    fractions and a source gives the split of a document, these cases are no errors.
     """
     if settings.development_documents is None and any(keys.given):
         splitter = Splitter(settings)
     else:
         undecided = np.array([split is None for split in keys.given], dtype=np.bool_) & remaining
-        remedy = f"add more text, cut the text into documents ({CUTTING})"
+        remedy = f"add more text, divide the text into documents ({CUTTING})"
         splitter = Splitter(settings, keys.points[undecided], remedy)
     places = keys.points.tolist()
     return [split or splitter(place) for split, place in zip(keys.given, places, strict=True)]

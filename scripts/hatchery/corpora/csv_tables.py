@@ -44,7 +44,8 @@ class TableHead(NamedTuple):
 
 
 def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
-    """Return the header of a table, even if `lines` begin at a later line of the file.
+    """Return the header of a table. `lines` may begin at a later line of the file; the header is read from the file's
+    beginning.
 
     A line `sep=;` sets the delimiter; otherwise the delimiter is `delimiter` or, if this is None, the most frequent
     delimiter in the header. Raises SourceError for a header that is not well formed, has two columns with the same
@@ -76,9 +77,9 @@ def csv_rows(
     row may have surplus fields (`has_surplus`).
 
     `delimiter` is as in `read_head`, whose result may be passed as `head`. The position and `lines.record_line` refer
-    to the first line of the row. In tab-separated tables, quotes are special only if they enclose a cell within its
-    line, and every line is a row. Raises SourceError for a table that is not well formed, for example if it ends inside
-    quotes or has two columns with the same name.
+    to the first line of the row. In tab-separated tables, every line is a row, and quotes are special only if they
+    enclose a cell. Raises SourceError for a table that is not well formed, for example if it ends inside quotes or has
+    two columns with the same name.
     """
     head = head or read_head(lines, delimiter)
     if not lines.offset:
@@ -165,9 +166,9 @@ def _with_ends(lines: Lines, delimiter: str) -> Iterator[str]:
 def _with_doubled_quotes(line: str, delimiter: str) -> str:
     r"""Return the line with `""` for each `\"`, if backslashes escape the quotes in its cells.
 
-    In RFC 4180, a backslash before a quote is the last character of a quoted cell, so a delimiter or the line end
-    follows. Backslashes are taken as escapes if another character follows such a quote anywhere in the line, and the
-    line also contains quotes without a backslash, which enclose cells.
+    In RFC 4180, a quote after a backslash ends a quoted cell, so a delimiter or the line end follows this quote.
+    Backslashes are taken as escapes under two conditions: somewhere in the line, another character follows a quote
+    after a backslash; and the line also contains quotes without a backslash, which enclose cells.
     """
     if '\\"' not in line:
         return line
@@ -190,9 +191,9 @@ def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_optio
 def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
     """Return True if the rows begin with a column of row names that the header does not name.
 
-    In this case, each row has one cell more than the header, and the first cells are distinct. Unquoted commas in texts
-    also lengthen rows, so the first cells must also be integers (as R writes by default), or the header must be quoted
-    (as in R's tables).
+    Such a table has one cell more in each row than in the header, and its first cells are distinct. Unquoted commas in
+    texts also lengthen rows. Therefore a further condition must hold, as in R's tables: the first cells are integers,
+    or the header is quoted.
     """
     if not rows or any(len(row) != len(columns) + 1 for row in rows):
         return False

@@ -53,8 +53,9 @@ class Rejections:
     samples: dict[str, list[str]] = field(default_factory=dict)
 
     def count(self, reason: str, number: int = 1, sample: str | None = None) -> None:
-        """Count `number` rejected texts with the reason `reason`. `sample`, one of these texts, becomes a candidate for
-        the sample texts."""
+        """Add `number` to the count of texts rejected for `reason`. `sample`, one of these texts, becomes a candidate
+        for the sample texts.
+        """
         self.counts[reason] += number
         if sample is not None:
             self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), sample])

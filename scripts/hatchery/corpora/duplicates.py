@@ -122,7 +122,8 @@ class Duplicates:
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the rows of `duplicates.csv` (columns HEADER): counts by source and split, in corpus order.
 
-        For held-out splits, the rows also count the documents and long lines that occur anywhere in the training split.
+        The rows of held-out splits also contain the numbers of documents and long lines that occur anywhere in the
+        training split.
         """
         lengths = np.diff(self.keys.starts)
         trained = np.array([split == "train" for split in self.splits], dtype=np.bool_)

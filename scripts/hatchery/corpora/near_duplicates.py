@@ -62,7 +62,7 @@ def _empty(permutations: int) -> "MinHash":
 
 def signature_row(text: str, settings: NearDuplicatesSettings) -> dict[str, bytes]:
     """Return the values of a document in the columns SIGNATURES: its MinHash signature and the keys of its runs of
-    words. Both values are empty if the document has no run.
+    words. Both values are empty if the document has fewer words than a run.
     """
     keys = np.unique(np.fromiter(runs(text, settings.words), dtype=np.uint64))
     if not len(keys):

@@ -179,8 +179,8 @@ def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
 def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
     """Return the indices of Parquet's leaf columns that belong to `columns`.
 
-    Raises Arrow's error for an encrypted column. One row is read first, because otherwise Arrow would abort the process
-    when asked for the size of an encrypted column.
+    Raises Arrow's error for an encrypted column. The function first reads one row, which raises this error. Without
+    this reading, Arrow would abort the process at a request for the size of an encrypted column.
     """
     if table.num_row_groups and columns:
         next(table.iter_batches(1, [0], columns, use_threads=False), None)

@@ -173,8 +173,8 @@ def paragraphs_of(
 def blocks_of(lines: Iterable[str], every_line: bool, longest: int | None = None) -> Iterator[list[str]]:
     """Yield the lines of each paragraph.
 
-    A paragraph ends at a blank line, after each multiple of `longest` non-blank lines of the text and, if `every_line`
-    is True, after each line.
+    A paragraph ends at a blank line, and after every `longest` non-blank lines of the text. If `every_line` is True, a
+    paragraph ends after each line.
     """
     block: list[str] = []
     number = 0
@@ -209,8 +209,8 @@ def paragraphs_in(
 ) -> Iterator[Paragraph]:
     """Yield the paragraphs of a user's text (options of `plain_text`), each as a list of sentences.
 
-    A paragraph ends at the latest after each multiple of `longest` lines of the text. Lines or paragraphs with a
-    repaired encoding are counted in `context.assumed`.
+    After every `longest` lines of the text, the current paragraph ends. Lines or paragraphs with a repaired encoding
+    are counted in `context.assumed`.
     """
     options = context.options
     for block in blocks_of(lines, form.kind == "paragraphs", longest):
@@ -242,9 +242,9 @@ def pieces(
 ) -> Iterator[Named]:
     """Yield the document with the name `key`, or its numbered parts of `lines_per_document` lines each.
 
-    Each element of `lines` is a group of paragraphs, and `size` returns its number of lines. `before` is the number of
-    earlier lines of the text, a multiple of `lines_per_document`. Only one part is in memory. A text without lines is
-    one empty document, so that it is counted.
+    Each element of `lines` is a group of paragraphs, and `size` returns the number of lines of a group. `before` is the
+    number of earlier lines of the text, a multiple of `lines_per_document`. Only one part is in memory. For a text
+    without lines, one empty document is yielded, so that the text is counted as rejected.
     """
     first = index = before // (lines_per_document or 1)
     held = 0

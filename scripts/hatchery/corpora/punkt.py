@@ -231,7 +231,7 @@ class SentenceSpans:
 
 
 def _run_start(text: str, previous: int, position: int, previous_start: int) -> int:
-    """Return the start of the run without ASCII white space that ends before `position`; equals Punkt's result.
+    """Return the start of the run without ASCII white space that ends before `position`, as Punkt computes it.
 
     `previous` is the previous candidate, and `previous_start` is the start of its run.
     """

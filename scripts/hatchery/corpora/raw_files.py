@@ -174,8 +174,8 @@ class Piece:
 def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
     """Yield the documents of a text given in blocks of any size; the first block begins at `offset`.
 
-    In the text's encoding, every ASCII byte must represent its character (`is_direct`). White space between documents
-    is dropped; an empty text is one empty document.
+    The encoding must be direct (`is_direct`): every ASCII byte represents its character. White space between documents
+    is dropped. An empty text yields one empty document.
     """
     buffer, begin, has_document = b"", 0, False
     for block in chain(blocks, [None]):

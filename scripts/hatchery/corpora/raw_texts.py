@@ -192,8 +192,8 @@ def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
     Wikipedia in LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper.
 
     The key is the id of the page. The title is stored separately from the text; redirects have no text. The escapes
-    `&lt;`, `&gt;` and `&amp;` are decoded. Markup of the dump that WikiExtractor copies from an empty page to the
-    beginning of the next article is left out. If a line outside of blocks begins with a brace, this line is a JSON
+    `&lt;`, `&gt;` and `&amp;` are decoded. After an empty page of the dump, WikiExtractor copies markup to the
+    beginning of the next article; this markup is left out. A line outside of blocks that begins with a brace is a JSON
     object with its text in `field`. Raises SourceError naming file and line for a block that is not closed, text
     outside of blocks, or a damaged line.
     """
@@ -250,7 +250,7 @@ _LEAKED = re.compile(
 def _without_leak(text: str) -> str:
     """Return `text` without the lines at its beginning that are markup of a dump.
 
-    At an empty page (`<text bytes="0" />`), WikiExtractor searches for the end of the text, and reads the `<ns>`,
+    After an empty page (`<text bytes="0" />`), WikiExtractor searches for an end tag of the text, and reads the `<ns>`,
     `<revision>` and so on of the next page as text. Articles about this markup are not changed, because they do not
     begin with a line such as `<ns>0</ns>`.
     """

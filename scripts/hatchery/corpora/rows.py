@@ -170,8 +170,8 @@ def _surely_unique(values: dict[str, object], text: str) -> bool:
     """Return True if the number of colons in `text` proves that no key occurs twice. This test is much faster than
     checking every key.
 
-    In `text`, each key has a colon after its closing quote, and the strings can only add colons. So if the number of
-    colons equals the number of decoded keys, no key replaced another key.
+    A colon follows each key in `text`, and strings may contain further colons. So the number of colons is at least the
+    number of keys in `text`. If it equals the number of decoded keys, no key was decoded twice.
     """
     colons = text.count(":")
     if colons == len(values):

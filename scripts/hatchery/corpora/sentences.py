@@ -116,7 +116,8 @@ class SentenceSplitter:
 def as_they_stand(sentences: list[str], text: str) -> list[str]:
     """Return the sentences of a splitter with the original white space of `text` between their words.
 
-    Two sentences with a no-break space between them are joined, because the author excluded a break there.
+    Two sentences with a no-break space between them are joined, because the author of the text excluded a line break
+    there.
     """
     words = [match.span() for match in _WORD.finditer(text)]
     sentences_in_text: list[str] = []
@@ -189,7 +190,7 @@ def _member(source: RawSource, name: str, language: str) -> str:
     for choice in (exact, members if language == ENGLISH else []):
         if len(choice) == 1:
             return choice[0]
-    alone = f"{len(members)} files are called {name}, none alone in a folder `{language}`"
+    alone = f"{len(members)} files are called {name}, but not exactly one of them is in a folder `{language}`"
     problem = alone if members else f"no file {name}"
     raise SourceError(f"{source.root}: {problem}; expected the Punkt parameters {', '.join(PARAMETER_FILES)}")
 

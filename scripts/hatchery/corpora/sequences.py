@@ -159,8 +159,8 @@ class _Grouping:
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
 
     def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
-        """Yield (name, selection, split, text) of every sequence. The split of a sequence that is set aside, and not
-        used, is None.
+        """Yield (name, selection, split, text) of every sequence. The split is None for the sequences that `set_aside`
+        excludes from all splits.
         """
         total = self.sequences
         amounts = {key: getattr(self._group, key) for key in ("development", "test", "set_aside")}

@@ -146,8 +146,8 @@ def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineFor
     """Yield documents in the order of their first rows. A document is yielded as soon as it and all earlier documents
     are complete.
 
-    The table is read twice. The first pass counts the rows of each document, because otherwise the end of a document is
-    unknown.
+    The table is read twice. The first pass counts the rows of each document, so that the second pass knows when a
+    document is complete.
     """
     rows = _rows(source, file, context.options, context.piece)[1]
     left = Counter(cell(row, column, place) or "" for place, row in rows)

@@ -81,8 +81,8 @@ def _after(stream: Iterator[bytes], start: int) -> Iterator[bytes]:
 
 
 def decoded_lines(source: RawSource, name: str, encoding: str, offset: int, content: bytes) -> list[str]:
-    """Return the lines in `content`, without line ends and byte-order mark. `content` are bytes from `text_blocks` that
-    begin at byte `offset` of the file.
+    """Return the lines in `content`, without line ends and byte-order mark. `content` is a block from `text_blocks`
+    that begins at byte `offset` of the file.
 
     Raises SourceError naming the file and the offset of the first byte that is invalid in the encoding.
     """
@@ -112,8 +112,8 @@ class Lines:
     """Iterates over the lines of a file without line ends (\\n, \\r\\n or \\r) and byte-order mark, in constant memory.
 
     If `piece` is set, only the lines of this piece are read. `offset` and `line` are the numbers of bytes and lines
-    from the start of the file to the end of the current line, so that a text can be divided between records. If
-    `longest` is set, only \\n ends a line, and a line of more bytes is an error.
+    from the start of the file to the end of the current line. With these numbers, a file can be divided between two
+    records. If `longest` is set, only \\n ends a line, and a line of more bytes is an error.
 
     Reading raises SourceError naming the file and the offset of the first byte that is invalid in the encoding, or the
     position of the damage in a compressed file. It raises ConfigError for an unknown encoding.
@@ -293,8 +293,8 @@ def _wrong_encoding(
 def pieces_between(records: Iterable[bool], lines: Lines, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
     """Yield pieces of a file, of about `piece_bytes` each; every piece begins at the first record of a document.
 
-    A document has `every` kept records. For each record that is read from `lines`, `records` yields True if the record
-    is kept; `lines` is then at the end of this record. So pieces never begin inside a quoted field or an article.
+    A document has `every` kept records. `records` reads one record after another from `lines`, and yields True if the
+    record is kept. A piece ends only at the end of a record, so no piece begins inside a quoted field or an article.
     """
     start = end = (lines.offset, lines.line)
     first = kept = 0

@@ -310,8 +310,8 @@ CPU = "cpu"
 
 
 def planned_device(cluster: ClusterSettings, device: DeviceName) -> str:
-    """Return the planned device. If `cluster.planned_device` is `null`, return the default for models that compute on
-    `device`.
+    """Return the device for the cost estimate. If `cluster.planned_device` is `null`, return the default for models
+    that compute on `device`.
     """
     if cluster.planned_device is not None:
         return cluster.planned_device

@@ -95,8 +95,8 @@ def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: i
 def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
     """Return the initial model of a run, the initial model of that run, and so on: the nearest run first.
 
-    If runs start from each other in a circle, the list ends where it would repeat; `check_continuation` reports the
-    circle. Raises the ConfigError of `origin_of`.
+    If runs start from each other in a circle, the list ends before the first repetition of a run; `check_continuation`
+    reports the circle. Raises the ConfigError of `origin_of`.
     """
     found: list[Origin] = []
     current = origin_of(project, experiment, run, seed)
@@ -107,8 +107,8 @@ def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[
 
 
 def trained_before(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
-    """Return the nearest of the `ancestors` that has training steps, because a run without steps has seen the same
-    words as its initial model; None if there is no such ancestor.
+    """Return the nearest of the `ancestors` that has training steps; None if there is no such ancestor. Runs without
+    steps are skipped, because such a run has seen the same words as its initial model.
     """
     chain = ancestors(project, experiment, run, seed)
     return next((one for one in chain if trains(pretraining_of(project, one))), None)
@@ -234,8 +234,8 @@ def _check_budget(project: "Project", experiment: str, run: str, seed: int, plac
     """Raise ConfigError if a budget of words does not exceed the word budget of the initial model's run, and for a
     budget in minutes with `take: training`.
 
-    If the run has `checkpoints_at`, the budget of the initial model's run must be known, because the initial model's
-    run may have passed some of the word counts.
+    If the run has `checkpoints_at`, also raise ConfigError if the word budget of the initial model's run is unknown.
+    Without this budget, it is unknown at which of the word counts the initial model's run has already passed.
     """
     ours = project.experiment(experiment).runs[run].pretraining
     if ours.budget is None or ours.steps == 0:
@@ -256,9 +256,9 @@ def _check_budget(project: "Project", experiment: str, run: str, seed: int, plac
         )
     if theirs.words_budget is not None and ours.words_budget <= theirs.words_budget:
         raise ConfigError(
-            f"{place}.budget.words_seen: got {ours.words_budget:,}, expected more than the "
-            f"{theirs.words_budget:,} of {origin.run!r}, because words are counted over all models that start from "
-            "each other"
+            f"{place}.budget.words_seen: got {ours.words_budget:,}, expected more than "
+            f"{theirs.words_budget:,}, the budget of {origin.run!r}, because a budget also counts the words that the "
+            "initial models have seen"
         )
 
 

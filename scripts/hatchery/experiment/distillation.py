@@ -94,7 +94,7 @@ def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> 
 def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
     """Return all runs on which the weights of a run depend, directly or through other runs, without duplicates.
 
-    The result contains the run itself if runs depend on each other in a circle.
+    If runs depend on each other in a circle, the result also contains the run itself.
     """
     found: dict[Origin, None] = {}
     waiting = [run]

@@ -66,8 +66,8 @@ def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
 
 
 def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
-    """Return the layers of settings that define a named protocol for `task`, in the order of merging: the settings of
-    `base` come last, after the settings of the protocols from which `base` inherits.
+    """Return the settings to merge for the protocol `base` and `task`, in the order of merging. The settings of `base`
+    come last, after the settings of the protocols from which `base` inherits.
     """
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []

@@ -57,9 +57,9 @@ def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
 class Project:
     """All configuration below a folder (`config/`).
 
-    Missing files are read from the folder `shipped`, if it is given; the two files config.yaml are merged. Later values
-    override config.yaml: first values from Snakemake's command line (`given`), then `overrides`. An unknown name raises
-    ConfigError with the file, the key, the value, the allowed values and the nearest match.
+    If the folder `shipped` is given, missing files are read from it, and its config.yaml is merged with the project's
+    config.yaml. Values from Snakemake's command line (`given`) override config.yaml, and `overrides` override both. An
+    unknown name raises ConfigError with the file, the key, the value, the allowed values and the nearest match.
     """
 
     def __init__(
@@ -142,8 +142,8 @@ class Project:
         return self._blocks[kind, name]
 
     def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
-        """Return the task. If config.yaml has no raw input for the task, but a raw input for its `otherwise` task, the
-        task gets the files of its `otherwise` task.
+        """Return the task, with the files of its `otherwise` task if config.yaml has a raw input only for the
+        `otherwise` task.
         """
         if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
             return task

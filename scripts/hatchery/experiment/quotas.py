@@ -73,7 +73,7 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
     least = -(-wanted // (each * max(len(splits), 1)))
     return QuotaLimit(
         documents * each,
-        f"raise {key} ({hub.documents:,}) in {project.folder / 'config.yaml'} to {least:,} at least, or {of_each}",
+        f"raise {key} in {project.folder / 'config.yaml'} from {hub.documents:,} to at least {least:,}, or {of_each}",
     )
 
 

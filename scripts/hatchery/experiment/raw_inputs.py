@@ -103,7 +103,7 @@ def missing_sources(project: "Project", sources: Iterable[str]) -> list[str]:
 def planned_sources(dag: Any) -> list[str]:
     """Return the raw inputs that the jobs of a Snakemake DAG register.
 
-    In a dry run, these jobs are marked as finished, but their raw inputs are still returned.
+    The result is the same in a dry run, in which these jobs are marked as finished.
     """
     jobs = dag.needrun_jobs(exclude_finished=False)
     return sorted(job.wildcards.source for job in jobs if stage_called(job.rule.name) == REGISTER)
@@ -144,7 +144,8 @@ def with_named_raw_input(
     """Return a corpus whose sources name their raw inputs, and the raw input that the corpus defines inline, if any.
 
     The inline raw input has the name of the corpus. `data` are the raw inputs of config.yaml, whose path is
-    `main_file`. Raises ConfigError for two inline raw inputs, and for a raw input of config.yaml with the same name.
+    `main_file`. Raises ConfigError if the corpus defines two raw inputs inline, and if config.yaml has a raw input with
+    the name of the corpus.
     """
     sources = () if block.sources is ABSENT else block.sources
     own = [source for source in sources if isinstance(source.data, SourceKeys)]

@@ -113,7 +113,7 @@ def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterat
             reasons = {run: reason or loose[run] for run, reason in reasons.items()}
             for reason in dict.fromkeys(filter(None, reasons.values())):
                 models = ", ".join(run for run, why in reasons.items() if why == reason)
-                advice = "scoring: auto uses predictions that a model was trained for"
+                advice = "with scoring: auto, each model is scored by predictions that it was trained for"
                 yield f"experiment {name!r}: {key}, {models}: scoring {reason}; {advice}"
 
 
@@ -165,8 +165,8 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
     trainings that use it.
 
     Each problem is reported once, at its key in the file. `written` maps runs to the pretraining keys that their
-    entries in the file contain. Runs that save their training state are not checked, because a longer training may
-    continue them. Runs without `steps`, and intervals with the default value, are not checked either.
+    entries in the file contain. Three cases are not checked: runs that save their training state, because a longer
+    training may continue them; runs without `steps`; and intervals with the default value.
     """
     problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
     counted = {run: one for run, one in trainings.items() if one.steps is not ABSENT}

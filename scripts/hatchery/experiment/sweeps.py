@@ -158,7 +158,9 @@ def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
 
 
 def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of all `sweep: [...]` in a mapping. Entries called `sweep` without a list are ordinary names."""
+    """Yield the path of each `sweep: [...]` in a mapping. An entry called `sweep` whose value is not a list is no
+    sweep.
+    """
     if isinstance(tree, Mapping):
         if isinstance(tree.get(SWEEP), list) and path:
             yield path
@@ -245,8 +247,8 @@ def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
 
 @cache
 def _known_paths() -> frozenset[Path]:
-    """Return the paths of all keys of `pretraining`. Shortened keys must be unique among all these paths, so that run
-    names do not depend on which keys a file contains.
+    """Return the paths of all keys of `pretraining`. A shortened key must be unique among all these paths, and not only
+    among the keys in a file. So run names do not depend on the other keys in the file.
     """
     return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
 

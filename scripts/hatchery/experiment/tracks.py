@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hatchery.training.settings import PretrainingSettings
 
 COUNTS = "a track counts all text that models, tokenizers and selections learn from"
-UNKNOWN = "expected a `run`: the training text of a folder's model is not known"
+UNKNOWN = "expected a `run`, because the training text of a model in a folder is not known"
 
 Number = TypeVar("Number", int, float)
 
@@ -59,7 +59,7 @@ TRACKS: dict[TrackName, Track] = {
 
 
 def check_track(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Raise ConfigError, one line per broken rule of the track, for the experiment `name`."""
+    """Raise ConfigError, with one line per broken rule, if the experiment `name` breaks rules of its track."""
     if experiment.track is None:
         return
     track, problems = TRACKS[experiment.track], Problems()
@@ -202,8 +202,8 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     """Yield a message for each broken rule of a run that depends on teachers, or on models whose loss orders its text,
     directly or through other runs.
 
-    The words of all trainings on which the run depends are added up, each training once. A budget includes the words of
-    the initial model, so the contribution of a training is its budget minus the budget of the initial model.
+    The words of all trainings on which the run depends are summed, each training once. The summand of a training is its
+    budget minus the budget of its initial model, because a budget includes the words of the initial model.
     """
     everything = [run, *(one for one in taught_by(project, run) if one != run)]
     teachers = [(one, teacher) for one in everything for teacher in _teachers(project, one)]

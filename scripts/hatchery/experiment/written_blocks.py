@@ -227,7 +227,7 @@ def _is_block(value: Any) -> bool:
 
 
 def _without_nulls(keys: Any) -> Any:
-    """Return the keys without those that are null. A null key only prevents inheritance from the base."""
+    """Return the keys whose values are not null. A null key only prevents inheritance from the base."""
     return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
 
 
@@ -274,9 +274,9 @@ def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str |
 def merged(base: Mapping[str, Any], overrides: Mapping[str, Any], settings: Any = Any) -> Document:
     """Return `base` merged with `overrides`, key by key at every depth; lists are replaced.
 
-    `settings` is the settings class of `base` and `overrides`. A key of `overrides` removes the keys that exclude it
-    from the base. A value `null` removes a key of the base, unless `null` is a valid value of this key. An objective
-    with another `task` replaces the base's objective.
+    `settings` is the settings class of `base` and `overrides`. If two keys exclude each other, the key in `overrides`
+    removes the other key from the base. A value `null` removes a key of the base, unless `null` is a valid value of
+    this key. An objective with another `task` replaces the whole objective of the base.
     """
     said = [key for key, value in overrides.items() if value is not None]
     replaced = {other for key in said for other in (*_INSTEAD_OF.get(key, ()), *other_ways(settings, key))}

@@ -121,9 +121,10 @@ class AttentionInputs(NamedTuple):
 def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, device: torch.device) -> Tensor | None:
     """Return `mask` with the restriction that no token of a causal sequence attends to a later token.
 
-    `causal` is a flag for all sequences, or bool [B] with a flag for each sequence. The result is bool [B, T, T]. It is
-    [1, T, T] if the mask is None and all sequences are known to be causal, and the unchanged mask if all sequences are
-    known not to be causal. On a GPU and under torch.compile, flags of single sequences are not known.
+    `causal` is a flag for all sequences, or bool [B] with a flag for each sequence. The result is bool [B, T, T], with
+    two exceptions. If no sequence is causal, the mask is returned unchanged. If all sequences are causal and the mask
+    is None, the result is [1, T, T]. For bool [B] on a GPU or under torch.compile, the exceptions do not apply, because
+    the flags are not read.
     """
     if isinstance(causal, Tensor) and causal.device.type == "cpu" and not torch.compiler.is_compiling():
         # Usually all sequences of a batch are causal, or no sequence is causal; then one mask [1, T, T] or no causal
@@ -143,8 +144,9 @@ def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, de
 def none_if_all_tokens(mask: Tensor | None) -> Tensor | None:
     """Return `mask`, or None if the mask is known to hide no token.
 
-    The mask is read only on the CPU, where reading the mask is cheaper than applying it to all scores. On a GPU,
-    reading the mask would synchronise with the device, and under torch.compile it would break the graph.
+    On the CPU, the mask is read, because reading it is cheaper than applying it to all scores. The mask is not read on
+    a GPU, where reading would synchronise with the device, nor under torch.compile, where reading would break the
+    graph.
     """
     if mask is None or mask.device.type != "cpu" or torch.compiler.is_compiling():
         return mask
@@ -179,10 +181,10 @@ def attend(
 ) -> Tensor:
     """Return softmax(scale * query @ key^T + position_scores) @ value, [B, H, T, d] like `query`.
 
-    With a cache, `key` and `value` are [B, H, S, d], and the last T of each shape below is S. `mask` is bool [B, T],
-    True at keys that are tokens, or bool [B, T, T], True where query i may attend to key j; None hides no key.
-    `dropout` is applied to the probabilities. `position_scores` [B, H, T, T] are not multiplied by `scale`. If the list
-    `kept` is given, the probabilities [B, H, T, T] before dropout are appended to it.
+    With a cache, `key` and `value` are [B, H, S, d], and the last dimension of each shape below is S instead of T.
+    `mask` is bool [B, T], True at keys that are tokens, or bool [B, T, T], True where query i may attend to key j; None
+    hides no key. `dropout` is applied to the probabilities. `position_scores` [B, H, T, T] are not multiplied by
+    `scale`. If the list `kept` is given, the probabilities [B, H, T, T] before dropout are appended to it.
 
     A query that may attend to no key under a mask [B, T, T] gets a context of zeros and probabilities of 0, as in
     GPT-BERT. In a sequence without any token, the context is finite but meaningless.
@@ -206,10 +208,10 @@ def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dro
     """Return whether to use torch's fused kernel: always on a GPU, and on the CPU if the kernel supports the inputs and
     was measured to be faster than separate operations.
 
-    On the CPU, the fused kernel supports neither dropout nor gradients of the position scores: torch would fall back to
+    On the CPU, the fused kernel supports neither dropout nor gradients of the position scores: torch would use
     operations slower than `attend_written_out`. In fp32 the kernel takes 0.4 to 1.0 times as long as separate
-    operations, but in bf16 it takes up to 5 times as long. On a GPU, the kernel supports dropout and these gradients,
-    and stores no T x T probabilities, unlike the separate operations. No times were measured on a GPU.
+    operations, but in bf16 up to 5 times as long. On a GPU, the kernel supports dropout and these gradients. Unlike the
+    separate operations, it stores no T x T probabilities. No times were measured on a GPU.
     """
     if query.device.type != "cpu":
         return True

@@ -35,7 +35,7 @@ class BlockSums:
         """Store the residual sum `summed` of block `block`, and return the weighted combination that the next block
         reads.
 
-        This method may be called again for the same block, as activation checkpointing does.
+        Activation checkpointing calls this method again for the same block, with the same result.
         """
         result: Tensor = _Combination.apply(
             self._weights[block], summed, self._embedded if block == 0 else None, self, block
@@ -55,7 +55,7 @@ class BlockSums:
 class _Combination(torch.autograd.Function):
     """`BlockSums.combined` with its gradient.
 
-    Only the latest sum is an input of this function. The gradients of earlier sums are accumulated in
+    For autograd, only the latest sum is an input of this function. The gradients of earlier sums are accumulated in
     `BlockSums.gradients`.
     """
 

@@ -66,7 +66,7 @@ class Encoder(nn.Module, ABC):
         """Return the last hidden states [M, D] at the positions `rows`, int64 [M]; a position is the flat index b * T +
         t.
 
-        If `few` is true, the caller requests few positions, so that an encoder may compute only these positions in its
+        If `few` is true, the caller requests few positions. An encoder may then compute only these positions in its
         last layer.
         """
 
@@ -152,9 +152,9 @@ class LayeredEncoder(Encoder):
         sequence; if None, the attribute `causal` is used. Tokens of causal sequences attend to no later token, under
         any mask. Padding is computed like tokens, as in the published code.
 
-        A state is the residual stream after a layer; with layer weighting, a state is the output of a layer. The
-        weighting "weighted_output" appends the combination of all states. If a list `probabilities` is given, each
-        layer appends its attention probabilities [B, H, T, T], which is slower.
+        A state is the residual stream after a layer or, with layer weighting, the output of a layer. The weighting
+        "weighted_output" appends the combination of all states. If a list `probabilities` is given, each layer appends
+        its attention probabilities [B, H, T, T], which is slower.
         """
         embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), causal)
         return self._run(embedded, inputs._replace(probabilities=probabilities))
@@ -172,9 +172,9 @@ class LayeredEncoder(Encoder):
         t.
 
         The result equals the states of `forward` up to rounding, but batches with much padding are computed faster. If
-        `few` is true, the last layer computes only these positions, which is faster for about one position per
-        sequence. `few` has no effect in training, for batches whose padding is removed (`_packing`), and if weights
-        between blocks may need gradients.
+        `few` is true, the last layer computes only the positions `rows`, which is faster for about one position per
+        sequence. `few` has no effect in three cases: in training, for batches whose padding is removed (`_packing`),
+        and if weights between blocks may need gradients.
         """
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
@@ -279,11 +279,11 @@ class LayeredEncoder(Encoder):
 
     @staticmethod
     def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:
-        """Return a packing of the tokens of a batch and of the positions `rows`; None if computing all positions is
-        faster, or if the mask is [B, T, T].
+        """Return a packing of a batch, which contains its tokens and the positions `rows`. Return None if computing all
+        positions is faster, or if the mask is [B, T, T].
 
-        Counting the tokens would synchronise with a GPU and break the graph of torch.compile. So all positions are
-        computed on a GPU and under torch.compile.
+        On a GPU and under torch.compile, the result is None, because counting the tokens would synchronise with the GPU
+        or break the graph.
         """
         if mask is None or mask.ndim == 3 or mask.device.type != "cpu" or torch.compiler.is_compiling():
             return None

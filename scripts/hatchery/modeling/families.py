@@ -73,9 +73,9 @@ def training_flops_per_sequence(
 
     `model` contains the model settings, without the vocabulary size. `labelled_share` is the fraction of positions that
     are labelled, because only these positions are inputs of the output layer. All sequences of a forward pass share the
-    projection of the relative positions: the FLOPs of this projection are divided by `batch_size`, and ignored if
-    `batch_size` is None. A model with `sentence_pair_head` classifies one pair per sequence. Raises ConfigError or
-    ModelError for invalid arguments.
+    projection of the relative positions. Therefore the FLOPs of this projection are divided by `batch_size`; if
+    `batch_size` is None, these FLOPs are not counted. A model with `sentence_pair_head` classifies one pair per
+    sequence. Raises ConfigError or ModelError for invalid arguments.
     """
     require(0 <= labelled_share <= 1, "labelled_share", labelled_share, "a number from 0 to 1")
     require(sequence_length >= 1, "sequence_length", sequence_length, "1 or more")
@@ -92,8 +92,8 @@ def teaching_flops_per_sequence(
 ) -> float:
     """Return the FLOPs of one forward pass of all teachers on one sequence.
 
-    `models` contains the model settings of each teacher. For the other arguments, see `training_flops_per_sequence`,
-    which is called without a `batch_size`.
+    `models` contains the model settings of each teacher. For the other arguments, see `training_flops_per_sequence`.
+    The FLOPs of the projection of relative positions are not counted, because no `batch_size` is given.
     """
     both = (training_flops_per_sequence(one, vocabulary_size, sequence_length, labelled_share) for one in models)
     return plain_sum(both) / (1 + BACKWARD_FACTOR)

@@ -116,11 +116,11 @@ def reduced_vocabulary_flops(
 ) -> float:
     """Return the FLOPs per training sequence, forward and backward, by a formula of the reduced-vocabulary study.
 
-    "code" reproduces the published totals. It omits the output projection of attention and the weighted sum of values,
-    counts the output layer at every position, and counts the embedding lookup as a matrix product.
-    "code_without_projection" also omits the projection from E to H (Table 2 and parts of Tables 3 and 4). "printed" is
-    the formula printed in Appendix A, whose feed-forward term lacks the sequence length; "complete" adds the sequence
-    length. `num_attention_heads` is the number in the paper's tables, although all untied models have 8 heads. Source:
+    The formula "code" reproduces the published totals. It omits the output projection of attention and the weighted sum
+    of values, counts the output layer at every position, and counts the embedding lookup as a matrix product. The
+    formula "code_without_projection" (Table 2 and parts of Tables 3 and 4) also omits the projection from E to H. The
+    formula "printed" is printed in Appendix A; its feed-forward term lacks the sequence length, which "complete" adds.
+    `num_attention_heads` is the number in the paper's tables, although all untied models have 8 heads. Source:
     docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size

@@ -138,8 +138,8 @@ class LayerWeightRow(NamedTuple):
 def layer_weight_table(model: nn.Module) -> list[LayerWeightRow]:
     """Return the learned layer weights of `model`, sorted by consuming and then by producing layer.
 
-    The list is empty for models without layer weighting, and for unrestricted weights, because these weights combine
-    blocks and do not sum to 1.
+    The list is empty for models without layer weighting, and for models with unrestricted weights, which combine blocks
+    and do not sum to 1.
     """
     rows = []
     for mixture in model.modules():

@@ -160,11 +160,15 @@ class MultiHeadAttention(nn.Module):
 class EncoderLayer(nn.Module):
     """A transformer layer: an attention block and a feed-forward block, connected by residuals or by a layer weighting.
 
-    If `attention_norm` and `feed_forward_norm` are None, residual sums are not normalised. If these norms are given
-    (post-norm), the layer computes `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. If
-    `residual_scaling` is true, the second sum is `scale * x + feed_forward(x)`. If the layer weighting excludes the
-    layer's input from its output ("softmax"), `norm(attention(x))` replaces x in the second sum. If the layer weighting
-    has weights between blocks, a weighted combination of all sums so far follows each of the two sums.
+    With post-norm, the layer computes `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`, where the
+    norms are `attention_norm` and `feed_forward_norm`. If these are None, the residual sums are not normalised. Options
+    change the sums:
+
+    - If `residual_scaling` is true, the second sum is `scale * x + feed_forward(x)`.
+    - If the layer weighting excludes the layer's input from its output ("softmax"), `norm(attention(x))` replaces x in
+      the second sum.
+    - If the layer weighting has weights between blocks, a weighted combination of all sums so far follows each of the
+      two sums.
     """
 
     def __init__(

@@ -32,8 +32,8 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
     """Return the bias of a softmax layer: fp32 [n_rows], the logarithm of `distribution` [V].
 
     Rows from V on, which pad the vocabulary to a round size, get `SPARE_ROW_BIAS`. If `centred` is true, the mean over
-    the V entries is subtracted: probabilities do not change, but the norm of the bias becomes independent of an
-    arbitrary constant. Raises ModelError if there are fewer rows than entries, or if an entry has probability 0.
+    the V entries is subtracted. Probabilities do not change, but without an arbitrary constant in the bias, its norm is
+    well defined. Raises ModelError if there are fewer rows than entries, or if an entry has probability 0.
     """
     if not np.all(distribution > 0):
         raise ModelError(
@@ -168,7 +168,7 @@ def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias
     - "unit": the factor is 1. A number is itself the factor.
     - "unit_uniform": the matrix is drawn from a uniform distribution of the same variance, and the factor is 1.
     - "frobenius": the Frobenius norm of the matrix becomes the norm of `bias` [outputs]. This is the literal reading of
-      the paper's rule. The factor is about ten, so the first loss is larger than the loss of a uniform guess.
+      the paper's rule. The factor is about ten, so the first loss is larger than the loss of uniform predictions.
     - "centred": the Frobenius norm of the matrix becomes the norm of `bias` after its mean is subtracted.
 
     The drawn matrix depends only on `seed`. `bias` contains no spare rows. Raises ModelError as `check_weight_scale`

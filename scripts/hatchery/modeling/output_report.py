@@ -42,9 +42,9 @@ def output_measures(
     - `bias_divergence_from_prior`, if the layer has a bias: KL(prior || softmax(bias)). If the bias was set from the
       prior, this measure is 0 until training changes the bias.
 
-    If the unsmoothed label counts `frequencies` [n] are given with a prior, the cross-entropy of the labels under the
-    prior (`prior_loss`) and under p (`expected_first_loss`) is added. If the labels `targets` int64 [M] are given,
-    their cross-entropy under p (`first_loss`) is added. Raises ModelError if M is 0.
+    If the unsmoothed label counts `frequencies` [n] are given with a prior, two cross-entropies of the counted labels
+    are added: under the prior (`prior_loss`) and under p (`expected_first_loss`). If the labels `targets` int64 [M] are
+    given, their cross-entropy under p (`first_loss`) is added. Raises ModelError if M is 0.
     """
     if not len(features):
         raise ModelError("output_measures: got no position, expected at least one predicted position")

@@ -11,8 +11,9 @@ import math
 def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> int:
     """Return the bucket (0 to bucket_size - 1) of a pair of tokens whose `distance` is at least 0.
 
-    All distances from `max_positions` on have the bucket of `max_positions - 1`. The result is clamped, because the
-    logarithm can round the largest distance up into a bucket that does not exist.
+    All distances from `max_positions` on have the bucket of `max_positions - 1`. The result is limited to the last
+    bucket, because rounding errors of the logarithm can give the largest distance the next bucket, which does not
+    exist.
     """
     middle = bucket_size // 2
     distance = min(distance, max_positions - 1)

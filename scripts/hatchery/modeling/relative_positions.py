@@ -36,8 +36,8 @@ class PositionIndices(NamedTuple):
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
     def of_queries_from(self, first: int, length: int) -> "PositionIndices":
-        """Return the indices for the queries from `first` on, in a table without rows for earlier queries; `length` is
-        T.
+        """Return the indices for the queries from `first` on, for a score table without rows for earlier queries;
+        `length` is T.
         """
         if first == 0:
             return self

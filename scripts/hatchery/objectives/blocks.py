@@ -61,8 +61,8 @@ def draw_blocks(
     """Return the pieces of sequence `index`. The first piece has this index; if `fills` is true, fillers follow until
     at most one position is free.
 
-    With a start token before each piece, the sequence has at most `sequence_length` + 1 tokens. The last of these
-    tokens is not part of the input, but only a label.
+    With a start token before each piece, the sequence has at most `sequence_length` + 1 tokens. If it has this maximum,
+    its last token is only a label, and not part of the input.
     """
     blocks = [pieces[index]]
     free = sequence_length - 1 - len(blocks[0])

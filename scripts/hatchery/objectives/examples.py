@@ -71,11 +71,10 @@ class MaskedExamples(PaddedExamples):
         labelled_share: float = 1.0,
         adapts: bool = False,
     ) -> None:
-        """If `rates` is given, each sequence draws its share of masked tokens. Otherwise, `masking`, or the argument
-        `mask_rate` of `example`, determines this share.
-
-        Only the share `labelled_share` of the masked tokens has labels. If `adapts` is true, `masking` is a
-        `PreferredMasking`, and batches also contain the tensors with which the tokens can be masked again.
+        """If `rates` is given, each sequence draws its share of masked tokens. If `rates` is None, `masking` or the
+        argument `mask_rate` of `example` determines this share. The share `labelled_share` of the masked tokens has
+        labels. If `adapts` is true, `masking` is a `PreferredMasking`, and batches also contain the tensors with which
+        the tokens can be masked again.
         """
         super().__init__(padding, special)
         self._sequences, self._masking = sequences, masking
@@ -160,8 +159,8 @@ class NextTokenExamples(PaddedExamples):
     """Causal examples `[CLS] t1 .. tn [SEP]`, one or more pieces per sequence. [CLS] predicts t1, and tn predicts [SEP]
     if the document ends after tn.
 
-    If the document continues, tn has no label, because its next token is not [SEP]. If `keeps_apart` is true, the
-    pieces of a sequence do not attend to each other.
+    If the document continues after tn, the position of tn has no label. If `keeps_apart` is true, the pieces of a
+    sequence do not attend to each other.
     """
 
     def __init__(self, pieces: Pieces, framer: Framer, padding: Padding, keeps_apart: bool) -> None:

@@ -32,9 +32,9 @@ def label_counts(
     """Return, for each token id, the number of labels with this id in the first epoch of a training with `seed`: int64
     [vocab_size].
 
-    At most `limit` examples are counted (None: all examples). The counted examples are evenly spaced, because the parts
-    of a corpus differ. If `show` is true, progress is printed. Raises TrainingError for a label outside of the
-    vocabulary, and if there is no label.
+    At most `limit` examples are counted (None: all examples). The counted examples are evenly spaced in the split,
+    because the parts of a corpus differ. If `show` is true, progress is printed. Raises TrainingError for a label
+    outside of the vocabulary, and if there is no label.
     """
     chosen = counted_examples(len(examples), limit)
     pieces = [chosen[first : first + _EXAMPLES_PER_BATCH] for first in range(0, len(chosen), _EXAMPLES_PER_BATCH)]
@@ -60,9 +60,10 @@ def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_si
     """Return, for each token id that masking can choose, the number of tokens with this id in `documents`: int64
     [vocab_size].
 
-    If each token is masked with the same probability, labels have this distribution. The count of ids below
-    `special.n_protected` is 0, because these special tokens are masked only with `special_tokens_maskable`. Raises
-    TrainingError for an id outside of the vocabulary, and if masking can choose no token.
+    These counts are proportional to the expected counts of labels if each token is masked with the same probability.
+    The count of ids below `special.n_protected` is 0, because these special tokens are masked only with
+    `special_tokens_maskable`. Raises TrainingError for an id outside of the vocabulary, and if masking can choose no
+    token.
     """
     counts = _counted((document.ids for document in documents), vocab_size)
     counts[: special.n_protected] = 0

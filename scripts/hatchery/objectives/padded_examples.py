@@ -57,8 +57,8 @@ class Padding:
     def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
         """Return a batch whose rows are `examples`.
 
-        T is `sequence_length` if padding is predicted or attended to; otherwise, T is the length of the longest
-        example, to save time. The batch contains:
+        T is the length of the longest example. If padding is predicted or attended to, T is `sequence_length` instead.
+        The batch contains:
 
         - `input_ids`, `labels`: int64 [B, T].
         - `attention_mask`: bool [B, T], True at tokens and, if padding is attended to, at padding. If examples have
@@ -92,8 +92,8 @@ class Padding:
 
 
 def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Return one tensor for a batch. Rows with the shape [n] are padded with zeros to [B, T]; rows with the shape []
-    become an array [B].
+    """Return one array for a batch. Rows with the shape [n] are padded with zeros, and become an array [B, T]; rows
+    with the shape [] become an array [B].
     """
     if rows[0].ndim == 0:
         return np.stack(rows)
@@ -179,7 +179,7 @@ class PaddedExamples(ABC):
         """Return the number by which each loss of the batch is divided: the number of labels and, for sentence pairs,
         the number of pairs.
 
-        If labels have the weights of masked diffusion, the only divisor is the number of maskable tokens.
+        If labels have the weights of masked diffusion, return only the number of maskable tokens.
         """
         if MASKABLE in batch:
             return (int(batch[MASKABLE].sum()),)
@@ -188,6 +188,6 @@ class PaddedExamples(ABC):
 
     def n_tokens(self, batch: dict[str, Tensor]) -> int:
         """Return the number of tokens of a batch, without padding."""
-        # Count tokens in the examples and not in the attention mask, because the mask may include padding or have an
-        # entry for each pair of tokens.
+        # Count ids instead of entries of the attention mask, because the mask may include padding or have an entry for
+        # each pair of tokens.
         return int((batch["input_ids"] != self.padding.pad_id).sum())

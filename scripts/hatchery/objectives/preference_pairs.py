@@ -97,8 +97,8 @@ class PairTexts(PaddedExamples):
     def _bounds(self, document: "Document") -> list[int]:
         """Return the position of the first token of each text of a pair, followed by the end of the last text.
 
-        A paragraph token at the end of the document belongs to no text, because the encoding of documents adds this
-        token only after the last text.
+        A paragraph token at the end of the document belongs to neither text of the pair, because the encoding of
+        documents adds this token only after the last text.
         """
         end = len(document.ids)
         if self._paragraph is not None and end and document.ids[-1] == self._paragraph:
@@ -147,8 +147,8 @@ class PreferencePairs:
         return self._texts.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return all texts that a model reads for a pair. If there is a prompt, it occurs twice: before the chosen text
-        and before the rejected text.
+        """Return all texts that a model reads for a pair. A prompt occurs twice: before the chosen text and before the
+        rejected text.
         """
         return tuple(text for row in _rows([index]) for text in self._texts.texts(seed, epoch, int(row)))
 

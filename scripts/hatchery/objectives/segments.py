@@ -146,11 +146,11 @@ _SENTENCES_PER_GROUP = 500_000
 class BabylmSegments:
     """Segments of at most `sequence_length` - 2 tokens, in the order of the documents.
 
-    A segment starts at the beginning of a sentence and contains complete sentences until a sentence does not fit. This
-    sentence is truncated at the end of the segment, and the next segment begins with the same, complete sentence. As in
-    the published caching script, the tokens of a sentence after its first `sequence_length` - 2 tokens are never used.
-    If the first sentence of a document is longer than this limit, the first segment occurs twice. Raises TrainingError
-    if `sequence_length` is below 4.
+    A segment starts at the beginning of a sentence and contains complete sentences until a sentence does not fit. The
+    sentence that does not fit is truncated at the end of the segment, and the next segment begins with the same
+    sentence, which is now complete. As in the published caching script, the tokens of a sentence after its first
+    `sequence_length` - 2 tokens are never used. If the first sentence of a document is longer than `sequence_length` -
+    2 tokens, the first segment occurs twice. Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -231,8 +231,8 @@ class BncSegments:
     """Overlapping segments: segment k starts at sentence k of the split.
 
     The following sentences of the same document are appended while the segment is shorter than `sequence_length` - 3
-    tokens. Segments are not truncated, so a segment may be much longer than a sequence; segments at the end of a
-    document are short. Raises TrainingError if `sequence_length` is below 4.
+    tokens. Segments are not truncated, so a segment may be much longer than a sequence. The last segments of a document
+    are short. Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -342,8 +342,8 @@ class PackedSequences:
 
 
 def _rooms(lengths: np.ndarray, sequence_length: int) -> Iterator[int]:
-    """Yield, for each document, the number of free positions in the sequence in which the document begins. All
-    `lengths` must be above 0.
+    """Yield, for each document, the number of positions that are free at its beginning, in the sequence in which it
+    begins. All `lengths` must be above 0.
     """
     limit = sequence_length - N_ADDED_TOKENS
     room = sequence_length

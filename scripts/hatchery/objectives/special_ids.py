@@ -36,8 +36,8 @@ class SpecialIds:
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
         """Return the ids of a set of special tokens; a `SpecialIds` is returned unchanged.
 
-        As in LTG-BERT's code, whose lowest random id is too low by 1, [PAR] may be drawn as a random token. If the set
-        has no [PAR], no special token is masked or drawn.
+        As in LTG-BERT's code, whose lowest random id is too low by 1, [PAR] may be drawn as a random token. In a set
+        without [PAR], no special token may be masked or drawn.
         """
         if isinstance(special, SpecialIds):
             return special
@@ -70,9 +70,9 @@ class Corruption:
     def __call__(self, original: np.ndarray, decision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Return the input ids that replace the masked tokens `original` int64 [n].
 
-        `decision` [n] is a uniform number for each token, which is the same for all tokens of a unit: if the number is
-        low, the token becomes [MASK]; if the number is high, the token stays visible. Random tokens are drawn for each
-        token separately, and may equal the original token.
+        `decision` [n] contains a uniform number for each token, which is equal for all tokens of a unit. Low numbers
+        replace the token by [MASK], middle numbers replace it by a random token, and high numbers keep it visible.
+        Random tokens are drawn for each token separately, and may equal the original token.
         """
         keep_from = 1 - self.keep_probability
         visible = np.where(decision < keep_from, self.random_ids(len(original), generator), original)

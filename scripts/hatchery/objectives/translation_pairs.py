@@ -163,10 +163,10 @@ class TranslationPairs:
         return len(self._cuts(budget)) - 1
 
     def batch_at(self, seed: int, step: int, budget: int) -> tuple[int, np.ndarray]:
-        """Return the epoch of training step `step`, counted from 0, and the indices (int64) of the sentence pairs in
-        the step's batch. The batch has at most `budget` target tokens.
+        """Return two values: the epoch of training step `step` (counted from 0), and the indices of the sentence pairs
+        in the step's batch, int64. The batch has at most `budget` target tokens.
 
-        In every epoch, pairs of equal lengths are shuffled, and the batches are shuffled.
+        In every epoch, pairs of equal lengths are shuffled among each other, and the order of the batches is shuffled.
         """
         cuts = self._cuts(budget)
         epoch, number = divmod(step, len(cuts) - 1)
@@ -184,7 +184,8 @@ class TranslationPairs:
         each batch, followed by the number of pairs.
 
         The number of batches is the minimum for `budget`. The batches have about equal numbers of target tokens, so
-        that the last batch is not small: each boundary is as near to an equal division as `budget` allows.
+        that the last batch is not small: each boundary is as near as `budget` allows to the boundary that gives equal
+        numbers.
         """
         tokens = np.sort(self.lengths[:, 1])
         until = np.concatenate([[0], np.cumsum(tokens)])

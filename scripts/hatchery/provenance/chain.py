@@ -50,8 +50,8 @@ class ManifestIndex:
         self._digests = {path: found.digest for found in self._found.values() for path in found.paths}
 
     def add(self, path: str | Path, digest: str) -> bool:
-        """Add a file that no stage produced, and return True, if the file exists, has this digest, and is not in the
-        index. Otherwise, return False.
+        """Add a file that no stage produced, and return True. Return False, and add nothing, if the file does not
+        exist, has another digest, or is already in the index.
 
         `path` is relative to the project folder.
         """
@@ -105,8 +105,8 @@ class Link:
 class Node:
     """One file of the chain. `path` is None if no file with this digest exists any more.
 
-    If the file is the manifest of a stage, `manifest` is set. If the file is the registration of a raw input, `source`
-    and `origin` are set. Otherwise, `manifest` and `source` are None, and `origin` is empty.
+    `manifest` is set if the file is the manifest of a stage; else it is None. `source` and `origin` are set if the file
+    is the registration of a raw input; else `source` is None, and `origin` is empty.
     """
 
     digest: str
@@ -323,6 +323,6 @@ def generated_problems(chain: Chain) -> list[str]:
                 path = node.source.root if node.source.kind == "file" else node.source.root / name
                 if made.get(path) != checksum:
                     problems.append(
-                        f"{chain.shown(node.path)}: {name!r}: another checksum than in {chain.shown(maker.path)}"
+                        f"{chain.shown(node.path)}: {name!r} has another checksum than in {chain.shown(maker.path)}"
                     )
     return problems

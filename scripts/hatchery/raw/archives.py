@@ -97,9 +97,9 @@ class _Member(NamedTuple):
 def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     """Unpack the files of `archive`, except for hidden files, into the folder `target`.
 
-    Raises SourceError, which names the archive and, if known, the member, if the suffix is unknown, if the archive is
-    damaged, for a member that is unsafe, exceeds the limits, or has the name of an existing file, and if a file cannot
-    be written.
+    Raises SourceError, which names the archive and, if known, the member. Reasons are an unknown suffix, a damaged
+    archive, a member that is unsafe, exceeds the limits or has the name of an existing file, and a file that cannot be
+    written.
     """
     suffix = ".zip" if is_zip(archive) else archive_suffix(archive.name)
     if suffix is None:
@@ -129,7 +129,7 @@ def _check(archive: Path, member: _Member, total: int, limits: ArchiveLimits) ->
     """Raise SourceError if a member is not a file, if its path leads outside of the target folder, if the limit is
     exceeded, or if its name is not UTF-8.
 
-    `total` is the number of unpacked bytes of all members up to this member, which is included.
+    `total` is the number of unpacked bytes of all members up to and including this member.
     """
     path, reason = PurePosixPath(member.name), ""
     if path.is_absolute() or ".." in path.parts:

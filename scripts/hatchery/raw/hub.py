@@ -95,8 +95,8 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
 def _reason(error: BaseException) -> str:
     """Return a text that states the cause of an error.
 
-    If the hub has answered with a status after which a further attempt may succeed, the text states this status,
-    because the library's message may omit it.
+    If a further attempt may succeed after the HTTP status of the hub's response, the text states this status, because
+    the library's message may omit it.
     """
     cause: BaseException | None = error
     while cause is not None:

@@ -48,8 +48,8 @@ def listing_of(
 
     Hidden files are left out, as in the registration. The files are not read. At most `most` files are listed. If
     `strict` is true, raises SourceError for an unreadable folder, for a link to a missing file and, unless
-    `follow_links` is true, for any link in `root`. Otherwise, unreadable files and folders are skipped. Links to
-    folders are also skipped, unless `follow_links` is true.
+    `follow_links` is true, for any link in `root`. If `strict` is false, unreadable files and folders are skipped, as
+    are links to folders, unless `follow_links` is true.
     """
     root = Path(root)
     if root.is_file():
@@ -65,7 +65,8 @@ def _walk(
 ) -> Iterator[tuple[str, Listed]]:
     """Yield the files of a folder and of its subfolders.
 
-    `above` contains (device, inode) of the folders above, so that a link to one of them is not followed without end.
+    `above` contains (device, inode) of the enclosing folders, so that a link to an enclosing folder is not followed
+    without end.
     """
     # Use texts instead of Path objects, because Path objects for a hundred thousand small files would take longer than
     # reading the files.
@@ -148,10 +149,9 @@ def kept_listing(manifest: str | Path) -> Path:
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """Return a path that replaces the manifest's path in `kept_listing`, for the files that were unpacked from an
-    archive.
+    """Return the argument of `kept_listing` for the files that were unpacked from an archive.
 
-    The path of the manifest itself belongs to the listing of the archive.
+    The manifest's own path is the argument for the listing of the archive.
     """
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")
@@ -170,7 +170,7 @@ def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, L
     """Return `listing` with a checksum for each file at `root`.
 
     A file with the same size and modification time as in `before` keeps the checksum in `before`; other files are read.
-    If no file has changed, all files are read, to verify their content.
+    If sizes and times of all files are unchanged, all files are read, to verify their content.
     """
     alike = {name for name, entry in listing.items() if entry.looks_like(before.get(name)) and before[name].sha256}
     if alike == listing.keys() == before.keys():

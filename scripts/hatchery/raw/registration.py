@@ -203,8 +203,8 @@ def unregistered(root: Path, most_files: int) -> RawSource | None:
 def present(manifest: str | Path, root: Path, listing: Listing) -> RawSource:
     """Return a registered source with the sizes and checksums of its current files.
 
-    If a file has another size than the registered file, or is not registered, its checksum is empty. Of the other
-    files, those whose modification time differs from the stored listing are read. Raises SourceError if the manifest
+    The checksum is empty for a file that is not registered or differs in size from the registered file. Files of equal
+    size are read only if their modification time differs from the stored listing. Raises SourceError if the manifest
     cannot be opened, and OSError for an unreadable file.
     """
     registered, before = open_source(manifest), read_listing(manifest)
@@ -272,7 +272,7 @@ def register_source(
 
 
 def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, object]]) -> str:
-    """Return the manifest as JSON with one line per file, because indented JSON would take longer to write."""
+    """Return the manifest as JSON with one line per file, which is faster to write than indented JSON."""
     lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
     files = ",\n".join(f"  {json.dumps(entry, sort_keys=True, ensure_ascii=False)}" for entry in entries)
     return "{\n" + "".join(lines) + ' "files": [\n' + files + "\n ]\n}\n"

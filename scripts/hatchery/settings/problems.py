@@ -82,10 +82,10 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
 
 
 def _is_other_member(detail: Mapping[str, Any], position: "Position") -> bool:
-    """Return True if the error only says that a list or mapping is not one of the allowed words, although the type also
-    allows a list or mapping.
+    """Return True if the error only states that a list or mapping is not one of the allowed words, although the type
+    also allows a list or mapping.
 
-    This error can be dropped, because pydantic reports the problems inside the list or mapping separately.
+    Such an error is not shown, because pydantic reports the problems inside the list or mapping separately.
     """
     origins: tuple[Any, ...] = (list, tuple) if isinstance(detail["input"], list) else ()
     if isinstance(detail["input"], dict):
@@ -220,8 +220,8 @@ def _problem(detail: Mapping[str, Any], position: Position) -> str:
 
 
 def _home(key: str, own: type, above: Position) -> str:
-    """Return the place to which an unknown key belongs, as the end of a sentence: "belongs under `x`". Empty if no
-    place is known.
+    """Return the mapping to which an unknown key belongs, as the end of a sentence: "belongs under `x`". Empty if no
+    mapping is known that has this key.
 
     The key was found at the position `above`, whose settings class `own` does not have this key.
     """

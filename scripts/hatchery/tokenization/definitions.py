@@ -90,7 +90,8 @@ def pre_tokenizer(
 
     `reading` changes all pre-tokenisers except for `gpt_bert`. `add_prefix_space` applies only to `byte_level` (true in
     the BabyLM tokenizers, false in roberta-base). In the corrected reading, `byte_level` splits words of more than
-    `longest_word` bytes. For any `individual_digits`, `ltg_bnc` and `gpt_bert` split numbers into single digits.
+    `longest_word` bytes. `ltg_bnc` and `gpt_bert` always split numbers into single digits, and ignore
+    `individual_digits`.
     """
     parts: list[pre_tokenizers.PreTokenizer]
     if name == "byte_level" and reading == "corrected":
@@ -142,8 +143,8 @@ def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
     """Return the regular expressions for the second and the third pass of the BNC pre-tokeniser
     (docs/papers/ltg-bert.md, "Tokenizer").
 
-    The third pass splits off punctuation. Its pattern also contains the contractions of the second pass, so that it
-    does not split off the apostrophe of a contraction.
+    The third pass splits off punctuation. Its pattern also contains the contractions of the second pass, so that the
+    third pass does not split off the apostrophe of a contraction.
     """
     upper = [contraction.upper() for contraction in CONTRACTIONS]
     second = "|".join([r"\[UNK\]", r"\[unk\]", *CONTRACTIONS, *upper])

@@ -70,8 +70,8 @@ def watch_shards(manifest: Path) -> Callable[[], None]:
     """Return a function that raises TokenizationError if the size or modification time of a token shard has changed
     since `watch_shards` was called.
 
-    Because shards are mapped into memory, writing to a shard would change the data during a run. A deleted shard stays
-    mapped.
+    Shards are mapped into memory, so a change of a shard's file would change the data during a run. A deleted shard is
+    no error, because it stays mapped.
     """
     shards = [
         output.path for files in listed_shards(read_manifest(manifest), TOKEN_SHARDS).values() for output in files
@@ -181,8 +181,8 @@ ANY_SPECIAL_TOKEN = re.compile(
 def training_lines(text: str) -> Iterator[str]:
     """Yield the lines of a document for the training of a tokenizer: stripped, not empty, without special tokens.
 
-    A line is split at the special tokens of every known set, as in encoding. Otherwise the trainer would learn the
-    letters of `[UNK]` as a word.
+    A line is split at the special tokens of every known set, as in encoding. Without these splits, the trainer would
+    learn the letters of `[UNK]` as a word.
     """
     for line in text.split("\n"):
         for piece in ANY_SPECIAL_TOKEN.split(line.strip().replace(f"{TAB} ", "")):

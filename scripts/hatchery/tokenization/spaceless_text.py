@@ -26,8 +26,8 @@ def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes
     `most` bytes in total.
 
     The text has `total_bytes` bytes; `sample` contains evenly spaced lines of the text, which `backend` splits into
-    words. The distinct words in half of the sample and in the complete sample give the exponent of Heaps' law, which
-    extrapolates to the text.
+    words. Heaps' law extrapolates the size of the distinct words from the sample to the text; its exponent follows from
+    the distinct words in half of the sample and in the complete sample.
     """
     words: tuple[set[str], set[str]] = (set(), set())
     read = [0, 0]

@@ -22,7 +22,7 @@ def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.nda
     each special token.
 
     `ids` are the concatenated tokens of all texts. `bounds`, int64 [texts + 1], contains the index of each text's first
-    token, and at its end the number of tokens. [PAR] is skipped: see `paragraph_bytes`.
+    token, followed by the number of tokens. The bytes of [PAR] are not counted here, but by `paragraph_bytes`.
     """
     structure = np.zeros(len(ids), dtype=bool) if tokenizer.par_id is None else ids == tokenizer.par_id
     tokens_before = np.concatenate([[0], np.cumsum(~structure)])

@@ -261,8 +261,8 @@ def _hide(definition: Definition, hidden: set[str]) -> Definition:
     """Return the definition without the added tokens `hidden`; their vocabulary entries get a spelling that no text
     contains.
 
-    Otherwise the model would find the entry "[MASK]" if the pre-tokeniser keeps these letters in one pre-token. The new
-    spelling contains a space, which no pre-token contains.
+    If the spelling were unchanged, and the pre-tokeniser kept the letters of "[MASK]" in one pre-token, the model would
+    encode these letters as the mask token. The new spelling contains a space, which no pre-token contains.
     """
     model = dict(definition["model"])
     vocabulary = model["vocab"]

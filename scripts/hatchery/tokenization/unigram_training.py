@@ -226,9 +226,9 @@ def _character_counts(texts: dict[str, int] | Counter[str]) -> Counter[str]:
 def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
     """Return the `most` substrings with the largest product of count and length, with their counts.
 
-    Substrings have 2 to LONGEST_PIECE characters and occur at least twice. A substring that is always followed by the
-    same character is left out in favour of the longer substring. The search extends substrings by one character per
-    step, beginning with single characters; substrings that occur once are not extended.
+    Substrings have 2 to LONGEST_PIECE characters and occur at least twice. If the same character always follows a
+    substring, only the longer substring with this character is returned. The search extends substrings by one character
+    per step, beginning with single characters; substrings that occur once are not extended.
     """
     texts = sorted(segments)
     lengths = np.array([len(text) for text in texts])
@@ -272,8 +272,8 @@ def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def _prune(losses: np.ndarray, alive: np.ndarray, required: np.ndarray, keep: int) -> np.ndarray:
-    """Return which pieces are kept, bool: all characters, and those other pieces with the largest `losses`, in total up
-    to `keep` pieces.
+    """Return a mask, bool, that is True for the pieces to keep: all single characters, and then the pieces with the
+    largest `losses`, up to `keep` pieces in total.
     """
     order = sorted(np.flatnonzero(alive).tolist(), key=lambda index: (not required[index], -losses[index], index))
     kept = np.zeros_like(alive)

@@ -158,8 +158,8 @@ def _spread(counts: np.ndarray, special: np.ndarray) -> None:
     """If several words start in a token, move all but one of these word starts to the nearest tokens without a word
     start, so that the number of word starts is the number of words.
 
-    Only a token with white space inside has several word starts, for example U+00A0 if the tokenizer splits only at
-    spaces.
+    Several words start in a token only if the token contains white space, for example U+00A0 if the tokenizer splits
+    only at spaces.
     """
     for index in np.flatnonzero((counts > 1) & ~special):
         free = np.flatnonzero(counts == 0)

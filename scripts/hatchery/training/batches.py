@@ -229,8 +229,8 @@ class BatchLoader:
 class _FlatBatch:
     """A step's micro-batches for transfer between processes: one flat array per tensor name.
 
-    The arrays are not tensors, because torch transfers tensors as files in shared memory, and a container may run out
-    of shared memory or file descriptors.
+    NumPy arrays replace tensors here, because torch would transfer tensors as files in shared memory, and a container
+    may run out of shared memory or file descriptors.
     """
 
     arrays: dict[str, np.ndarray]
@@ -282,8 +282,8 @@ class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
 def _leave_signals_to_the_training(worker: int) -> None:
     """Ignore signals in a worker process.
 
-    Ctrl-C and a cluster send signals to all processes at once, but the training process needs batches until it has
-    stopped.
+    Ctrl-C and a cluster send signals to all processes at once, but the training process needs further batches until it
+    has finished its current step.
     """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

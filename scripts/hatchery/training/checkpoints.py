@@ -109,8 +109,9 @@ def take_snapshot(
 def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
     """Write the checkpoint `step_<position.step>` under a temporary name and rename it; return its folder.
 
-    After a kill, the folder is absent, or complete, or, if it was to replace an existing folder, detectably damaged.
-    Raises CheckpointError if the checkpoint cannot be written (full disk, missing rights).
+    If the process is killed during the call, the folder is absent or complete. Only a folder that was to replace an
+    existing folder may be damaged, which the checksums show. Raises CheckpointError if the checkpoint cannot be written
+    (full disk, missing rights).
     """
     target = checkpoint_folder(run_folder, position.step)
     partial = _partial(target)
@@ -179,8 +180,8 @@ def newest_sound_checkpoint(
     """Return the newest checkpoint that is complete and matches its checksums, or None; remove damaged checkpoints.
 
     If the checkpoint of a step in `milestones` is damaged, or the checkpoint of a step in `required` is missing, the
-    run must train this step again, so all checkpoints from this step on are removed. Each removal is reported as a
-    warning. Raises MisplacedError for an undamaged checkpoint of another run; this checkpoint is not removed.
+    run must train this step again. Therefore all checkpoints from this step on are removed. Each removal is reported as
+    a warning. Raises MisplacedError for an undamaged checkpoint of another run; this checkpoint is not removed.
     """
     for leftover in run_folder.glob(".step_*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -299,8 +300,8 @@ def load_checkpoint(
 
 
 def _is_another_size(size: int, whole: int) -> bool:
-    """Return True if a dimension of an optimiser-state tensor has neither the size 1 nor `whole`, the size of this
-    dimension in the parameter.
+    """Return True if `size`, a dimension of an optimiser-state tensor, is neither 1 nor `whole`, the parameter's size
+    in this dimension.
     """
     return size not in (1, whole)
 

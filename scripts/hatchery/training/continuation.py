@@ -137,9 +137,9 @@ def keep_training_state(run_folder: Path, step: int, folder: Path) -> list[Path]
 def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any]:
     """Return the manifest's entry for the initial model's training; counts are null if this model was imported.
 
-    With `take: training`, the run's own counts include the earlier steps and tokens; with `take: weights`, the run's
-    own counts exclude them. `left_out_steps` and `left_out_tokens` count earlier trainings, which the counts of the
-    continued training exclude.
+    With `take: training`, the run's own counts include the steps and tokens of the initial model's training. With
+    `take: weights`, the run's own counts exclude them. `left_out_steps` and `left_out_tokens` count still earlier
+    trainings, which the counts of the initial model's training exclude.
     """
     assert settings.initialise_from is not None
     take, manifest = settings.initialise_from.take, read_manifest(initial)
@@ -162,8 +162,8 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
 def words_before(settings: PretrainSettings, initial: Path | None) -> int | None:
     """Return the number of words seen by the initial model that the run's own count does not include; None if unknown.
 
-    If the run continues a training, its own count includes the words of that training. Then only words of earlier
-    trainings are returned.
+    If the run continues a training, its own count includes the words of this training. Then only the words of the
+    trainings before this training are returned.
     """
     chosen = settings.initialise_from
     if initial is None or chosen is None:

@@ -54,7 +54,10 @@ def sequences_from(position: int, count: int, sequences: int, order: EpochOrder)
     `sequences` is 0.
     """
     if sequences < 1:
-        raise TrainingError("the training split holds no sequence; is the corpus empty or the sequence too long?")
+        raise TrainingError(
+            "the training split contains no sequence, expected at least one; the corpus has no training text, or "
+            "sequence_length is too large"
+        )
     slices = []
     while count:
         epoch, start = divmod(position, sequences)
@@ -80,11 +83,12 @@ class Placed(Protocol):
 class DataOrder:
     """The sequences of each step of a plan.
 
-    In a hybrid objective, the indices of causal sequences follow the indices of masked sequences. If `length_schedule`
-    changes the sequence length within an epoch, the sequences of the new length read the text that this epoch has not
-    read yet. So that the text that is still unread is the same for sequences of both lengths, an epoch with such a
-    change reads windows of the text in a random order; a window is as wide as the run's longest sequence. All other
-    epochs are random permutations of all sequences. At the change of `long_sequence`, the first epoch begins again.
+    In a hybrid objective, the indices of causal sequences follow the indices of masked sequences.
+
+    An epoch is a random permutation of all sequences, except if `length_schedule` changes the sequence length within
+    the epoch. Then the sequences of the new length must read the text that this epoch has not read yet. Therefore such
+    an epoch reads windows of the text in a random order, which is the same at every length; a window is as wide as the
+    run's longest sequence. At the change of `long_sequence`, the first epoch begins again.
     """
 
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:

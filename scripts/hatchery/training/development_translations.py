@@ -23,9 +23,9 @@ class TranslatedSet(DevelopmentSet):
     """Development sentence pairs that a translation run scores. Source sentences, at most a given number, are also
     translated. The sentence pairs are divided among the processes.
 
-    Sources with more tokens than the sequence length are truncated. A reference translation is the decoded target,
-    because a run reads its text only as tokens. So the reference translation lacks characters outside the tokenizer's
-    vocabulary. The references of test sets are original text.
+    Sources with more tokens than the sequence length are truncated. A reference translation is decoded from the tokens
+    of the target, because a run reads its text only as tokens. So the reference lacks characters outside the
+    tokenizer's vocabulary. In contrast, the references of test sets are original text.
     """
 
     def __init__(

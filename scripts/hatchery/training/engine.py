@@ -225,8 +225,9 @@ class Engine:
             attention.attend_at_once = None
 
     def on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return a batch on the model's device; on a GPU, with the indices of labelled positions as `labelled`. A batch
-        that already contains `labelled`, and every batch of a model on the CPU, is returned unchanged."""
+        """Return a batch on the model's device. For a GPU, the indices of labelled positions are added as `labelled`. A
+        batch that already contains `labelled`, and every batch of a model on the CPU, is returned unchanged.
+        """
         if self.device.type == "cpu" or "labelled" in batch:
             return batch
         # Compute the labelled positions before the transfer, because on a GPU the model would have to wait for their

@@ -187,8 +187,8 @@ def check_own_model(settings: PretrainSettings) -> None:
     for key, is_asked in asked.items():
         if is_asked:
             raise ConfigError(
-                f"{key}: got {getattr(settings, key)}, expected no such key, because a module of your own code does "
-                "not support it"
+                f"{key}: got {getattr(settings, key)}, expected the default, because a module of your own code does "
+                "not support this key"
             )
 
 

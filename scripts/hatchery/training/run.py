@@ -155,7 +155,8 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
     if not shards.text_words or before is None:
         uncounted = inputs.initial if shards.text_words else inputs.tokens
         raise ConfigError(
-            f"pretrain.budget: the words of {uncounted} were not counted; make {uncounted} again, or set `steps`"
+            f"pretrain.budget: {uncounted} contains no count of words, which a budget needs; make this result again, "
+            "or set `steps`"
         )
     if inputs.initial is not None:
         rule = word_count_of(read_manifest(inputs.initial).measures)

@@ -99,8 +99,8 @@ def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None =
     most = min(budget.words_seen, int(budget.epochs * text_words))
     if most < NEARLY * budget.words_seen:
         raise ConfigError(
-            f"pretrain.budget.words_seen: got {budget.words_seen:,}, expected at most about {most:,}: "
-            f"{budget.epochs:g} times the {text_words:,} words of the text"
+            f"pretrain.budget.words_seen: got {budget.words_seen:,}, expected at most about {most:,}, "
+            f"which is budget.epochs ({budget.epochs:g}) times the {text_words:,} words of the text"
         )
     return most
 

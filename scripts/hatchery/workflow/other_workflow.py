@@ -1,5 +1,4 @@
-"""Detection of another Snakemake process that works in the same folder. The lock of this process must not be removed.
-"""
+"""Detection of another Snakemake process in the same folder. The lock of this other process must not be removed."""
 
 import os
 from pathlib import Path

@@ -186,7 +186,7 @@ def test_spans_without_tokens_are_refused(make_encoder, tokens, span, sentence, 
 
 
 def test_the_number_of_spans_must_be_that_of_the_task(make_encoder, tokens):
-    with pytest.raises(EvaluationError, match="got 2 per target, expected 1"):
+    with pytest.raises(EvaluationError, match="got 2 spans per target, expected 1"):
         probe(make_encoder(), 5)(*tokens, spans=SPANS, sentences=SENTENCES)
     with pytest.raises(EvaluationError, match="spans: got shapes"):
         probe(make_encoder(), 5)(*tokens, spans=SPANS[:, 0], sentences=SENTENCES)

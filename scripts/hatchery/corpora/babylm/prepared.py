@@ -28,7 +28,7 @@ def prepared(
 ) -> Iterator[str]:
     """Yield the lines of a prepared file, with an empty line between two documents.
 
-    If `titles` is True, the title in a header stays in the text; otherwise the header is left out. If `blank_lines_end`
+    If `titles` is True, the title in a header stays in the text; if False, the header is left out. If `blank_lines_end`
     is True, a blank line ends a document. If `speakers` is False, the speaker label is removed from each line.
     """
     for line in map(collapse, lines):

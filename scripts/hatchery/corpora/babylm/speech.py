@@ -18,8 +18,8 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Removes leading dashes, repeated lines and repeated boundaries, and puts quotation marks around speech.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed after the cleaning (in QED, before
-    the cleaning). We understand this page's rule "unless the previous output was already blank" as follows: a line that
-    equals the last line before a document boundary is kept.
+    the cleaning). The page's rule "unless the previous output was already blank" is read as follows: a line that equals
+    the last line before a document boundary is not removed as a repeated line.
 
     Corrected:
     - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, this subtitle
@@ -44,8 +44,8 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning (in
     OpenSubtitles, after the cleaning). The published script has a test that drops lines with escaped markup, but most
-    markup is already decoded before this test. We understand this page's rule "unless the previous was blank" as
-    follows: a line that equals the last line before a document boundary is kept.
+    markup is already decoded before this test. The page's rule "unless the previous was blank" is read as follows: a
+    line that equals the last line before a document boundary is not removed as a repeated line.
 
     Corrected:
     - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, this subtitle
@@ -74,8 +74,9 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> tuple[str, bool]:
-    """Return the text with up to three levels of entities decoded, and True if the text contains both `&lt` and `&gt`
-    before or after a level is decoded. In this case, the decoding stops.
+    """Return the text with up to three levels of entities decoded, and whether the text contains escaped markup.
+    Escaped markup means that the text contains both `&lt` and `&gt` before or after the decoding of a level; then the
+    decoding stops.
     """
     for _ in range(3):
         if _has_markup(text):

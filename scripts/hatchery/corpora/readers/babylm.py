@@ -205,9 +205,10 @@ def files(source: RawSource, options: BabylmOptions) -> list[str]:
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """Yield the documents of one file, in the order of the file.
 
-    If the source also has development text, all training text is in the training split. Otherwise, training documents
-    have no split, and the conversion draws some of them for development. The names of documents do not depend on the
-    file's folder in the release. Raises SourceError with the position of the byte if the file is not UTF-8.
+    If the source has development text, all training text is in the training split. If the source has no development
+    text, training documents have no split, and the conversion draws some of these documents for development. The names
+    of documents do not depend on the file's folder in the release. Raises SourceError with the position of the byte if
+    the file is not UTF-8.
     """
     options: BabylmOptions = context.options
     path = PurePosixPath(file)

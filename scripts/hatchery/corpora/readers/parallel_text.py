@@ -155,7 +155,7 @@ def _partners(
 ) -> Iterator[tuple[str, str]]:
     """Yield pairs of a first-language and a second-language file: files whose patterns' wildcards match the same text.
 
-    If each language has only one file, these files are a pair, whatever their names.
+    If each language has only one file, these two files are a pair, for any names.
     """
     if [len(names) for names in sides] == [1, 1]:
         yield sides[0][0], sides[1][0]

@@ -88,8 +88,8 @@ def _pairs(source: RawSource, file: str, partner: str) -> parallel_text.Pairs:
 
 
 def _sentences(lines: Lines) -> Iterator[str]:
-    """Yield the sentences of a file. In an XML file, these are the segments. In a training file, these are the contents
-    of the tags <title> and <description>, and the lines that are not tags about a talk.
+    """Yield the sentences of a file. The sentences of an XML file are its segments. The sentences of a training file
+    are the contents of the tags <title> and <description>, and the lines that are not tags.
     """
     is_xml = uncompressed_suffix(lines.name) == ".xml"
     for line in lines:

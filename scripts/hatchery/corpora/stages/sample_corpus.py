@@ -46,8 +46,8 @@ def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest 
     """Write the sample's shards and tables into `run.folder`. The corpus is read twice, or three times if
     `settings.split` is set; memory holds a few numbers per document.
 
-    Raises ConfigError if the size is not set exactly once or a source is missing, CorpusError if the corpus is too
-    small, and ManifestError for a damaged shard.
+    Raises ConfigError if the sample's size is not set exactly once or a source is missing, CorpusError if the corpus is
+    too small, and ManifestError for a damaged shard.
     """
     from hatchery.corpora.sampling import draw_sample
 

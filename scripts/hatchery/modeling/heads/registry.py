@@ -79,10 +79,11 @@ def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
     """Return the options after adapting transform and pooling to the encoder.
 
     If `loader` is "reduced_vocabulary", transform and pooling are those of the reduced-vocabulary study's script
-    (docs/papers/reduced-vocabulary.md, "Heads"). The script loads RoBERTa's stock classifier if embeddings and hidden
-    states have equal widths; an untied model then loses its projection without a warning. Other models get the study's
-    own head. For causal models with RoBERTa's stock classifier or without a `loader`, the pooling "first_token" becomes
-    "last_token". Raises ConfigError if `loader` is set for a model that is not of the family roberta.
+    (docs/papers/reduced-vocabulary.md, "Heads"). If embeddings and hidden states have equal widths, the script loads
+    RoBERTa's stock classifier; an untied model then loses its projection without a warning. If the widths differ, the
+    script loads the study's own head. In causal models with RoBERTa's stock classifier or without a `loader`, the
+    pooling "last_token" replaces "first_token". Raises ConfigError if `loader` is set for a model that is not of the
+    family roberta.
     """
     if options.loader == "none":
         return _without_blind_token(encoder, options)

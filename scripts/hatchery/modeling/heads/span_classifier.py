@@ -32,8 +32,8 @@ def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int |
     """Return the flat positions int64 [N, W] (b * length + t) of the spans' tokens, and bool [N, W], True at tokens.
 
     `spans` int64 [N, 2] are [start, end), in the sequences with indices `sentences` int64 [N] and `length` positions. W
-    is `widest`, the maximum length of a span. If `widest` is None, W is the longest span's length on the CPU, but
-    `length` on other devices, because reading the spans would synchronise with the device.
+    is `widest`, the maximum length of a span. If `widest` is None, W is the length of the longest span on the CPU. On
+    other devices, W is `length`, because reading the spans would synchronise with the device.
     """
     start, end = spans[:, 0:1], spans[:, 1:2]
     if widest is None:
@@ -143,9 +143,9 @@ class ProbeOptions(EncoderOptions):
 class SpanHead(nn.Module):
     """The trained part of the probe, which computes one score per label from the layers' vectors.
 
-    All spans of a target share one projection, unless `separate_projections` is set. The projection is applied once, to
-    the combination of layers, instead of to each layer, so the cost is divided by the number of layers. Without
-    `scaled_mix`, the result is the same, because the projection is linear and the layer weights sum to 1.
+    All spans of a target share one projection, unless `separate_projections` is set. The projection is applied to the
+    combination of layers and not to each layer, which divides its cost by the number of layers. Without `scaled_mix`,
+    the result is the same, because the projection is linear and the layer weights sum to 1.
     """
 
     def __init__(self, hidden_size: int, n_layers: int, n_labels: int, options: ProbeOptions) -> None:
@@ -207,13 +207,13 @@ class SpanClassifier(TaskModel):
         `layers` [L, B, T, D], the result of `layer_vectors`. `widest`, the length of the longest span, saves
         computation on a GPU (`tokens_of_spans`). Raises EvaluationError for a wrong number of spans and, on the CPU,
         for a span that is empty or not within the tokens. Raises ModelError unless exactly one of `input_ids` and
-        `layers` is given, for `layers` of another shape, and for `layers` if the encoder is trained or, in training
-        mode, `frozen_with_dropout`.
+        `layers` is given, and for `layers` of another shape. Also raises ModelError for `layers` if the encoder is
+        trained, or if it is `frozen_with_dropout` in training mode.
         """
         if (input_ids is None) == (layers is None):
             raise ModelError("inputs: expected exactly one of input_ids and layers")
         if spans.ndim == 3 and spans.shape[1] != self.n_spans:
-            raise EvaluationError(f"spans: got {spans.shape[1]} per target, expected {self.n_spans}")
+            raise EvaluationError(f"spans: got {spans.shape[1]} spans per target, expected {self.n_spans}")
         if input_ids is not None:
             check_spans(spans, sentences, token_mask(input_ids, attention_mask))
             states = self.encoder(input_ids, attention_mask)

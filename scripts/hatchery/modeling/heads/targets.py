@@ -98,7 +98,7 @@ class Number:
     float [...].
 
     If `rectified_loss` is true, the loss compares max(0, score) with the label, so negative scores get no gradient;
-    predictions are not rectified. The published code of the reduced-vocabulary study trains STS-B in this way
+    predictions are the unchanged scores. The published code of the reduced-vocabulary study trains STS-B in this way
     (docs/papers/reduced-vocabulary.md, "Heads").
     """
 

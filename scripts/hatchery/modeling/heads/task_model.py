@@ -135,9 +135,9 @@ class TaskModel(nn.Module):
 
     The encoder is not copied. A frozen encoder gets no gradients. In the mode "frozen", the encoder has no dropout. In
     the mode "frozen_with_dropout", the encoder has dropout in training, as in LTG-BERT's published probing code
-    (docs/papers/ltg-bert.md, "Edge probing"). `context.dropout` is the dropout of the head, and of a trained encoder
-    unless `context.keeps_encoder_dropout` is set. `context.seed` determines the initial weights of the head. Raises
-    ModelError for an invalid dropout.
+    (docs/papers/ltg-bert.md, "Edge probing"). `context.dropout` is the dropout probability of the head. It is also the
+    dropout probability of a trained encoder, unless `context.keeps_encoder_dropout` is set. `context.seed` determines
+    the initial weights of the head. Raises ModelError for an invalid dropout.
     """
 
     def __init__(

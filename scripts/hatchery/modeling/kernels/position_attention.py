@@ -140,7 +140,7 @@ def _attention_backward(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return four gradients: of `query_key`, of `value`, of the products of the queries with all rows of the key table,
-    and of the products of the keys with all rows of the query table. The last two are [B, H, T, R].
+    and of the products of the keys with all rows of the query table. The last two gradients are [B, H, T, R].
     """
     from hatchery.modeling.kernels.triton_attention import key_gradient_kernel, query_gradient_kernel
 

@@ -205,8 +205,8 @@ def context_at_one(
 
     The last layer uses this function if only one prediction per sequence is requested. Up to rounding, the result
     equals the result of `DisentangledSelfAttention`, except for a query that may attend to no key. The products are
-    computed in another order: key and value projections are applied to one vector per head and sequence, `q . (W x_j) =
-    (W^T q) . x_j`, instead of every token.
+    computed in another order, because `q . (W x_j) = (W^T q) . x_j`: the matrices of keys and values multiply one
+    vector per head and sequence, instead of every token.
 
     `hidden` [B, T, D] is already normalised. `mask` is bool [B, T] or [B, T, T] as in `attend`. `vectors` is None
     without relative positions. There is no dropout.

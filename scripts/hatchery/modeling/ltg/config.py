@@ -110,9 +110,9 @@ class LtgBertSizes(EncoderSizes):
     def affine_block_norms(self) -> bool:
         """Return `block_norm_affine`, or its default if it is None.
 
-        In the final model, the norm after a block has parameters and the norm before a block has no parameters. The
-        paper does not specify the norms of the ablations. Here the default is the same: norms after blocks have
-        parameters.
+        In LTG-BERT's final model, the norm after a block has parameters, and the norm before a block has none. The
+        paper does not specify the norms of the ablations. The default for them follows the final model: only norms
+        after blocks have parameters.
         """
         return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
 

@@ -64,10 +64,10 @@ class Embedding(nn.Module):
     def forward(self, input_ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Return embedded tokens [B, T, D] and the table of relative positions [2 * buckets - 1, D].
 
-        `input_ids` are ids or word vectors (`word_vectors`). With absolute positions, the returned table is None, and
-        padding is skipped when positions are counted: only the tokens in `mask` bool [B, T] count, so padding on either
-        side has no effect. With a mask [B, T, T], all positions count. Raises ModelError if a sequence is longer than
-        the position table.
+        `input_ids` are ids or word vectors (`word_vectors`). With absolute positions, the returned table is None. The
+        position of a token is then the number of tokens before it in `mask` bool [B, T], so padding on either side has
+        no effect. With a mask [B, T, T], padding also counts. Raises ModelError if a sequence is longer than the
+        position table.
         """
         words = word_vectors(self.word_embedding, input_ids)
         if self.is_relative:
@@ -157,9 +157,9 @@ class LtgHead(VocabularyHead):
 def initialise_ltg_(model: nn.Module, seed: int) -> None:
     """Set every parameter of a language model in place, except for the parameters of `LayerMixture`.
 
-    Weights are drawn from a truncated normal (Nguyen and Salazar). If `feed_forward_initial_scaling` is true, weights
-    of feed-forward blocks are scaled down, in deeper blocks more strongly (Bajaj et al.). Source: LTG-BERT, Section 4,
-    after the published code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").
+    Weights are drawn from a truncated normal (Nguyen and Salazar). If `feed_forward_initial_scaling` is true, the
+    weights of feed-forward blocks are scaled down, more strongly in later layers (Bajaj et al.). Source: LTG-BERT,
+    Section 4, after the published code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").
     """
     encoder, head = model.encoder, model.head
     assert isinstance(encoder, LtgEncoder) and isinstance(head, LtgHead)

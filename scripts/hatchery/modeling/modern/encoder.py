@@ -122,8 +122,8 @@ class ModernEncoder(LayeredEncoder):
         return outputs, None
 
     def _with_skip(self, outputs: Sequence[Tensor], index: int) -> Tensor:
-        """Return the input of a layer: the previous output plus, in the second half, the scaled output of the mirrored
-        layer.
+        """Return the input of a layer: the previous output plus, in the second half of the stack, the scaled output of
+        the mirrored layer in the first half.
         """
         assert self.skip_residual_scales is not None
         mirrored = self.n_layers - index

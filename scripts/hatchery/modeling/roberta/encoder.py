@@ -139,9 +139,9 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
     Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Initial weights"). Matrices,
     including the embeddings of padding, are drawn by Xavier's normal initialisation. Vectors are constant. The
-    published code does not recognise the norm after the projection by its name, and sets its gain and bias to 0.01, the
-    value of all linear biases. "as_published" uses these values; "corrected" sets the gain to 1 and all biases to 0.
-    The study drew all weights from one random stream, so its exact weights cannot be reproduced.
+    published code sets all linear biases to 0.01. It does not recognise the norm after the projection by its name, and
+    also sets the gain and bias of this norm to 0.01. "as_published" uses these values; "corrected" sets the gain to 1
+    and all biases to 0. The study drew all weights from one random stream, so its exact weights cannot be reproduced.
     """
     config = model.config
     assert isinstance(config, RobertaConfig)
@@ -160,8 +160,8 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
 
 def embedding_parameters(config: RobertaConfig) -> int:
-    """Return (V + positions + types + 2) E, the size of three tables and a norm, which the study logs as "embedding
-    parameters".
+    """Return the number of "embedding parameters" that the study logs: (V + positions + types + 2) E, the size of three
+    tables and a norm.
     """
     rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
     return rows * config.embedding_width

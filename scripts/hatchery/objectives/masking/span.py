@@ -52,9 +52,9 @@ def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length:
     """Return spans within the first `n_tokens` positions of a padded sequence. Each span is computed from two uniform
     numbers, one for its length and one for its start.
 
-    As in LTG-BERT's code, a span of length l starts at a uniform integer from -(l - 1) to sequence_length + l - 1, also
-    in padding, so that the probability of a position does not depend on the padding. The last position of
-    `sequence_length` is never covered.
+    As in LTG-BERT's code, the start of a span of length l is uniform from -(l - 1) to sequence_length + l - 1. So a
+    span may also start in padding, and the probability of masking a position does not depend on the amount of padding.
+    The last position of `sequence_length` is never covered.
     """
     lengths = np.searchsorted(_LENGTH_BOUNDS, length_draw, side="right")
     starts = (start_draw * (sequence_length + 2 * lengths - 1)).astype(np.int64) - (lengths - 1)
@@ -77,11 +77,12 @@ class Cover(NamedTuple):
 
 @dataclass(frozen=True)
 class SpanMasking:
-    """Places spans until they cover enough distinct tokens; all tokens of a span get the same kind of replacement.
+    """Places spans until they cover a target number of distinct tokens; all tokens of a span get the same kind of
+    replacement.
 
-    If spans overlap, the last span determines the replacement. The number of tokens to cover is binomial; if
-    `at_least_one` is true, it is at least 1. If 100 spans do not cover enough tokens (short text in much padding),
-    fewer tokens or no tokens are labelled.
+    If spans overlap, the last span determines the replacement. The target number is binomial; if `at_least_one` is
+    true, it is at least 1. After 100 spans, no further spans are placed. In a short text with much padding, the spans
+    may then cover fewer tokens, or no token.
     """
 
     needs_word_starts: ClassVar[bool] = False
@@ -153,8 +154,8 @@ _KEPT = -1
 
 @dataclass(frozen=True)
 class PublishedSpanMasking:
-    """Places spans until the sum of their numbers of tokens reaches a budget. The budget is drawn from a binomial
-    distribution and can be 0.
+    """Places spans until their numbers of tokens sum to a budget; a token in two spans counts twice. The budget is
+    drawn from a binomial distribution and can be 0.
     """
 
     needs_word_starts: ClassVar[bool] = False
@@ -174,8 +175,8 @@ class PublishedSpanMasking:
         """Return input ids and labels, each int64 [n], of the example `ids` int64 [n], which includes special tokens.
         `word_starts` is ignored.
 
-        The label at a position is the token that the last span replaced there. If an earlier span covered the position,
-        this token is not the token of the text.
+        The label at a position is the token that the last span found there. If an earlier span covered the position,
+        this token is the replacement by the earlier span, and not the token of the text.
         """
         inputs, labels = ids.tolist(), [UNLABELLED] * len(ids)
         cover = self.cover(self.corruption.special.maskable(ids, self.special_tokens_maskable), generator)

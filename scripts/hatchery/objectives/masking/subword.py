@@ -19,8 +19,9 @@ def published_shares(random_probability: float, keep_probability: float) -> tupl
     """Return the share of predicted tokens that become random tokens, and the share that stays visible, in the
     published code.
 
-    In this code, a predicted token that does not become [MASK] becomes random with probability r / (r + k + 1e-6). The
-    term 1e-6 prevents 0 / 0, and changes the shares by less than a millionth.
+    In this code, a predicted token that does not become [MASK] becomes random with probability r / (r + k + 1e-6),
+    where r and k are the configured shares of random and of visible tokens. The term 1e-6 prevents 0 / 0, and changes
+    the shares by less than a millionth.
     """
     visible = random_probability + keep_probability
     as_random = visible * random_probability / (visible + 1e-6)

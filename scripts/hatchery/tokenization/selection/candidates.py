@@ -193,7 +193,7 @@ def cut_down(definition: Definition, size: int, where: str) -> Definition:
 def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
     """Return the merges up to the merge that creates the entry with the id `size - 1`.
 
-    There may be more merges than entries, because some merges create an entry that already exists.
+    Some merges create an entry that already exists, so there may be more merges than merged entries.
     """
     prefix = model.get("continuing_subword_prefix") or ""
     last = smallest - 1

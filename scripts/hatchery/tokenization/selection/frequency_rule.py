@@ -105,9 +105,9 @@ def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least
     """Return the largest of the ascending `sizes` for which `frequency_of` returns at least `least_frequency`; None if
     there is no such size.
 
-    The search is a bisection, which assumes that the frequency never increases with the size. If the frequency
-    increases somewhere, the returned size satisfies the rule and the next larger size does not, but an even larger size
-    may satisfy the rule.
+    The search is a bisection, which assumes that the frequency never increases with the size. Even if this assumption
+    fails, the returned size satisfies the rule, and the next larger size does not. But then a still larger size may
+    also satisfy the rule.
     """
     seen: dict[int, int] = {}
 

@@ -76,7 +76,7 @@ def read_definition(text: str, where: str) -> Definition:
 def isolated(definition: Definition) -> Definition:
     """Return the tokenizer for isolated words: its byte-level pre-tokeniser adds no space before a text.
 
-    The Metaspace marker of SentencePiece stays, because the published code scores the marker with the word.
+    A Metaspace pre-tokeniser still adds its marker, because the published code scores the marker with the word.
     """
     return {**definition, "pre_tokenizer": _without_prefix_space(definition.get("pre_tokenizer"))}
 
@@ -171,7 +171,7 @@ def draw(sequences: Iterable[str], count: int, seed: int) -> list[str]:
 def count_words(sequences: Iterable[str]) -> Counter[str]:
     """Return the frequency of each space-separated word; an empty word is counted between two adjacent spaces.
 
-    A sequence's lines are joined by a space, without blank lines, so line ends add no empty words.
+    The lines of a sequence that are not blank are joined by single spaces, so line ends add no empty words.
     """
     words: Counter[str] = Counter()
     for sequence in sequences:

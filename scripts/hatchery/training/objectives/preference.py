@@ -72,7 +72,7 @@ class PreferenceSettings(ObjectiveKeys):
     def __post_init__(self) -> None:
         for key in ("beta", "gamma") if self.loss == "simper" else ():
             if getattr(self, key) != getattr(type(self), key):
-                raise conflict(key, getattr(self, key), "`loss: simper`", "this loss has no such hyperparameter")
+                raise conflict(key, getattr(self, key), "`loss: simper`", "the loss of simper has no hyperparameters")
 
     @property
     def kinds(self) -> tuple[ModelKind, ...]:  # type: ignore[override]
