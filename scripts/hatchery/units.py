@@ -36,7 +36,7 @@ def size(value: float) -> str:
 def bits_per_byte(loss: float, per_byte: float) -> float:
     """Return the bits per byte of text, computed from the mean loss in nats per token.
 
-    `per_byte` is the number of tokens divided by the number of bytes of the text.
+    `per_byte` is the number of tokens of the text divided by its number of bytes.
     """
     return loss * per_byte / math.log(2)
 

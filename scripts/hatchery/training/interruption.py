@@ -115,9 +115,9 @@ def _left_of_slurm_job(environment: Mapping[str, str], time_left: Callable[[str]
 def leave_on_signals() -> None:
     """Install signal handlers that end the process with a message and the exit status of an interrupted run.
 
-    The handlers are active outside of training: while libraries are imported and the model is built, and after
-    training. During training, `StopRequest` handles signals. The process exits by SystemExit, which `except Exception`
-    does not catch; during an import, the process exits without an exception.
+    These handlers are active before training, while libraries are imported and the model is built, and after training.
+    During training, `StopRequest` handles signals. The process ends by SystemExit, which `except Exception` does not
+    catch; during an import, it ends without an exception.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -163,8 +163,9 @@ class StopRequest:
     ) -> None:
         """Without `deadline`, there is no time limit.
 
-        `steps_until_heeded` is the number of steps until the training loop acts on a request; this number exceeds 1 if
-        several processes agree only at intervals. `is_claimed` returns whether another attempt requests the run folder.
+        `steps_until_heeded` is the maximum number of steps until the training loop acts on a request. It exceeds 1 if
+        several processes exchange requests only at intervals. `is_claimed` returns whether another attempt requests the
+        run folder.
         """
         self.signal_name: str | None = None
         self._former_handlers: dict[signal.Signals, Any] = {}

@@ -101,7 +101,7 @@ def add_weight_decay(
     weight decay is 0.
 
     If `peak_rate` is set, the decay is multiplied by the current learning rate divided by `peak_rate`. Cautious decay
-    omits elements of a parameter that the update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
+    is not applied to elements of a parameter that the update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
     """
     decay = group["weight_decay"]
     if decay <= 0:

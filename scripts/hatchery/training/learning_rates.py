@@ -25,9 +25,9 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
     """Return the learning rate of step number `step` (from 0) divided by its peak: 0 to 1.
 
     After the warm-up, `cosine` and `linear` fall to `final_fraction`, and `constant` stays at the peak.
-    `linear_as_published` multiplies the warm-up with a decay over all steps, and ends near 0 for any `final_fraction`.
-    `inverse_square_root` ends at the square root of (warm-up steps / all steps). With a cooldown, every schedule ends
-    with a linear fall from `final_fraction` to 0 (docs/papers/gpt-bert.md, "Training").
+    `linear_as_published` is the product of the warm-up and a decay over all steps; it ends near 0 for any
+    `final_fraction`. `inverse_square_root` ends at the square root of (warm-up steps / all steps). With a cooldown,
+    every schedule ends with a linear fall from `final_fraction` to 0 (docs/papers/gpt-bert.md, "Training").
     """
     cooldown = math.floor(schedule.cooldown_fraction * steps)
     if cooldown and step >= steps - cooldown:

@@ -285,8 +285,8 @@ def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_los
     gradient norm is not finite.
 
     `guessing_loss` is the loss of a uniform prediction in nats. A run has diverged if its loss exceeds its lowest loss
-    so far by more than `guessing_loss`. The lowest loss is the reference, because some initialisations start far above
-    the loss of a uniform prediction.
+    so far by more than `guessing_loss`. The loss is not compared with `guessing_loss` itself, because some
+    initialisations start far above the loss of a uniform prediction.
     """
     rows, skipped, lowest = [], record.skipped_steps, record.lowest_loss
     tokens, words = record.position.tokens, record.position.words

@@ -71,7 +71,7 @@ class ObjectiveKeys(Settings):
     def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
         """Return the number of sequences of each kind (masked, causal) in a batch; most objectives have one kind.
 
-        Each kind has its own position in the text.
+        The sequences of each kind read the text from their own position.
         """
         return (batch_size,)
 
@@ -245,7 +245,8 @@ class Objective(ABC):
     def for_comparison(self, common: "Objective") -> "Objective":
         """Return the objective that measures a finished model in a comparison of models.
 
-        The returned objective has the masks of `common`, the objective of the comparison, or the nearest equivalent.
+        `common` is the objective of the comparison. The returned objective has the masks of `common`, or the nearest
+        equivalent.
         """
         return common
 

@@ -41,8 +41,8 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
 
     `logits` have the shape [N, rows], `targets` are int64 [N], and `unigram` is fp64 [V] with values above 0 that sum
     to 1; V is at most `rows`. Logits from index V on belong to padding entries of the vocabulary. omega and the uniform
-    distribution u are 0 for padding entries; for KL(p || omega) and KL(p || u), p is restricted to the V token ids,
-    because otherwise these divergences would be infinite.
+    distribution u are 0 for padding entries. Therefore p is restricted to the V token ids in KL(p || omega) and KL(p ||
+    u), which would otherwise be infinite.
     """
     n_types, positions = len(unigram), len(logits)
     log_unigram = unigram.log()

@@ -47,11 +47,10 @@ def prepare_output_(
     """Set the initial bias and matrix of the output layer of `model`, which is on the CPU; return the manifest's
     entries.
 
-    `make_examples` returns the training examples of the first sequence length; this function is called only if there
-    are entries. `count_corpus` counts the possible targets of `shards`, the training split. If `show` is true, progress
-    is shown. There are no entries if `settings.kind` is not "unigram" and `settings.report` is not set. Raises
-    ModelError if the settings do not fit the model (tied matrix, no bias), and TrainingError if there is nothing to
-    count.
+    `make_examples` returns the training examples of the first sequence length. `count_corpus` counts the possible
+    targets of `shards`, the training split. If `show` is true, progress is shown. If `settings.kind` is not "unigram"
+    and `settings.report` is not set, there are no entries, and `make_examples` is not called. Raises ModelError if the
+    settings do not fit the model (tied matrix, no bias), and TrainingError if there is nothing to count.
     """
     head = model.head
     # Check before the counting of labels, which may take a minute, so that an error is raised at once.
@@ -130,8 +129,8 @@ def unigram_of_run(
 ) -> np.ndarray:
     """Return a run's unigram distribution omega, fp64 [V], counted and smoothed like the unigram bias.
 
-    If the run starts with the unigram bias, counted in its own corpus, KL(omega || p) of its first predictions p is
-    near 0. Every process counts the same labels.
+    If the run starts with the unigram bias of its own corpus, its first predictions p are near omega, so KL(omega || p)
+    is near 0. Every process counts the same labels.
     """
     counts = target_counts(settings, make_examples, shards, seed, show, count_corpus)
     return prior_distribution(counts, settings)

@@ -164,7 +164,8 @@ def described(make: MakeModule | nn.Module) -> dict[str, object]:
     """Return a description of a user's module for the run's settings: its class, and a digest of its tensors' names and
     shapes. If `make` is a function, return only the function's name.
 
-    The values of the tensors are not included, so an interrupted run is found again even if the initial weights differ.
+    The description excludes the values of the tensors, so that an interrupted run is found again even if the initial
+    weights differ.
     """
     if not isinstance(make, nn.Module):
         return {"module": getattr(make, "__qualname__", type(make).__qualname__)}

@@ -113,8 +113,8 @@ class Precision:
         return torch.autocast(device_type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
     def one_cast(self, device_type: str) -> AbstractContextManager[Any]:
-        """Return a context within which each weight is cast to half precision only once; the context does not enable
-        autocast.
+        """Return a context in which each weight is converted to half precision only once. The context itself does not
+        enable autocast.
 
         The context must end before the weights change.
         """
@@ -144,7 +144,8 @@ class Precision:
 class InPrecision(nn.Module):
     """A model that enables autocast in its forward pass, for engines that disable autocast during their call.
 
-    DeepSpeed disables autocast on CUDA; DeepSpeed's own fp16 autocast has a second loss scaler, which checkpoints lack.
+    DeepSpeed disables autocast on CUDA. Its own fp16 autocast is not used, because it has a second loss scaler, whose
+    state checkpoints do not contain.
     """
 
     def __init__(self, model: nn.Module, precision: Precision, device_type: str) -> None:
@@ -160,7 +161,7 @@ class InPrecision(nn.Module):
 def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.device) -> Precision:
     """Return the precision called `requested`; "auto" is bf16 on a CUDA device with bf16 in hardware, otherwise fp32.
 
-    "auto" never selects fp16, because fp16 skips steps, and a user should choose fp16 explicitly.
+    "auto" never selects fp16: fp16 may skip steps, so users must choose it explicitly.
     """
     if requested == "auto":
         return Precision("bf16" if device.type == "cuda" and computes_bf16_fast(device) else "fp32")

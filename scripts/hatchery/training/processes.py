@@ -54,8 +54,8 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
     """Set the number of CPU threads; on a CPU, also make torch deterministic and keep freed memory for reuse.
 
     If `compiled` is true, torch's compiler is also made deterministic. On CUDA, training is not deterministic, because
-    determinism costs speed. In deterministic mode on a CPU, torch would also fill new tensors with values. This filling
-    is switched off, because it costs a pass over every new tensor and only helps to find uninitialised reads.
+    determinism costs speed. In its deterministic mode, torch would also fill every new tensor with values, to expose
+    reads of uninitialised memory. This filling is switched off, because it costs a pass over every new tensor.
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -154,8 +154,8 @@ def process_group(
     """Open torch's process group during the `with` block; a `store` of None makes a new store.
 
     For one process on a CPU without a sharded optimiser state (`shares_state`), the group has no threads and sends
-    nothing, because gloo may fail to start its threads and then hang at the end of the process. Raises TrainingError if
-    the processes cannot connect, and if another process ends.
+    nothing. Gloo is not used there, because it may fail to start its threads and then hang at the end of the process.
+    Raises TrainingError if the processes cannot connect, and if another process ends.
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
     if topology.world_size == 1 and device.type == "cpu" and not shares_state:

@@ -132,8 +132,8 @@ def train_run(
 
 
 def _require_sharing(stage: int, precision: Precision) -> None:
-    """Raise ConfigError for fp16 above ZeRO stage 0. This is checked late, because the device determines the precision
-    "auto".
+    """Raise ConfigError for fp16 above ZeRO stage 0. The check is possible only when the device is known, because the
+    device determines the precision "auto".
     """
     if stage > 0 and precision.scaler is not None:
         raise ConfigError(

@@ -57,8 +57,8 @@ class RunCheckpoints:
         """Return the newest sound checkpoint of the run; None without checkpoints. All processes return the same
         checkpoint.
 
-        If the run continues another run after step `after`, the run has no checkpoints up to this step, and checkpoints
-        up to this step are not required.
+        If the run continues another run after step `after`, checkpoints up to this step do not exist and are not
+        required.
         """
         newest = None
         if self.is_first:

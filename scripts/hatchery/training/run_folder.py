@@ -191,7 +191,8 @@ def locked_run_folder(
 def remove_run_folder(folder: Path) -> None:
     """Remove a finished run's folder, after its model is exported.
 
-    The folder is renamed before its files are deleted, so that a kill leaves no checkpoints for a new run.
+    The folder is renamed before its files are deleted. So even if the process is killed in between, no later run can
+    resume from the remaining checkpoints.
     """
     removed = _clear(folder)
     try:
@@ -314,7 +315,8 @@ def _try_lock(descriptor: int) -> bool | None:
 def _is_still_ours(lock: Path, owner: Owner) -> bool:
     """Return whether the lock file still names this process after a short wait.
 
-    Without file locks across machines, several processes may write the lock file; the last writer is the owner.
+    On file systems without locks across machines, several processes may write the lock file at the same time. The
+    process that writes last is the owner.
     """
     time.sleep(2 * POLL_SECONDS)
     return _is_owned_by(owner, lock)

@@ -88,8 +88,8 @@ class Speedometer:
         """Return speed and memory since the last call; empty if no step was counted.
 
         Keys are `tokens_per_second` (without padding), `step_seconds`, `mfu` (0 to 1, None if the peak is unknown),
-        `memory_mib` and `peak_memory_mib` of this process. On a GPU, first read a value of the last step: otherwise
-        steps that are still in the device's queue would count as finished.
+        `memory_mib` and `peak_memory_mib` of this process. On a GPU, read a value of the last step before this call:
+        otherwise steps that are still in the device's queue would count as finished.
         """
         if not self._steps:
             return {}

@@ -30,8 +30,8 @@ class TensorBoardSink:
     """Event files of TensorBoard in a folder."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Write into the subfolder `run` of `folder`. TensorBoard hides rows that an earlier attempt wrote for steps
-        after `after_step`.
+        """Write into the subfolder `run` of `folder`. TensorBoard hides the values that an earlier attempt wrote for
+        steps after `after_step`.
         """
         make_writer = _imported("tensorboard", "torch.utils.tensorboard:SummaryWriter")
         self._writer = make_writer(log_dir=str(folder / run), purge_step=after_step + 1)

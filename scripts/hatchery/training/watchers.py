@@ -35,7 +35,7 @@ class Watcher:
     def after_step(self, step: int, model: nn.Module) -> None:
         """Update this watcher after `step` steps, which include the steps of a run that this run continues.
 
-        This method is called after each step, even if fp16 skipped the update of the weights.
+        The training loop calls this method after each step, even if fp16 skipped the update of the weights.
         """
 
     @contextmanager

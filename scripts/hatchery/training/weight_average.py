@@ -58,7 +58,8 @@ class WeightAverage(Watcher):
     def after_step(self, step: int, model: nn.Module) -> None:
         """If this step is averaged, set the average to kept * average + (1 - kept) * weights.
 
-        kept is `decay` for an exponential average. For equal weights, kept is (n - 1) / n at the n-th update.
+        kept is `decay` for an exponential average. For a mean with equal weights, kept is (n - 1) / n at the n-th
+        update.
         """
         kept = self.settings.decay
         if not self.settings.averages_every_step:
@@ -96,8 +97,8 @@ class WeightAverage(Watcher):
         """Load the average from a checkpoint's `tensors`. Without an average in `tensors`, an exponential average over
         all steps starts with the checkpoint's weights (see `begin`).
 
-        If a run with an exponential average over all steps is continued with another kind of average, the earlier
-        average is not loaded, because current weights are evaluated until the new average begins.
+        If the run that this run continues had an exponential average over all steps, and this run has another kind of
+        average, the earlier average is not loaded. The current weights are evaluated until the new average begins.
         """
         if self.settings.averages_every_step or COUNT in tensors:
             self._average = averaged(tensors)

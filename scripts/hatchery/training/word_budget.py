@@ -81,8 +81,8 @@ def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None =
     """Return the maximum number of words that a model may see, for a text of `text_words` words.
 
     `text_bytes` is the number of bytes (UTF-8) of the text; None if the bytes were not counted. Raises ConfigError for
-    a text that exceeds the limits, for a limit that cannot be checked, and if the limit of epochs is reached long
-    before the limit of words.
+    a text that exceeds the limits of corpus words or bytes, for a limit that cannot be checked, and if the limit of
+    epochs is reached long before the limit of words.
     """
     if budget.corpus_words is not None and text_words > budget.corpus_words:
         raise ConfigError(

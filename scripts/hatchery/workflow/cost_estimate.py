@@ -112,8 +112,8 @@ def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
     """Return the number of bytes that parameters, gradients and optimiser need on each device.
 
     Activations and DeepSpeed's buffers are not included. ZeRO stage 1 divides the optimiser's moments among the
-    devices, stage 2 divides also the gradients, and stage 3 divides also the parameters. From stage 1 on, each device
-    also stores a copy of the parameters that it updates.
+    devices, stage 2 also the gradients, and stage 3 also the parameters. At stages 1 to 3, each device also stores a
+    copy of the parameters that it updates.
     """
     whole = parameters * BYTES_PER_VALUE
     share = -(-whole // devices)

@@ -129,8 +129,8 @@ def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
 def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
     """Return the paths at which the manifest of a job's output may be.
 
-    These are the output's own manifest and, for a result stored by digest, the readable paths of the result, which may
-    still be links to an earlier result.
+    The paths are the output's own manifest and, for a result that is stored by digest, the readable paths of the
+    result, which may still be links to an earlier result.
     """
     own = [output for output in job.outputs if Path(output).name == MANIFEST]
     places = jobs.results_at(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
@@ -151,7 +151,7 @@ def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str
 def _general(path: str, job: PlannedJob) -> str:
     """Return a path with the values of the job's wildcards replaced by placeholders, such as `<model>`.
 
-    Thus the paths of all jobs of a rule become equal, and equal reasons of several jobs can be counted.
+    With placeholders, the paths of all jobs of a rule are equal, so that equal reasons of several jobs can be counted.
     """
     names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
     return "/".join(names.get(part, part) for part in path.split("/"))

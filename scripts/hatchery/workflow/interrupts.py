@@ -24,8 +24,8 @@ PATIENCE_SECONDS = 0.5
 def hand_on_interrupts() -> None:
     """Forward SIGINT to the descendants of this process from now on; this process then still raises KeyboardInterrupt.
 
-    Call this function in the main thread before Snakemake starts jobs. SIGINT is handled even if this process was
-    started with SIGINT ignored, as background processes of scripts are, because a user who sends SIGINT to this process
+    Call this function in the main thread before Snakemake starts jobs. Background processes of scripts start with
+    SIGINT ignored. This function handles SIGINT in such a process, too, because a user who sends SIGINT to the process
     wants to stop the jobs.
     """
     if threading.current_thread() is not threading.main_thread():

@@ -144,7 +144,8 @@ class Jobs:
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
-        """Write the specifications and links of all known jobs now, and those of all later jobs when they are planned.
+        """Write the specifications and links of all known jobs. From now on, also write the specifications and links of
+        each further job when it is planned.
 
         Dry runs do not call this method.
         """
@@ -288,8 +289,8 @@ class Jobs:
     def names_of_wildcards(self, wildcards: Mapping[str, str]) -> list[str]:
         """Return readable names for the wildcards of a job.
 
-        If a wildcard is an address, experiment, model and so on are returned instead; other wildcards are readable
-        names.
+        The names of experiment, model and so on replace a wildcard that is an address; other wildcards are already
+        readable names.
         """
         named = self.names(wildcards.get("model", ""), wildcards.get("address", ""))
         return list((named or wildcards).values())

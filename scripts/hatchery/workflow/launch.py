@@ -23,10 +23,10 @@ class RequestedResources(Protocol):
 def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_job: bool, gpus_here: int) -> str:
     """Return the beginning of a training's command: the launcher, followed by the Python interpreter.
 
-    In a Slurm job with several processes, the command states the number of nodes and the number of tasks. Slurm's
-    variables of the job step are not set when the rule's command runs, and without these numbers `srun` would start too
-    few tasks or distribute the tasks unevenly. Outside of Slurm, the number of processes is the number of GPUs per node
-    that the rule requests, but at most `gpus_here`, the number of GPUs of this machine.
+    In a Slurm job with several processes, the command states the number of nodes and the number of tasks. Without these
+    numbers, `srun` would start too few tasks or distribute them unevenly, because Slurm's variables of the job step are
+    not set when the rule's command runs. Outside of Slurm, the number of processes is the number of GPUs per node that
+    the rule requests, but at most `gpus_here`, the number of GPUs of this machine.
     """
     nodes, per_node = shape_of(resources)
     if nodes * per_node == 1:
@@ -59,7 +59,7 @@ def shape_of(resources: RequestedResources) -> tuple[int, int]:
 def is_slurm_job(is_main_process: bool, environment: Mapping[str, str]) -> bool:
     """Return True if the Slurm executor started this Snakemake process for one job.
 
-    It does not suffice that the environment contains a Slurm job id: Snakemake's main process, with the local executor,
-    may also run in a Slurm allocation, whose nodes need not match the rule's request.
+    A Slurm job id in the environment is no proof. Snakemake's main process, with the local executor, may also run in a
+    Slurm allocation, whose nodes need not match the rule's request.
     """
     return not is_main_process and "SLURM_JOB_ID" in environment

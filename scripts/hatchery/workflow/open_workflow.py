@@ -97,10 +97,10 @@ _ENDINGS = (".yaml", ".csv")
 def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: bool = True) -> Path:
     """Return the folder of the configuration: `folder` in the main process, a copy of `folder` in the process of a job.
 
-    A cluster job may start hours after its submission, but must use the configuration at the time of the submission.
-    Therefore the main process writes a copy, named by the digest of its content, and passes the copy's path to jobs in
-    an environment variable, which all cluster executors forward. In a job without this variable, `folder` is returned.
-    A dry run starts no jobs, so no copy is written. Raises ConfigError in a job if the copy was altered.
+    A cluster job may start hours after its submission, but must use the configuration of the time of its submission.
+    Therefore the main process writes a copy, which is named by the digest of its content. An environment variable,
+    which all cluster executors forward, contains the path of the copy. In a job without this variable, `folder` is
+    returned. A dry run starts no jobs, so it writes no copy. Raises ConfigError in a job if the copy was altered.
     """
     if not is_main_process:
         handed_on = os.environ.get(VARIABLE, "")
@@ -221,7 +221,7 @@ def is_module(workflow: Any) -> bool:
 def begin_in_module(rules: Rules, workflow: Any) -> None:
     """Do the work of `onstart` if Hatchery is a module, because Snakemake does not call a module's `onstart`.
 
-    Specifications of jobs, and links, are written while jobs are planned. Raises ConfigError if the module has a
+    Specifications of jobs, and links, are then written while jobs are planned. Raises ConfigError if the module has a
     `prefix`, because Snakemake would add the prefix to its paths, but the specifications contain paths without the
     prefix.
     """

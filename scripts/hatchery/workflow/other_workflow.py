@@ -9,7 +9,8 @@ import psutil
 def locked_by_another() -> str:
     """Return an error message if another workflow runs in this folder.
 
-    Empty if no other workflow runs in this folder, so that the folder's lock is a remainder of an earlier workflow.
+    The message is empty if no other workflow runs in this folder. An existing lock of the folder is then a remainder of
+    an earlier workflow.
     """
     if (process := other_workflow()) is None:
         return ""
@@ -23,8 +24,8 @@ def other_workflow() -> int | None:
     """Return the process id of another Snakemake that runs on this machine, in this folder; None if no other Snakemake
     runs.
 
-    Snakemake processes of single jobs, whose command lines contain `--mode`, are ignored, because such a process may
-    still run after its workflow was killed.
+    Snakemake processes of single jobs are ignored, because such a process may still run after its workflow was killed.
+    Their command lines contain `--mode`.
     """
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter(["cmdline", "cwd"]):

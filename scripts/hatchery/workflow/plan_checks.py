@@ -37,7 +37,7 @@ def collect_problems(
     `problems`.
 
     Return notes on surprising properties of evaluation data. `is_own_environment` is True if jobs run in the software
-    environment of this process. Only in this case can the check find out which packages are missing.
+    environment of this process. Only then does the check report missing packages.
     """
     waiting, seen, experiments = list(asked), set(asked), list[str]()
     while waiting:

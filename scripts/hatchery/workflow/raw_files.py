@@ -16,8 +16,8 @@ from hatchery.raw.listings import REGISTERED, Listing, identity, listing_of, loc
 class RawFiles:
     """The user's current raw files, and their registrations (source manifest and file list).
 
-    The files of a folder are listed at most once per process. If `is_planning` is false, changes are not searched for,
-    because cluster jobs need not list a hundred thousand files when they start.
+    The files of a folder are listed at most once per process. If `is_planning` is false, no changes are searched for. A
+    cluster job, which does not plan, would otherwise list up to a hundred thousand files at its start.
     """
 
     def __init__(self, project: "Project", is_planning: bool = True) -> None:
@@ -74,7 +74,7 @@ class RawFiles:
         """Return (path, file list) of a source if its files have changed since its registration, or if it was
         registered after the file `made` was written.
 
-        None if neither is the case, or if the source has no files.
+        None if the files are unchanged and were registered before `made` was written, or if the source has no files.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/") and made.is_file()):
             return None

@@ -47,12 +47,12 @@ class JobFacts:
 def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
     """Return the resources of a stage's job, with the names of the executor as keys.
 
-    `mem_mb` is the memory per node, and `runtime` is the run time in minutes. Because the cause of a failure (memory or
-    time) is unknown, both values grow with each attempt up to the limits of the partition. If the partition's memory
-    limit is unknown, the memory of a pretraining does not grow, because several attempts continue one run and would
-    request more memory than any node has. `gpu_slots` is the number of GPU slots that the job needs on this machine; a
-    GPU has `jobs_per_gpu` slots. The Slurm executor ignores `gpu_slots` and uses `gres`. Raises ConfigError for an
-    invalid number of threads, minutes or attempts.
+    `mem_mb` is the memory per node, and `runtime` is the run time in minutes. The cause of a failure (memory or time)
+    is unknown, so both values grow with each attempt, up to the limits of the partition. There is one exception: if the
+    partition's memory limit is unknown, the memory of a pretraining does not grow. A pretraining may need many
+    attempts, and the last attempts would request more memory than any node has. `gpu_slots` is the number of GPU slots
+    that the job needs on this machine; a GPU has `jobs_per_gpu` slots. The Slurm executor ignores `gpu_slots` and uses
+    `gres`. Raises ConfigError for an invalid number of threads, minutes or attempts.
     """
     require(facts.threads >= 1, "resources: threads", facts.threads, "1 or more")
     require(attempt >= 1, "resources: attempt", attempt, "1 or more")
@@ -103,10 +103,10 @@ def _one_gpu(cluster: ClusterSettings) -> dict[str, Resource]:
 def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, Resource]:
     """Return the resources of a pretraining with one process per GPU.
 
-    There are three cases, and with the keys of another case, Slurm refuses the job or never starts it. A single process
-    needs neither tasks nor `mpi`. Several processes per node need the number of tasks per node. One process on each of
-    several nodes needs the total number of tasks, and `tasks_per_gpu=0`, which prevents a contradictory
-    `--ntasks-per-gpu`.
+    There are three cases, with different keys; with the keys of another case, Slurm refuses the job or never starts it.
+    A single process needs neither tasks nor `mpi`. Several processes per node need the number of tasks per node. One
+    process on each of several nodes needs the total number of tasks, and `tasks_per_gpu=0`, which prevents a
+    contradictory `--ntasks-per-gpu`.
     """
     nodes, per_node = cluster.nodes, cluster.processes_per_node
     resources: dict[str, Resource] = {

@@ -32,8 +32,8 @@ def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
     """Return `function` wrapped so that an error of Hatchery or of the operating system ends Snakemake with one line
     per problem.
 
-    Snakemake wraps each exception of an input function, even its own WorkflowError, in a message with a traceback. Only
-    SystemExit is not wrapped, so the other errors are converted to SystemExit.
+    The errors are converted to SystemExit. Snakemake shows any other exception of an input function, even its own
+    WorkflowError, with a traceback.
     """
 
     @wraps(function)
@@ -112,8 +112,8 @@ class Rules:
         """Return the input function of the rule that makes the links at readable paths: it returns the manifest that a
         link must have as its target.
 
-        If an existing link has another target, the rule is forced to run, because Snakemake only checks that a link
-        exists.
+        If an existing link has another target, the rule is forced to run, because Snakemake itself checks only that the
+        link exists.
         """
 
         def manifest(wildcards: Any) -> str:
@@ -162,10 +162,10 @@ class Rules:
         """Return the `params` of a stage's rule.
 
         Snakemake records the settings, the path of the job's specification, and the texts of `Stage.recorded`, and runs
-        a job again if one of them changes. Snakemake does not record parameters that depend on `resources`. Such
-        parameters are `given` and `run`, on which no result depends, so changes of these parameters cause no rerun. The
-        command is a parameter because Snakemake formats `shell` after the Snakefile's loop over stages, when the loop
-        variable names the last stage.
+        a job again if one of these changes. Snakemake does not record parameters that depend on `resources`. Therefore
+        the parameters `given` and `run`, on which no result depends, depend on `resources`: their changes cause no
+        rerun. The command is a parameter and not a part of `shell`, because Snakemake formats `shell` after the
+        Snakefile's loop over stages, when the loop variable names the last stage.
         """
         params: dict[str, Callable[..., str]] = {
             "settings": lambda wildcards: self._call(record, wildcards).settings,
@@ -212,8 +212,8 @@ class Rules:
     def count_gpus(self, workflow: Any) -> None:
         """Register the number of GPU slots of this machine in Snakemake.
 
-        Thus Snakemake does not start a job before its GPU slots are free, and a job that waits for a GPU occupies no
-        processors.
+        With this number, Snakemake starts a job only when its GPU slots are free, so a job that waits for a GPU
+        occupies no processors.
         """
         # On a cluster, Snakemake's setting `nodes` is set. The GPUs are then on other machines, and the number of jobs
         # is limited instead.

@@ -61,8 +61,9 @@ def _start_jobs_at_once(workflow: Any) -> None:
     """Disable Snakemake's limit of 100 started jobs per second, unless the user has set another limit or jobs are
     submitted to a cluster.
 
-    Because of the limit, Snakemake chooses jobs again one second after each choice, as long as a job waits. Every
-    finished job therefore adds one choice per second, in a new thread, until no job waits.
+    With the limit, Snakemake repeats the choice of the next jobs one second after each choice, as long as a job waits.
+    Each finished job causes a further choice. So the number of choices per second, each in a new thread, grows with
+    every finished job.
     """
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if workflow.local_exec and limit is not None and (limit.max_jobs, limit.timespan) == (100, 1):

@@ -31,8 +31,8 @@ OTHER_CONTENT = "was made from other content"
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
     """Report stale results at the end of this Snakemake call.
 
-    If inputs of finished results have other content than when the results were made, the call ends with status 1,
-    unless it is a dry run.
+    The call ends with status 1, unless it is a dry run, if the content of an input has changed since a finished result
+    was made from it.
     """
     if dry_run:
         atexit.register(report_stale_results, workflow)

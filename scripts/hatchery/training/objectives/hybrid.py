@@ -133,8 +133,8 @@ class HybridObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
         """Return the masked and the causal sequences of a split, in this order.
 
-        Held-out text uses only the first half of these sequences. If the objective has only causal sequences, the first
-        half also contains causal sequences.
+        On held-out text, only the first half of these sequences is used. The first half contains masked sequences or,
+        if the objective has only causal sequences, causal sequences.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule

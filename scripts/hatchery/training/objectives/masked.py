@@ -242,7 +242,8 @@ class MaskedObjective(Objective):
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
         """Return the shape of a micro-batch's forward pass.
 
-        The labels of the batch are counted, because with label weights `labelled_per_sequence` is a sum of weights.
+        The number of labels is counted in the batch, because with label weights `labelled_per_sequence` is a sum of
+        weights.
         """
         if WEIGHTS not in part:
             return super().pass_shape(part, labelled_per_sequence)
