@@ -1,10 +1,12 @@
 """CPU speed of the attention's parts: the disentangled scores, and the code paths of the attention core.
 
-The baseline writes the position vector of every pair of tokens (T x T x head size), as in the formula of LTG-BERT,
-Section 4; training_step.py compares whole models. `gather` is the usual lookup of scores, `torch.gather` along the
-bucket dimension. The lower limit of the time is the content term alone, one batched product, because position scores
-can only add time. The second table has the time of the core's written-out steps over the time of torch's fused kernel,
-wherever the kernel is applicable; `attend` chooses the path by this ratio.
+The first table compares ways to compute the scores; training_step.py compares whole models. The baseline writes the
+position vector of every pair of tokens (T x T x head size), as in the formula of LTG-BERT, Section 4. `gather` is the
+usual lookup of scores, `torch.gather` along the bucket dimension. The lower limit of the time is the time of the
+content scores alone, one batched product.
+
+The second table contains a ratio of times for the attention core: separate operations divided by torch's fused kernel,
+wherever the kernel supports the inputs. `attend` chooses between the two by this ratio.
 
     PYTHONPATH=scripts python benchmarks/attention.py --threads 1
 """
@@ -55,7 +57,7 @@ class Case:
         return query @ key.transpose(-1, -2) * self.scale
 
     def plain(self) -> Tensor:
-        """The printed formula: one position vector per pair of tokens."""
+        """The formula of the paper: one position vector per pair of tokens."""
         query, key = self._content()
         position_query, position_key = self._position(self.relative)
         scores = query @ key.transpose(-1, -2)
@@ -88,7 +90,7 @@ class Case:
 def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float:
     """Return the minimum of the processor time of one forward and backward pass, per thread.
 
-    Processor time does not include other jobs on the machine.
+    Processor time does not depend on other jobs on the machine.
     """
     gradient = torch.randn_like(function())
     times = []
@@ -100,7 +102,9 @@ def best_milliseconds(function: Callable[[], Tensor], repetitions: int) -> float
 
 
 def core_ratio(size: tuple[int, ...], dtype: torch.dtype, positions: bool, training: bool, repetitions: int) -> float:
-    """Return the processor time of the written-out steps over that of the fused kernel, both with a padding mask."""
+    """Return the processor time of the separate operations divided by that of the fused kernel, both with a padding
+    mask.
+    """
     batch, heads, length, width = size
     inputs = [torch.randn(batch, length, heads, width).to(dtype).transpose(1, 2) for _ in range(3)]
     query, key, value = (tensor.requires_grad_(training) for tensor in inputs)

@@ -1,10 +1,10 @@
 """Compare the results of an experiment on a GPU with its results on a CPU: two `summary.csv`, value by value.
 
-On a GPU, models are trained in bf16, drop other elements and sum in another order, so no value is equal. Perplexities
-may differ by 1 %, and accuracies of minimal pairs by one point. Values of short fine-tuning runs and of single
-decisions (tasks, probing, translations) have no limit, but their differences are shown. The tidy tables next to the
-summary tell which values are accuracies of minimal pairs. The exit status is 1 if a difference exceeds its limit or a
-value is missing.
+On a GPU, models are trained in bf16, with other random numbers for dropout and another order of sums, so no value is
+equal. Perplexities may differ by 1 %, and accuracies of minimal pairs by one percentage point. The differences of all
+other values (tasks, probing, translations) are shown, but have no limit, because these values come from short
+fine-tuning runs or single decisions. The tidy tables next to the summary show which values are accuracies of minimal
+pairs. The exit status is 1 if a difference exceeds its limit or a value is missing.
 
     python benchmarks/compare_results.py CPU/results/demo/summary.csv results/demo/summary.csv
 """
@@ -41,7 +41,9 @@ def shares_of_pairs(path: Path) -> set[Key]:
 
 
 def judged(metric: str, is_pairs: bool, on_cpu: float, on_gpu: float) -> tuple[str, bool]:
-    """Return the difference as text, and whether it is within its limit; only perplexities and pairs have a limit."""
+    """Return the difference as text, and whether it is within its limit. Only perplexities and accuracies of minimal
+    pairs have a limit.
+    """
     if "perplexity" in metric:
         percent = 100 * (on_gpu / on_cpu - 1)
         return f"{percent:+.2f} %", abs(percent) <= PERPLEXITY_PERCENT
@@ -50,7 +52,9 @@ def judged(metric: str, is_pairs: bool, on_cpu: float, on_gpu: float) -> tuple[s
 
 
 def compared(on_cpu: Mapping[Key, float], on_gpu: Mapping[Key, float], pairs: Collection[Key]) -> tuple[Table, bool]:
-    """Return a table of all values, and whether all values exist and are within their limits; `pairs` have a limit."""
+    """Return a table of all values, and whether all values exist and are within their limits. `pairs` are the keys of
+    accuracies of minimal pairs.
+    """
     rows: list[list[str]] = []
     for key, value in on_cpu.items():
         difference, fits = "", False

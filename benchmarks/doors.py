@@ -5,11 +5,12 @@
 - a model trained and evaluated on the user's own text: `transformers`' Trainer.
 
 Each program runs in a separate process with one thread, and its time includes its imports. Programs with the same
-purpose alternate for `--rounds` rounds, and the table has the minimum. Models are a GPT-2 and a BERT of the library
-with random weights, because only the agreement of scores matters. The programs must print equal numbers, except
-trainings, whose initial weights differ. Nothing is installed: if a program lacks its packages, the table has its error
-instead of a number. `PYTHONPATH=.tools` contains the packages of `make test-tools`, and `--transformers-4` names the
-folder with version 4 of transformers, which minicons' masked scorer needs. docs/performance.md has a table.
+purpose alternate for `--rounds` rounds, and the table contains the minimum of the times. The models are a GPT-2 and a
+BERT of `transformers` with random weights, because scores are only compared with each other. Programs with the same
+purpose must print equal numbers, except for trainings, whose initial weights differ. Nothing is installed: if a program
+lacks its packages, the table contains its error instead of a number. `PYTHONPATH=.tools` contains the packages of `make
+test-tools`, and `--transformers-4` names the folder with version 4 of transformers, which minicons' masked scorer
+needs. docs/performance.md has a table.
 
     PYTHONPATH=.tools python benchmarks/doors.py --blimp blimp.zip --transformers-4 .transformers-4 [--tiny]
 """
@@ -176,7 +177,7 @@ def prepare(folder: Path, blimp: Path, pairs: int, tiny: bool) -> None:
             lines = archive.read(name).decode("utf-8").splitlines()
             (folder / "blimp" / Path(name).name).write_text("\n".join(lines[:pairs]) + "\n", encoding="utf-8")
             sentences += [json.loads(line)["sentence_good"] for line in lines[-15:]]
-            # The harness reads all rows as one table, so they need the same keys.
+            # Give all rows the same keys, because lm-evaluation-harness reads all rows as one table.
             both += [
                 {key: json.loads(line)[key] for key in ("sentence_good", "sentence_bad")} for line in lines[:pairs]
             ]
@@ -202,7 +203,7 @@ def save_models(folder: Path, sentences: list[str], tiny: bool) -> None:
     end = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), "<|endoftext|>")
     pieces = BertWordPieceTokenizer(lowercase=False)
     pieces.train_from_iterator(sentences, vocab_size=4096)
-    # The class adds BERT's template only if it is created with a vocabulary.
+    # Create the tokenizer with a vocabulary, because otherwise its class does not add BERT's template.
     ends = [(name, pieces.token_to_id(name)) for name in ("[SEP]", "[CLS]")]
     pieces._tokenizer.post_processor = BertProcessing(*ends)
     torch.manual_seed(1)
@@ -217,7 +218,8 @@ def save_models(folder: Path, sentences: list[str], tiny: bool) -> None:
     roles = {f"{name.lower()}_token": f"[{name}]" for name in ("CLS", "SEP", "MASK", "PAD", "UNK")}
     fast(tokenizer_object=pieces._tokenizer, **roles).save_pretrained(folder / "bert")
     for path in folder.glob("*/tokenizer_config.json"):
-        # Version 4 cannot read the class name that version 5 writes; both versions can read this name.
+        # Write a class name that versions 4 and 5 of transformers can read: version 4 cannot read the name that version
+        # 5 writes.
         settings = json.loads(path.read_text(encoding="utf-8")) | {"tokenizer_class": "PreTrainedTokenizerFast"}
         path.write_text(json.dumps(settings), encoding="utf-8")
 

@@ -1,11 +1,14 @@
 """Fine-tuning with kept encodings and batches of similar length, against a loop that pads and tokenises every batch.
 
 The baseline is a plain loop: it tokenises each batch again, pads each batch to the maximum length and computes all
-positions, with the same model, optimiser and number of steps. Both train one epoch alternately; our time includes the
-encoding of all texts. Prints examples per second and the ratios of CPU time and of wall time for several lengths of
-text. The exit status is 1 if the speed-up for a short task is below its limit. The third column is the baseline with
-our encoder unchanged, which leaves out padding on a CPU. The last column is the speed of our loop over the speed of
-bare forward and backward passes of the same model, alternating batch by batch; it has a limit, too.
+positions, with the same model, optimiser and number of steps. The two loops alternately train one epoch; Hatchery's
+time includes the encoding of all texts.
+
+The table contains examples per second, and the ratios of CPU time and of wall time, for several lengths of text. The
+third ratio is that of CPU times if the plain loop uses Hatchery's encoder, which leaves out padding on a CPU. The last
+column is the speed of Hatchery's loop as a share of the speed of bare forward and backward passes of the same model,
+alternating batch by batch. The exit status is 1 if the speed-up for a short task, or the share in the last column, is
+below its limit.
 """
 
 import argparse
@@ -78,8 +81,9 @@ class Seconds(NamedTuple):
 
 
 class BesideBare:
-    """Encoded texts; another model computes each batch before the loop receives it, and its time is measured
-    separately."""
+    """Encoded texts. Another model computes each batch before the loop receives the batch, and the time of this model
+    is measured separately.
+    """
 
     def __init__(self, data: EncodedTexts, bare: TaskModel, device: torch.device) -> None:
         self.data, self.bare, self.device = data, bare.train(), device
@@ -98,7 +102,9 @@ class BesideBare:
 
 
 def loop_share(make: Callable[[], TaskModel], data: EncodedTexts, rounds: int, device: torch.device) -> float:
-    """Return the speed of the loop over the speed of bare forward and backward passes, as the median of the rounds."""
+    """Return the speed of the loop as a share of the speed of bare forward and backward passes: the median of the
+    rounds.
+    """
     shares = []
     for _ in range(rounds + 1):
         beside = BesideBare(data, make(), device)
@@ -216,7 +222,9 @@ def train_fixed(
 
 
 def timed(functions: list[Callable[[], None]], rounds: int) -> list[Seconds]:
-    """Return the median CPU and wall seconds of each function; the functions alternate, so that other jobs slow all."""
+    """Return the median CPU and wall seconds of each function. The functions alternate, so that other jobs slow all
+    functions equally.
+    """
     for function in functions:
         function()
     seconds: list[list[tuple[float, float]]] = [[] for _ in functions]

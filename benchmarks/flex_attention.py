@@ -1,10 +1,10 @@
 """The disentangled attention as FlexAttention, whose `score_mod` looks up the two position tables.
 
 Source: LTG-BERT, Section 4, with the parameters and the tables of `hatchery.modeling.ltg.attention`. Compiled for a
-GPU, it writes no T x T tensor to memory, and needs no bias before the kernel starts. It is a benchmark and not part of
-the library because it lacks features of `attend`: FlexAttention does not drop probabilities, has no gradients on a CPU,
-and needs a compiler. tests/modeling/test_flex_attention.py checks that the outputs are equal; benchmarks/gpu.py
-measures the time.
+GPU, FlexAttention writes no T x T tensor to memory, and computes no position scores before the kernel starts. The
+library does not use FlexAttention, which lacks features of `attend`: it does not drop probabilities, has no gradients
+on a CPU, and needs a compiler. tests/modeling/test_flex_attention.py checks that the outputs are equal;
+benchmarks/gpu.py measures the time.
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ class FlexSelfAttention(nn.Module):
             score = score + by_query[batch, head, query_at, row] + by_key[batch, head, key_at, row]
             if mask is None:
                 return score
-            # The lowest finite score, as in `attend`, so that the output of a query without visible keys is finite.
+            # Use the lowest finite score, as in `attend`, so that the output of a query without visible keys is finite.
             return torch.where(mask(batch, query_at, key_at), score, torch.finfo(torch.float32).min)
 
         return score_mod

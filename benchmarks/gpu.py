@@ -1,8 +1,8 @@
 """Measure the speed of Hatchery on a GPU in less than nine minutes, as one table: `make bench-gpu`.
 
 Every part of benchmarks/gpu_parts.py runs in a separate process with a time limit. If a part fails or exceeds its
-limit, its row has the reason, and the other parts still run. On a GPU, the table is written to docs/gpu.md, with device
-and date.
+limit, its row contains the reason, and the other parts still run. On a GPU, the table is written to docs/gpu.md, with
+device and date.
 
     python benchmarks/gpu.py [--parts loop score] [--seconds 520] [--page docs/gpu.md]
     python benchmarks/gpu.py --device cpu --sizes tiny      # tests the parts, measures nothing
@@ -69,7 +69,7 @@ def main() -> None:
         title = surroundings(arguments.device, arguments.sizes)
         peak = specified_peak(arguments.device)
         table = f"{table_of(rows, title, peak)}\n\n{aims(rows, peak)}"
-        # Print after each part, because a borrowed machine may be returned at any time.
+        # Print after each part, so that the results of finished parts are not lost if the benchmark is stopped.
         print("\n".join(table.splitlines()[-len(found) - 2 :]), flush=True)
         if page is not None:
             replace_table(page, table)
@@ -87,13 +87,13 @@ def measure(part: str, device: str, sizes: str) -> None:
 
 
 def measured_apart(part: str, device: str, sizes: str, seconds: float) -> list[Row]:
-    """Measure a part in a separate process; if the part does not finish, one more row has the reason."""
+    """Measure a part in a separate process. If the part does not finish, an additional row contains the reason."""
     if seconds < LEAST_SECONDS:
         return [_no_row(part, "all", "left out: the time of all parts was over")]
     command = [sys.executable, str(Path(__file__).resolve())]
     command += ["--part", part, "--device", device, "--sizes", sizes]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as log:
-        # A new session, so that all processes of the part can be stopped together.
+        # Start a new session, so that all processes of the part can be stopped together.
         process = subprocess.Popen(command, stdout=out, stderr=log, start_new_session=True)
         try:
             status: int | None = process.wait(seconds)
@@ -158,8 +158,8 @@ AUTHORS = {
 def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
     """Return the rows as Markdown.
 
-    MFU is the share of `peak`, the operations per second of the GPU's data sheet; the next column is the share of the
-    operations per second of the large product in the same run.
+    Two columns contain operations per second as shares: the column MFU as a share of `peak`, the peak in the GPU's data
+    sheet, and the next column as a share of the speed of the large matrix product in the same run.
     """
     rates = [row["flops_per_second"] for row in rows if row["part"] == "product" and row.get("flops_per_second")]
     lines = [f"Measured on: {title}.", ""]

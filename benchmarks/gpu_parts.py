@@ -1,6 +1,6 @@
-"""The parts of benchmarks/gpu.py. Each part yields rows; a row that cannot be measured has the reason.
+"""The parts of benchmarks/gpu.py. Each part yields rows; if a row cannot be measured, it contains the reason.
 
-The parts call the other benchmarks on a GPU, with the sizes of base, or with tiny sizes in a test on a CPU.
+The parts call the other benchmarks on a GPU, with the sizes of the base model, or with tiny sizes in a test on a CPU.
 """
 
 import argparse
@@ -43,8 +43,9 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
 
 def loop(bench: Bench) -> Rows:
-    """The whole loop against bare forward and backward passes, and the loop alone with a thread or processes that draw
-    batches."""
+    """The whole training loop, compared with bare forward and backward passes, and the loop alone, where a thread or
+    worker processes draw the batches.
+    """
     sizes = bench.sizes
     length = sizes.lengths[0]
     sequences = sizes.step_tokens // length
@@ -55,7 +56,7 @@ def loop(bench: Bench) -> Rows:
             device=bench.device.type,
             precision="bf16",
             steps=sizes.loop_steps,
-            # Four micro-batches per update, as if the batch did not fit the device.
+            # Use four micro-batches per update, as for a batch that does not fit on the device.
             sequences=4 * sequences,
             micro_batch=sequences,
             length=length,
@@ -170,7 +171,8 @@ def finetuning(bench: Bench) -> Rows:
     words = finetune.vocabulary_of_words()
     tokenizer = finetune.train_tokenizer(words)
     make = partial(finetune.make_model, tokenizer, sizes.width.hidden, sizes.layers, bench.device)
-    # On a GPU, deterministic sums over position tables may be slow; on a CPU, all sums are deterministic.
+    # Also measure sums in any order: on a GPU, deterministic sums over position tables may be slow. On a CPU, all sums
+    # are deterministic.
     modes = {"": "warn", ", order of sums left open": "default"} if bench.on_gpu else {"": "default"}
 
     def trained(what: str, segments: int, n_words: int, mode: str, compiled: bool = False) -> Row:
@@ -253,13 +255,14 @@ def _pretraining(bench: Bench, folder: Path) -> list[str]:
         finetune.train_tokenizer(finetune.vocabulary_of_words()).backend.save(str(path))
         run.add_output(path)
     tokens = read_tokens.write_shards(folder / "tokens", 200_000, 500, width.vocabulary, {"tokenizer": tokenizer})
-    # A smaller model, because a checkpoint of base needs a gigabyte.
+    # Use a smaller model than base, whose checkpoints have a gigabyte.
     model = {"hidden_size": width.hidden // 4, "num_attention_heads": width.heads // 4}
     model |= {"intermediate_size": width.intermediate // 4, "num_hidden_layers": bench.sizes.layers}
     settings = {"model": model, "steps": steps, "batch_size": 16, "sequence_length": bench.sizes.lengths[0]}
     settings |= {"seed": 42, "evaluation_sequences": 0}
     runtime = {"device": bench.device.type, "checkpoint_interval_steps": steps // 3, "threads": 1}
-    # Compilation changes the order of random numbers and sums, which a resumed run must reproduce.
+    # Compile the layers on a GPU: compilation changes the order of random numbers and sums, and a resumed run must
+    # reproduce this order.
     runtime["compile"] = "layers" if bench.on_gpu else "off"
     given = {"settings": settings, "runtime": runtime, "tokens": str(tokens), "tokenizer": str(tokenizer)}
     return [sys.executable, str(SCRIPTS / "run.py"), "pretrain", json.dumps(given)]

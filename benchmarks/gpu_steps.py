@@ -1,8 +1,8 @@
 """GPU benchmarks: rows of the table, sizes, and a training step with each implementation of a model.
 
-Steps are forward and backward passes of generated batches in bf16, some with clipping and LAMB. After a warm-up, each
-step is timed between two synchronisations with the device; the result is the median. Operations are those of the model
-(PaLM, Appendix B).
+A step is a forward and backward pass of a generated batch in bf16, in some rows with clipping and LAMB. After a
+warm-up, each step is timed between two synchronisations with the device; the result is the median. Operations are
+counted from the model's definition (PaLM, Appendix B).
 """
 
 import importlib.util
@@ -267,7 +267,7 @@ def _step_row(bench: Bench, part: str, what: str, setting: Setting, way: Callabl
     peak = torch.cuda.max_memory_allocated() / 2**30 if bench.on_gpu else None
     labelled = int((training_step.make_batch(setting)[2] != UNLABELLED).sum())
     shape = PassShape(setting.sequences, setting.length, labelled)
-    # The BERT of `transformers` has other operations, because it predicts at all positions.
+    # Count no operations for the BERT of `transformers`, because it predicts at all positions.
     flops = None if way is _bert else training_flops(training_step.config_of(setting), shape) / seconds
     remark = f"first step {first:.1f} s" if "compiled" in what or "shipped" in what else ""
     tokens = setting.sequences * setting.length

@@ -1,8 +1,9 @@
 """Peak memory of evaluations and of the export, for few and for many texts.
 
-Each stage runs in a process of its own, on one thread, with a small model of random weights. A text is a line of 12
-words. `reading times` are tables with a row for each word, `reading (BabyLM)` has a row for each text, and an export
-has a checkpoint for each 1,000 texts. The last column is the growth per text between the last two numbers of texts.
+Each stage runs in a separate process, on one thread, with a small model of random weights. A text is a line of 12
+words. The input of `reading times` is a table with a row for each word, and the input of `reading (BabyLM)` is a table
+with a row for each text. For the export, the model has a checkpoint for each 1,000 texts. The last column is the growth
+of the memory in bytes per text, between the last two numbers of texts.
 
     python benchmarks/memory.py [--texts 1000 20000] [--only surprisal filling]
 """

@@ -1,13 +1,14 @@
-"""Zero-shot suites of BabyLM's multilingual track: our scorer against lm-evaluation-harness on the same rows.
+"""Zero-shot suites of BabyLM's multilingual track: Hatchery's scorer and lm-evaluation-harness on the same rows.
 
-The organisers score with that library, with its model `hf`, one BOS before the text and without the tokenizer's
-template. The library scores one text at a time by default; `--batches` names more batch sizes. Ours loads the model
-once and scores all suites: texts are sorted by length, and shared prompts are computed once. Rows are invented, with
-the numbers of words and choices of the tasks: pairs of sentences (BLiMP, MultiBLiMP, XCOMPS, Hanzi) and choices after a
-prompt (MuBench, GlobalPIQA). Both alternately score a GPT-2 with random weights, with one thread. Prints texts per
-second of CPU time, the ratio, and the largest difference of a score; the exit status is 1 if a difference is above
-1e-3. The packages of `make test-tools` (`PYTHONPATH=.tools`) are needed; without them, a message is printed and a plain
-loop, one text at a time, replaces the library.
+The organisers score with lm-evaluation-harness and its model `hf`, with one BOS before the text and without the
+tokenizer's template. That library scores one text at a time by default; `--batches` names further batch sizes. Hatchery
+loads the model once and scores all suites; it sorts texts by length, and computes shared prompts once.
+
+Rows are invented, with the numbers of words and choices of the tasks: pairs of sentences (BLiMP, MultiBLiMP, XCOMPS,
+Hanzi) and choices after a prompt (MuBench, GlobalPIQA). The two scorers alternately score a GPT-2 with random weights,
+with one thread. The program prints texts per second of CPU time, the ratio, and the largest difference of a score; the
+exit status is 1 if a difference is above 1e-3. The packages of `make test-tools` (`PYTHONPATH=.tools`) are needed;
+without them, a message is printed and a plain loop, one text at a time, replaces the library.
 """
 
 import argparse
@@ -36,7 +37,8 @@ from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 SHAPES = {
-    # Suite: share of the number of items, number of choices (0: pairs of sentences), words of the prompt.
+    # For each suite: its number of items as a share of `--items`, the number of choices (0: pairs of sentences), and
+    # the number of words in the prompt.
     "pairs of sentences": (1.0, 0, 0),
     "hellaswag": (0.25, 4, 40),
     "xstorycloze": (0.25, 2, 35),

@@ -1,10 +1,12 @@
 """Run the demo and miniatures on a GPU and compare the results with those of a CPU, to test every GPU code path.
 
 In a separate folder, with links to this checkout's code and a copy of its configuration, Snakemake makes the summary
-and the exported models of each experiment on the device. With `--models cpu`, all results up to the pretrained models
-are copied from the CPU's checkout, so that both devices evaluate the same weights. Perplexities may then differ by 1 %
-and accuracies of minimal pairs by one point (`compare_results`), and other values differ little. Without it, models are
-also trained on the device, in another precision, so only averages can be compared.
+and the exported models of each experiment on the device.
+
+With `--models cpu`, all results up to the pretrained models are copied from the CPU's checkout, so that both devices
+evaluate the same weights. Perplexities may then differ by 1 %, and accuracies of minimal pairs by one percentage point
+(`compare_results`). Without `--models cpu`, models are also trained on the device, in another precision, so only
+averages can be compared.
 
 A second call continues where the first call was stopped. The exit status is 1 if an experiment did not finish, or if a
 value is missing or exceeds its limit.
@@ -77,7 +79,7 @@ def ended(folder: Path, experiment: str, device: str, cores: int, seconds: float
     try:
         code = process.wait(timeout=max(1.0, seconds))
     except subprocess.TimeoutExpired:
-        # As Ctrl-C in a terminal: jobs keep their partial results, and the next call continues.
+        # Stop the run as Ctrl-C in a terminal does: jobs keep their partial results, and the next call continues.
         os.killpg(process.pid, signal.SIGINT)
         process.wait()
         return "out of time; call again to go on"
@@ -85,7 +87,7 @@ def ended(folder: Path, experiment: str, device: str, cores: int, seconds: float
 
 
 def devices(folder: Path) -> Counter[tuple[str, str]]:
-    """Return the number of results that each stage made on each device, by their provenance."""
+    """Return the number of results that each stage made on each device, as recorded in `provenance.json`."""
     found = Counter[tuple[str, str]]()
     for path in (folder / "results").rglob("provenance.json"):
         about = json.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +97,7 @@ def devices(folder: Path) -> Counter[tuple[str, str]]:
 
 
 def beside(folder: Path, cpu: Path, experiment: str, failed: str) -> Iterator[tuple[str, bool]]:
-    """Yield lines about an experiment, each with whether the line is as expected."""
+    """Yield pairs: a line about an experiment, and whether the line is as expected."""
     yield f"\n## {experiment}: {EXPERIMENTS.get(experiment, '')}\n", True
     if failed:
         yield failed, False

@@ -1,8 +1,9 @@
 """Operations and bytes of a training step of LTG-BERT and of a model of transformers of the same size, without dropout.
 
-A step is forward and backward of 8 sequences of 128 tokens; masked models have 15 % hidden tokens. Printed for each
-model: multiplications and additions of matrix products, bytes that all kernels read and write together, and the number
-of kernels. The counts do not depend on the processor, so they say which speed the loops of `peers.py` can reach.
+A step is a forward and backward pass of 8 sequences of 128 tokens; in masked models, 15 % of the tokens are masked. The
+program prints for each model the number of multiplications and additions in matrix products, the number of bytes that
+all kernels read and write, and the number of kernels. The counts do not depend on the processor. They explain ratios of
+times in `peers.py`.
 
     python benchmarks/operations.py
 """

@@ -5,7 +5,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-# A process inherits the peak of the process that starts it, so a small process is between this one and the program.
+# Start the program from a small intermediate process, because a process inherits the peak memory of the process that
+# starts it.
 _BETWEEN = """
 import json, os, sys
 answer = os.fdopen(os.dup(1), "w")

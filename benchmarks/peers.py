@@ -7,8 +7,9 @@
 - the start of a job: a plain script that loads the same model and scores one sentence.
 
 Nothing is installed: rows of missing packages are left out with a message. `PYTHONPATH=.tools` contains the packages of
-`make test-tools`. Both sides use one thread and alternate; the ratio is that of the minimal processor times, which
-include child processes. Above 1, Hatchery is faster. docs/performance.md has a table.
+`make test-tools`. Hatchery and the other tool use one thread each and alternate. A ratio is the other tool's minimal
+processor time divided by Hatchery's, including child processes; above 1, Hatchery is faster. docs/performance.md has a
+table.
 
     PYTHONPATH=.tools python benchmarks/peers.py [--rows step loop score text start] [--repetitions 5] [--tiny]
 """
@@ -49,7 +50,9 @@ Row = tuple[str, str, float | str]
 
 
 def ratio(peer: Callable[[], object], ours: Callable[[], object], repetitions: int) -> float:
-    """Return the minimal time of the peer over ours; both alternate, and the first repetition does not count."""
+    """Return the peer's minimal time divided by Hatchery's minimal time. The two alternate, and the first repetition
+    does not count.
+    """
     best = {peer: float("inf"), ours: float("inf")}
     for repetition in range(repetitions + 1):
         for side in (ours, peer):
@@ -87,7 +90,7 @@ def step_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Steps of a whole training: drawing and masking batches, forward, backward, clipping, update, a row of metrics.
 
-    The models are a narrow one, and one with four layers as wide as those of base.
+    One model is narrow, and one model has four layers as wide as those of base.
     """
     from peers_training import trainer_speed
     from read_tokens import write_shards
@@ -104,8 +107,8 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     for width, layers, sequences, steps in sizes:
         own = folder / str(width.hidden)
         own.mkdir()
-        # Long texts, of which 6 % of a batch is padding. Only tokens of text count, and the Trainer's rows have no
-        # padding.
+        # Use long texts, so that only 6 % of a batch is padding. Speeds count only tokens of text, and the Trainer's
+        # rows have no padding.
         shards = write_shards(own / "tokens", 40_000 if arguments.tiny else 400_000, 4000, width.vocabulary)
         given = argparse.Namespace(
             tokens=shards, steps=steps, sequences=sequences, micro_batch=8, length=128, workers=0, device="cpu",
@@ -130,7 +133,8 @@ def loop_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
                 with tempfile.TemporaryDirectory() as run_folder:
                     found = run(given, read_topology({}), Path(run_folder), model_of, False, objective)
                     ours = max(ours, found["loop"])
-                # With the variables of our run with one process, the Trainer would look for other processes.
+                # Remove the environment variables of Hatchery's run with one process, because the Trainer would look
+                # for other processes.
                 for variable in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
                     os.environ.pop(variable, None)
                 theirs = max(theirs, trainer_speed(own, width, layers, sequences, steps, work == "causal"))
@@ -225,7 +229,7 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
         if not hasattr(masked.tokenizer, "batch_encode_plus"):
             raise ImportError("minicons calls batch_encode_plus, which transformers 5 does not have")
         score = partial(in_batches, partial(masked.sequence_score, PLL_metric="original"))
-        # A forward pass for each token of each sentence, so fewer sentences suffice.
+        # Use fewer sentences, because each token of each sentence needs a forward pass.
         yield compared(name, peer, "masked", score, sentences[:100])
     except ImportError as error:
         yield name, "minicons", str(error)
@@ -286,7 +290,7 @@ def start_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 
 def text_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
-    """Reading and filtering, with the same texts for both sides."""
+    """Reading and filtering of the same texts by Hatchery and by datatrove."""
     peer = is_there("datatrove", "orjson").partition(",")[0]
     from peers_text import sides
 

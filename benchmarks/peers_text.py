@@ -31,14 +31,14 @@ from hatchery.vocabulary.comparison import COMPARISONS, Rule, plain_sentences
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 LEVEL, READING = "sentences", "corrected"
-# A separator that is not a line end, because a sentence may contain line ends.
+# Use a separator that is not a line end, because a sentence may contain line ends.
 BETWEEN = "\x1e"
 Sides = tuple[str, Callable[[], object], Callable[[], object]]
 """Name of the work, datatrove's function, our function."""
 
 
 def sides(folder: Path, characters: int) -> Iterator[Sides]:
-    """Yield both sides of each comparison, whose results are equal. Raises ImportError without datatrove."""
+    """Yield the two functions of each comparison, whose results must be equal. Raises ImportError without datatrove."""
     from datatrove.pipeline.filters.base_filter import BaseFilter
     from datatrove.pipeline.readers.jsonl import JsonlReader
     from datatrove.pipeline.writers.parquet import ParquetWriter
@@ -49,7 +49,7 @@ def sides(folder: Path, characters: int) -> Iterator[Sides]:
     write_pages(packed, characters)
     plain.mkdir()
     lines = gzip.decompress((packed / "pages-00000.json.gz").read_bytes()).splitlines()
-    # One line per page, because our reader would make paragraphs of the page's lines.
+    # Write one line per page, because Hatchery's reader would turn lines into paragraphs.
     rows = [{"text": " ".join(json.loads(line)["text"].split())} for line in lines]
     (plain / "pages.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     for pages in (packed, plain):

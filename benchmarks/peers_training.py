@@ -1,4 +1,6 @@
-"""The trainings of `peers.py`: a causal step of both sides, and the speed of the library's Trainer."""
+"""The trainings of `peers.py`: a causal step of Hatchery and of `transformers`, and the speed of the Trainer of
+`transformers`.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -99,7 +101,7 @@ def trainer_speed(folder: Path, width: Any, layers: int, sequences: int, steps: 
     )  # fmt: skip
     data = [{"input_ids": row} for row in rows]
     trainer = Trainer(model, training, data_collator=batch_of, train_dataset=data, callbacks=[Clock()])
-    # The callback would print into the table.
+    # Remove the callback, which would print into the table.
     trainer.remove_callback(PrinterCallback)
     trainer.train()
     return sequences * 128 * (len(ends) - 2) / (ends[-1] - ends[1])

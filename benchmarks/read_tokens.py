@@ -1,10 +1,12 @@
 """Speed of one core in reading token shards into arrays, on generated shards.
 
-Each of four ways writes a contiguous padded int64 array [batch, length] as pretraining does: the segments of a training
-split in order and in random order (as in each epoch), and whole documents with their word starts in order and in random
-order. The division of the split into segments is timed, too. The limit for each way is 20 million tokens per CPU
-second. Usage: benchmarks/read_tokens.py [--tokens 20000000] [--median-tokens 500] [--rounds 3]; exit code 1 below the
-limit. The costs are per document and per segment, so very short documents are the slowest.
+As in pretraining, tokens are written to contiguous padded int64 arrays [batch, length], in four ways: the segments of a
+training split in order and in random order (as in each epoch), and whole documents with their word starts in order and
+in random order. The division of the split into segments is timed, too. The minimum speed of each way is 20 million
+tokens per CPU second; below it, the exit code is 1. Most of the time is spent per document and per segment, so very
+short documents are the slowest.
+
+    benchmarks/read_tokens.py [--tokens 20000000] [--median-tokens 500] [--rounds 3]
 """
 
 import argparse
@@ -115,7 +117,7 @@ def main() -> int:
             "(cutting segments)": lambda: len(BabylmSegments(shards, SEQUENCE_LENGTH)) and shards.n_tokens,
         }
         rates: dict[str, list[float]] = {way: [] for way in ways}
-        # The ways alternate, so that other jobs slow all of them.
+        # Alternate the ways, so that other jobs slow all ways equally.
         for _ in range(arguments.rounds):
             for way, read in ways.items():
                 started = time.process_time()

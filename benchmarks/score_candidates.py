@@ -1,12 +1,15 @@
-"""BabyLM's zero-shot tasks: our scorer against a plain loop over the library `transformers` with the same rules.
+"""BabyLM's zero-shot tasks: Hatchery's scorer and a plain loop over `transformers` with the same rules.
 
-The baseline does what BabyLM's pipeline does (docs/papers/babylm-2026.md, "Scored tokens"): texts in the order of the
-file, 64 items in a batch, the k-th candidates of all items together and padded to the longest; for masked models, one
-copy for each scored token in batches of 64 copies; logits of every position in float32, and log-probabilities of the
-whole vocabulary. Both score the same rows with the same weights: models of the library (GPT-2, BERT), and our models,
-which the baseline loads from their export. Rows are invented, with the lengths of the tasks: sentences of about 10
-words, and five options after a story about boxes. Prints candidates per second of CPU time with one thread,
-alternating, the ratio, and the largest difference of a score; the exit status is 1 if a difference is above 1e-3.
+The loop follows BabyLM's pipeline (docs/papers/babylm-2026.md, "Scored tokens"). Texts are in the order of the file, 64
+items in a batch. The k-th candidates of all items of a batch are computed together, padded to the longest. For masked
+models, there is one copy for each scored token, in batches of 64 copies. Logits are computed at every position in
+float32, and log-probabilities for the whole vocabulary.
+
+Hatchery and the loop score the same rows with the same weights: models of the library (GPT-2, BERT), and Hatchery's
+models, which the loop loads from their export. Rows are invented, with the lengths of the tasks: sentences of about 10
+words, and five options after a story about boxes. The two scorers alternate, with one thread. The program prints
+candidates per second of CPU time, the ratio, and the largest difference of a score; the exit status is 1 if a
+difference is above 1e-3.
 """
 
 import argparse
@@ -42,7 +45,8 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 BATCH = 64
 SIZES = {"tiny": (128, 4), "small": (384, 12), "base": (768, 12)}
 WORDS = 3000
-# Batches of a real suite are full, because many texts have equal length.
+# Factor for the number of items of causal models. With this factor, batches are full, as in a real suite, in which many
+# texts have equal length.
 CAUSAL_ITEMS = 16
 
 
@@ -75,7 +79,7 @@ def compared(
     tokenizer: Any,
     arguments: argparse.Namespace,
 ) -> bool:
-    """Measure both alternately, print the results, and return whether the scores agree."""
+    """Measure the two scorers alternately, print the results, and return whether the scores agree."""
 
     def ours() -> np.ndarray:
         return candidate_scores(items, scorer).scores

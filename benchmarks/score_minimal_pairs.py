@@ -2,12 +2,14 @@
 
 The baseline is the loop of the published scorers: the masked copies of both sentences of a pair are one batch, the
 shorter sentence is padded, and log-probabilities of the whole vocabulary are computed at every position. A second
-baseline makes one call per masked row. Prints pairs per second, the ratios in CPU time and in wall time, the largest
-difference of a score, and the ratio of the numbers of multiplications. The encoder's work for each masked row cannot be
-shared exactly. Only the product with the vocabulary, the last layer's weights, padding and repeated rows can be saved,
-and the overhead of small calls and of exponentials of a whole vocabulary. The time in bf16 is that of the first part of
-`precision: screened`; the second part is the share of the items that are computed again. The exit status is 1 if a
-decision differs or a ratio is below the limit of its size.
+baseline makes one call per masked row. The program prints pairs per second, the ratios of CPU times and of wall times,
+the largest difference of a score, and the ratio of the numbers of multiplications. The exit status is 1 if a decision
+differs or a ratio is below the limit for its model size.
+
+The encoder's work for different masked rows cannot be shared exactly. What can be saved is the product with the
+vocabulary, the last layer's weights, padding, repeated rows, the overhead of small calls, and exponentials of a whole
+vocabulary. The time in bf16 is that of the first pass of `precision: screened`; the second pass computes a share of the
+items again.
 
 Sentences are random ids with the lengths and the pairing of BLiMP (mean 10.4 tokens, 17 % of the pairs of unequal
 length; docs/papers/babylm-evaluation.md, "Cost of scoring"), or those of a given archive with a given tokenizer.
@@ -104,7 +106,7 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
     one_pair(network, pairs[0], device), ours()
     measured = {name: ([], []) for name in ("ours", "in bf16", "by pair", "by row")}
     results = {}
-    for _ in range(arguments.rounds):  # alternately, so that other jobs slow all
+    for _ in range(arguments.rounds):  # Alternate the scorers, so that other jobs slow all scorers equally.
         for name, function in zip(measured, (ours, in_half, by_pair, by_row), strict=True):
             results[name], cpu, wall = timed(function, device)
             measured[name][0].append(cpu)
@@ -130,10 +132,11 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
 
 
 def allowed_ratio(network: LanguageModel, pairs: Sequence[Pair]) -> float:
-    """Return the multiplications of the baseline over ours: encoder weights per position, head weights per logit.
+    """Return the baseline's number of multiplications divided by Hatchery's: encoder weights per position, and head
+    weights per logit.
 
-    Ours applies the weights of the last layer once per row. At every position, it only computes the products per head:
-    with the vectors of the position buckets, the query and the probabilities.
+    Hatchery applies the weights of the last layer once per row. At every position of the last layer, it computes only
+    the products per head: with the vectors of the position buckets, the query and the probabilities.
     """
     encoder, once = (
         sum(weight.numel() for weight in part.parameters() if weight.ndim == 2)

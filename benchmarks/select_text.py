@@ -1,10 +1,10 @@
 """Speed of the vocabulary filter, end to end: gzip-compressed JSON lines in, Parquet out, in one process.
 
 Baselines on the same input: (i) a plain implementation (NLTK's Punkt for every document, or all its windows, then a set
-lookup for each word), whose output must be identical; (ii) bare decompression and JSON decoding. Limits: 5 times the
-speed of the plain implementation for sentences, 3 times for spans, and for spans a third of the speed of bare reading.
-The result is the minimum CPU time of the rounds; exit code 1 below a limit.
-Usage: benchmarks/select_text.py [--megabytes 32] [--rounds 3] [--reading corrected]
+lookup for each word), whose output must be identical; (ii) bare decompression and JSON decoding. Minimum speeds: for
+sentences 5 times the speed of the plain implementation; for spans 3 times this speed, and a third of the speed of bare
+reading. Speeds are computed from the minimum CPU time of the rounds. The exit code is 1 below a minimum speed. Usage:
+benchmarks/select_text.py [--megabytes 32] [--rounds 3] [--reading corrected]
 """
 
 import argparse
@@ -121,7 +121,7 @@ def main() -> int:
         print(f"{megabytes:.1f} MB of text, reading {arguments.reading}, best of {arguments.rounds} rounds, CPU time")
         for level, limit in LIMITS.items():
             times: dict[str, list[float]] = {"bare": [], "plain": [], "ours": []}
-            # The three alternate, so that other jobs slow all of them.
+            # Alternate the three programs, so that other jobs slow all three equally.
             for _ in range(arguments.rounds):
                 times["bare"].append(seconds(lambda: bare(pages))[0])
                 work = (pages, source, vocabulary, level, arguments.reading, folder / level)

@@ -9,11 +9,11 @@ these moments. Every attempt is stopped
 - a number of steps after its start, while it writes a checkpoint, or at any moment, also before its first step;
 - and the next attempt waits until this attempt has ended, or starts while this attempt is still running.
 
-Checkpoints are written during the training or while it waits, after one to five steps, and a thread or another process
-draws the batches: attempts change all of these. At the end, every file of the exported folder is compared, except times
-and speeds. The exit status is 1 if a byte differs, or if the signal of an attempt does not explain its end. Each
-attempt is a process, forked from a server that has imported all modules (`tests/processes/forked.py`), so that an
-attempt starts in a fraction of a second.
+The attempts also differ in three settings: whether the training waits while a checkpoint is written, the number of
+steps between checkpoints (one to five), and whether a thread or another process draws the batches. At the end, every
+file of the exported folder is compared, except files of times and speeds. The exit status is 1 if a byte differs, or if
+an attempt ended in a way that its signal does not explain. Each attempt is a process, forked from a server that has
+imported all modules (`tests/processes/forked.py`), so that an attempt starts in a fraction of a second.
 
     python benchmarks/soak.py [--kills 200] [--minutes 60] [--seed 0] [--folder FOLDER]
 
@@ -194,7 +194,7 @@ class Soak:
     rng: random.Random
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    # Attempts that got a stop request and whose exit status is not read yet.
+    # Attempts that have received a stop request, but whose exit status has not been read yet.
     still_there: list[Attempt] = field(default_factory=list)
     # Seconds of an attempt until its first step. Most moments that are drawn as times are before that step.
     start_seconds: float = 1.0
@@ -303,7 +303,7 @@ def soak(folder: Path, kills: int, minutes: float, seed: int) -> int:
 
 
 def differences(expected: dict[str, bytes], found: dict[str, bytes]) -> list[str]:
-    """A line for each file that is missing, unexpected or different."""
+    """Return a line for each file that is missing, unexpected or different."""
     names = sorted(expected.keys() | found.keys())
     return [f"{name}: differs" for name in names if expected.get(name) != found.get(name)]
 

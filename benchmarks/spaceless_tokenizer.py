@@ -1,9 +1,10 @@
 """Memory and processor time of the training of a tokenizer, mainly on text without spaces; its pieces per character.
 
-The text is generated: 60,000 words of 1 to 4 characters of a script, drawn by Zipf's law, with a mark after about six
-words. Another 1 MB of the generator is encoded. With `--text`, the text is a folder of text files instead: every tenth
-file is encoded, and the tokenizer learns from the other files. Stages of the workflow convert the corpus and train the
-tokenizer. The training is a process of its own, whose peak memory is measured.
+The text is generated: 60,000 words of 1 to 4 characters of a script, drawn by Zipf's law, with a punctuation mark after
+about six words. The trained tokenizer then encodes another 1 MB of generated text. With `--text`, a folder of text
+files replaces the generated text: every tenth file is encoded, and the tokenizer learns from the other files. Stages of
+the workflow convert the corpus and train the tokenizer. The training runs in a separate process, whose peak memory is
+measured.
 
     python benchmarks/spaceless_tokenizer.py [--megabytes 100] [--script chinese] [--kinds byte_bpe] [--distinct 5]
     python benchmarks/spaceless_tokenizer.py --text FOLDER [--kinds byte_bpe unigram wordpiece] [--vocabulary-size 8192]

@@ -1,7 +1,8 @@
 """Seconds that the processes of a run spend on imports, by stage.
 
 Python writes the time of each import to standard error if PYTHONPROFILEIMPORTTIME is set, and the workflow keeps the
-standard error of each job in `logs/<stage>/`. Writing these lines takes time, too, so the seconds are upper bounds.
+standard error of each job in `logs/<stage>/`. Writing these lines also takes time, so the measured seconds are upper
+bounds.
 
     PYTHONPROFILEIMPORTTIME=1 snakemake --cores 2 results/demo/index.html
     python benchmarks/stage_imports.py logs

@@ -1,9 +1,11 @@
 """Our tokenizer training against the library's trainers: processor time, vocabulary, and quality of encoding.
 
-Both train on the same text, for the two kinds whose library trainer is not deterministic (WordPiece with a prefix,
-Unigram). Reported: processor seconds, common entries, and on held-out text the tokens per word and the share of unknown
-tokens. Usage: benchmarks/train_tokenizer.py --text FILE [--vocabulary-size 16384] [--kinds wordpiece unigram]; one of
-twenty lines of the file is held out. Without a file, the text is generated.
+The comparison covers the two kinds of tokenizers whose library trainer is not deterministic: WordPiece with a prefix,
+and Unigram. Hatchery and the library train on the same text. The program prints processor seconds, the number of common
+entries and, on held-out text, the number of tokens per word and the share of unknown tokens. Every twentieth line of
+the text is held out. Without `--text`, the text is generated.
+
+    benchmarks/train_tokenizer.py --text FILE [--vocabulary-size 16384] [--kinds wordpiece unigram]
 """
 
 import argparse

@@ -1,10 +1,11 @@
 """Tokens per second of the whole loop against bare forward and backward passes of the same model on the same batches.
 
-The loop includes: drawing the batches, DeepSpeed, sums, clipping, LAMB, the rows of metrics, progress. Both sides leave
-out: indexing the corpus, evaluation, checkpoints. An update costs the same for any batch, so it is spread over the
-`--sequences` of a global batch in micro-batches of `--micro-batch`, as in a run whose batch does not fit the device;
-the papers' batches are still 64 times larger. One thread, CPU time of the process, both sides alternating step by step;
-on a CUDA device wall time. Prints the ratio and fails below the limit.
+The time of the loop includes drawing of batches, DeepSpeed, sums over processes, clipping, LAMB, rows of metrics, and
+progress. Indexing of the corpus, evaluation and checkpoints are not timed. The time of an update does not depend on the
+batch size. Therefore a global batch has `--sequences` sequences in micro-batches of `--micro-batch`, as in a run whose
+batch does not fit on the device; the papers' batches are still 64 times larger. The loop and the bare passes alternate
+step by step, with one thread; CPU time of the process is measured or, on a CUDA device, wall time. The program prints
+the ratio, and fails if the ratio is below its limit.
 
 With `--processes 2`, the loop also runs in two processes, and the ratio of the speeds per process is printed; the ratio
 is only meaningful with two free processors.
@@ -116,7 +117,8 @@ class Turns(BatchLoader):
         assert model is not None
         device, precision = self.engine.device, self.engine.precision
         for part in batch.micro_batches:
-            # Computed before the batch is moved, as in the engine, to avoid a synchronisation with the GPU.
+            # Compute the labelled positions before the batch is moved, as in the engine, to avoid a synchronisation
+            # with the GPU.
             part = {**part, "labelled": labelled_positions(part["labels"])}
             with precision.autocast(device.type):
                 output = model(**{key: value.to(device, non_blocking=True) for key, value in part.items()})
@@ -188,7 +190,7 @@ def run(
             started = time.perf_counter()
             train(objective_of(settings.objective), engine, loader, record)
             wall = time.perf_counter() - started
-    # Skip the first steps, which allocate memory and fill the loader's queue.
+    # Do not time the first steps, which allocate memory and fill the loader's queue.
     kept = slice(2, None)
     tokens = statistics.median(loader.tokens[kept])
     return {

@@ -2,10 +2,10 @@
 
 `plain` is the same model with blocks as their formulas are printed (T x T x 2D position values, as in the papers' code;
 tests/modeling/plain_attention.py); `bert` is a BERT of `transformers` with the same number of parameters per layer,
-which computes logits at all positions; `gpt` is our GPT-BERT of the same sizes. All alternate in one process; on the
-CPU, processor time is measured, which other jobs do not affect. Fails below the limits. `--table` compares with `plain`
-alone, at the sizes of the smaller published models in fp32 and bf16, and alternates both with the large product; the
-operations are those of the model's definition.
+which computes logits at all positions; `gpt` is Hatchery's GPT-BERT of the same sizes. All models alternate in one
+process; on the CPU, processor time is measured, which other jobs do not affect. The program fails if a speed-up is
+below its limit. `--table` compares only with `plain`, at the sizes of the smaller published models in fp32 and bf16,
+and also measures a large matrix product; the operations are counted from the model's definition.
 
     python benchmarks/training_step.py [--precision bf16] [--tokens 512 4096] [--padding 0.3] [--device cuda]
     python benchmarks/training_step.py --table
@@ -80,8 +80,9 @@ class Setting:
 
 
 def make_batch(setting: Setting) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ids, mask and labels: 15 % of the tokens are labelled, and lengths decrease evenly, by up to twice the
-    padding."""
+    """Return ids, mask and labels. 15 % of the tokens are labelled. The lengths of the sequences decrease evenly, so
+    that the mean share of padding is `padding`, and its share in the shortest sequence about twice `padding`.
+    """
     generator = torch.Generator().manual_seed(0)
     shape = (setting.sequences, setting.length)
     ids = torch.randint(5, setting.width.vocabulary, shape, generator=generator)
@@ -152,7 +153,7 @@ def make_step(name: str, setting: Setting, model: nn.Module | None = None) -> Ca
     """Return a function that runs one forward and backward pass of `model`, or of a new model with this name."""
     model = (model or MODELS[name](setting)).train()
     ids, mask, labels = make_batch(setting)
-    # Computed beforehand, as in the engine on a GPU.
+    # Compute the labelled positions beforehand, as in the engine on a GPU.
     labelled = labelled_positions(labels)
 
     def step() -> None:
@@ -307,7 +308,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.table:
-        # As in training; both sides become faster, the plain definition more.
+        # Keep freed memory, as in training. Both models become faster, the plain definition more than Hatchery's.
         keep_freed_memory()
         print_table(TABLE, arguments.threads, arguments.repetitions)
         return

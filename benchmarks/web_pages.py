@@ -1,7 +1,8 @@
 """Documents like web pages for the benchmarks of the vocabulary filter: real prose if it exists, else generated text.
 
-The NLTK corpora next to the checkout are converted to cased running text and split at random into documents of
-about 2,200 characters, the mean of C4; other splits repeat them until the size is reached.
+The NLTK corpora next to the checkout are converted to running text with capitals. A document begins at a random
+paragraph and has a random length; the mean length is about 2,200 characters, as in C4. A paragraph may occur in several
+documents.
 """
 
 import gzip

@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     names = visible_gpus(os.environ)
     environment = dict(os.environ)
     if names:
-        # Reserve the GPUs even if the command needs all GPUs, so that no other job uses one of them.
+        # Reserve the GPUs even if the command needs all GPUs of the machine, so that no other job uses a GPU.
         wanted = min(arguments.gpus, len(names))
         locks = arguments.locks or lock_folder(os.environ)
         held = claim(names, wanted, locks, lambda: _waiting(names, wanted), jobs_per_gpu=arguments.jobs_per_gpu)

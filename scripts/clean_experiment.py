@@ -22,8 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
             f"EXPERIMENT: got {name}, expected the name of an experiment; {name} is a reserved name, because all "
             f"experiments share the folder results/{name}/"
         )
-    # Compare names without case and without final full stops, because some file systems ignore case and final full
-    # stops.
+    # Compare names without case and final full stops, which some file systems ignore.
     if name.casefold().rstrip(". ") in reserved or name.startswith(".") or not name.strip() or Path(name).name != name:
         raise ConfigError(f"EXPERIMENT: got {name}, expected the name of an experiment in config/experiments/")
     folder = arguments.results / name

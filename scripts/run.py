@@ -24,9 +24,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    # Use the system's action for SIGINT: Ctrl-C kills a stage, and the next attempt continues. Python's handler would
-    # react only after the current call of a library, and could lose the signal during an import. In background
-    # processes of shell scripts, Python installs no handler, so the signal would be ignored.
+    # Use the system's action for SIGINT: Ctrl-C kills the stage's process, and the next attempt continues the work.
+    # Python's own handler would react only after the current call of a library, and could lose the signal during an
+    # import. In background processes of shell scripts, Python installs no handler, so SIGINT would have no effect.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", help="name of the stage: the name of a file in a folder `stages` of scripts/hatchery/")

@@ -2,8 +2,8 @@
 
 NLTK's trainer (Kiss and Strunk, 2006) learns abbreviations, collocations, sentence starters and orthographic contexts
 from the texts that a recipe lists. The parameter files, in NLTK's format, contain only these statistics, no text. Equal
-texts produce byte-identical files, because the trainer processes word types in sorted order, and the lines of the files
-are sorted. The additions and removals in the recipe correct mistakes that result from small corpora.
+texts produce byte-identical files: the trainer processes word types in sorted order, and the lines of the files are
+sorted. The additions and removals in the recipe correct mistakes that the trainer makes on small corpora.
 """
 
 import argparse
@@ -29,8 +29,8 @@ from hatchery.errors import ConfigError, SourceError
 from hatchery.settings.base import Settings
 from hatchery.typed import build
 
-# Pattern of a word after a lower-case word and a space. Such a word is inside a sentence, so its initial capital is a
-# property of the word.
+# This pattern matches a word after a lower-case word and a space. The matched word is inside a sentence, so a capital
+# at its beginning does not mark the beginning of a sentence.
 _INSIDE_SENTENCE = re.compile(r"(?<=[a-z] )(?:([a-z]+)|([A-Z][a-z]*))(?![\w.-])")
 _THRESHOLDS = (
     "ABBREV",
@@ -139,7 +139,7 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
     The result is deterministic.
     """
     # Use variants of NLTK's classes whose regular expressions have no time limit, because results must not depend on
-    # the clock.
+    # the speed of the machine.
     trainer = SortedTrainer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     trainer.train(text)
     parameters = trainer.get_params()
@@ -149,8 +149,8 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
     parameters.sent_starters -= _names(text, parameters)
     parameters.abbrev_types = _abbreviations(parameters.abbrev_types, recipe)
     parameters.collocations |= {(word, "##number##") for word in recipe.before_numbers.split()}
-    # Keep only word types that occur `minimum_count` times or more. Of these, keep only types that also occur in lower
-    # case, because Punkt treats the other types as unknown types.
+    # Keep only word types that occur at least `minimum_count` times and that also occur in lower case. Punkt treats all
+    # other types as unknown types.
     parameters.ortho_context = {
         word_type: flags
         for word_type, flags in parameters.ortho_context.items()
@@ -160,8 +160,8 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
 
 
 def _names(text: str, parameters: PunktParameters) -> set[str]:
-    # Return names of characters in novels. These names begin many sentences, but if they were sentence starters, `Mr.
-    # Watson` would be split. `I` is no name, although it is always a capital.
+    # Return names of characters in novels, which must not be sentence starters, although they begin many sentences:
+    # `Mr. Watson` would be split. Names are recognised by their capital; `I` always has a capital, but is no name.
     lower, capital = Counter[str](), Counter[str]()
     for match in _INSIDE_SENTENCE.finditer(text):
         if match[1]:
@@ -247,7 +247,7 @@ def _running_text(tagged: list[str]) -> str:
     text, last = "", ""
     for pair in tagged:
         token = pair.rpartition("/")[0]
-        # The corpus contains each of these punctuation marks twice, as two tokens, so the second token is left out.
+        # Leave out the second token, because the corpus contains each of these punctuation marks twice, as two tokens.
         if token in ("?", "!", ";", ":") and token == last:
             last = ""
             continue

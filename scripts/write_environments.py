@@ -3,10 +3,11 @@
 `requirements.lock` is written by uv (`make lock`) in pip's format: exact versions, with the hashes of the files that
 may be installed, and without addresses. `requirements-cpu.lock` contains PyTorch's CPU-only build.
 
-A dependency group lists the packages that the stages of an environment import. Python is installed from conda-forge,
-and all packages with pip, because the lock file contains pip's versions. An environment file pins all packages of its
-group and their dependencies, with the hashes of the lock file, so that later installations are identical. The
-dependencies of PyTorch's CUDA build are also pinned, because pip with hashes refuses requirements that are not pinned.
+A dependency group lists the packages that the stages of an environment import. Python is installed from conda-forge.
+All packages are installed with pip, because the lock file contains pip's versions. An environment file pins all
+packages of its group and their dependencies, with the hashes of the lock file, so that later installations are
+identical. The dependencies of PyTorch's CUDA build are also pinned, because pip, if requirements have hashes, refuses
+requirements that are not pinned.
 """
 
 import argparse

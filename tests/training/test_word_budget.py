@@ -230,7 +230,7 @@ def test_a_run_spends_what_its_initial_model_left_of_a_budget_in_words_of_one_ru
     rules = f"the initial model {initial} counts words by the rule adjusted, and the corpus of this run .* white_space"
     with pytest.raises(ConfigError, match=rules):
         left("weights", {"words": 100, "word_count": "adjusted"})
-    with pytest.raises(ConfigError, match=f"budget: the words of {initial} were not counted; make {initial} again"):
+    with pytest.raises(ConfigError, match=f"budget: {initial} contains no count of words, which"):
         left("weights", {})
     with pytest.raises(ConfigError, match=r"corpus_bytes: the text has [\d,]+ bytes, expected at most 60"):
         left("weights", {"words": 100}, corpus_bytes=60)
