@@ -47,7 +47,7 @@ from hatchery.workflow.open_workflow import (
 from hatchery.workflow.snakemake_call import begin_jobs, is_real_run, prepare_call
 
 prepare_call(workflow, lambda wildcards: RULES.jobs.names_of_wildcards(wildcards))
-# Cluster jobs start later than the workflow, but must read the configuration as it was when they were planned.
+# Cluster jobs start later than the workflow, but must read the configuration from the time of planning.
 RULES = open_workflow(
     with_plain_errors(frozen_configuration)(
         "config", workflow.is_main_process, is_real_run(workflow)
@@ -98,8 +98,8 @@ for stage in STAGES.values():
 
 
 # With this rule, users request results by readable paths, which are links to the folders that contain the results. The
-# command of the rule only prints a line, because the links are created when the workflow starts. `update` prevents
-# Snakemake from deleting the file to which a link leads.
+# links are created when the workflow starts, so the command of the rule only prints a line. `update` prevents Snakemake
+# from deleting the file to which a link leads.
 rule show_result:
     input:
         RULES.shown_manifest(workflow),

@@ -2,9 +2,8 @@
 coreference.
 
 An `Analysis` stores tags (UPOS, Penn Treebank) and a head for each word, an entity type and a referent for each phrase,
-and a frame for each predicate. The labels do not follow from single words, so a probe needs the context: some function
-words are ambiguous (that, her), some verb forms are ambiguous (found: VBD or VBN), and sentences contain distracting
-nouns.
+and a frame for each predicate. The labels do not follow from single words, so a probe needs the context. Some function
+words (that, her) and some verb forms (found: VBD or VBN) are ambiguous, and sentences contain distracting nouns.
 """
 
 import random
@@ -124,8 +123,8 @@ class Analysis(Draw):
         """Append a noun phrase and return the phrase.
 
         If `owner` is set, `determiner` is a possessive pronoun that refers to `owner`. `modifier` is a prepositional
-        phrase such as "near the boxes". Of the nouns, only persons are mentions, because no later pronoun refers to an
-        animal, a thing or a place.
+        phrase such as "near the boxes". A noun phrase becomes a mention only if it denotes a person, because no later
+        pronoun refers to an animal, a thing or a place.
         """
         start = len(self.tokens)
         head = start + 1 + len(adjectives)

@@ -1,8 +1,8 @@
 """Tasks of GLUE and SuperGLUE in the generated language (docs/papers/babylm-evaluation.md, "Tasks"), one function each.
 
-The tasks are balanced: no single word predicts the label; only the relation between the words or sentences does. In WSC
-and WNLI, the text names a man and a woman, and the pronoun refers to one of them by its gender. Passages of BoolQ,
-MultiRC and ReCoRD state several facts, and all answers, right or wrong, name only things in the passage.
+The tasks are balanced: no single word predicts the label; only the relation between words or between sentences predicts
+it. In WSC and WNLI, the text names a man and a woman, and the pronoun refers to one of them by its gender. Passages of
+BoolQ, MultiRC and ReCoRD state several facts, and all answers, right or wrong, name only things in the passage.
 
 `acceptability` and `entailment`, in the format of CoLA and RTE, have more rows than the other tasks, and their rows are
 drawn independently.
@@ -55,7 +55,7 @@ def sst2(draw: Draw, label: int, group: int) -> TaskRow:
     """Return a sentence such as "The old sailor by the lake is not happy" (label 0, negative), or a positive sentence
     (label 1).
 
-    Solving the task requires the mood and the negation: the mood alone, and the negation alone, are equally frequent
+    Solving the task requires both the mood word and the negation: each mood word, and the negation, is equally frequent
     with both labels.
     """
     negated = draw.coin()
@@ -157,8 +157,8 @@ def copa(draw: Draw, group: int) -> list[TaskRow]:
     """Return rows with an event, and two choices for its effect or cause: "the tool was stolen" is the effect of "Tom
     stole a hammer".
 
-    Solving the task requires the category of the thing; a mirrored row has the same choices, but the other choice is
-    correct.
+    Solving the task requires the category of the thing. Each row has a mirrored row with the same choices, in which the
+    other choice is correct.
     """
     draw(A_=NAMES, V=_TAKING, P=place, T0_T1=_TAKEN)
     while draw.slots["T0"].category == draw.slots["T1"].category:
@@ -260,8 +260,8 @@ def multirc(draw: Draw, group: int) -> list[TaskRow]:
 def record(draw: Draw, group: int) -> list[TaskRow]:
     """Return rows with a query such as "@placeholder found an animal", whose answer is the person that fits the query.
 
-    Each of the three persons found a thing of another category, and each is equally often the answer, so solving the
-    task requires the categories. The passage ends with two lines that `@highlight` introduces.
+    The three persons found things of three different categories, and each person is equally often the answer. So
+    solving the task requires the categories. The passage ends with two lines that `@highlight` introduces.
     """
     draw(A0_A1_A2=NAMES, V=GENERAL_VERBS)
     categories = draw.some(sorted({noun.category for noun in CLASSIFIED}), 3)

@@ -41,8 +41,8 @@ _DETERMINER_WEIGHTS: dict[Number, dict[str, int]] = {
         "several": 1,
     },
 }
-# Adverbs inside a sentence. "ever" and "already" are not listed, because "ever" requires a negative clause or a
-# question, and "already" an affirmative clause.
+# Adverbs inside a sentence. "ever" is not listed, because it requires a negative clause or a question. "already" is not
+# listed, because it requires an affirmative clause.
 ADVERBS = ("always", "often", "sometimes")
 
 

@@ -40,9 +40,9 @@ def _mnli(objects: tuple[str, str], number: str) -> RowTask:
     def mnli(draw: Draw, label: int, group: int) -> TaskRow:
         """Return premise and hypothesis with the label 0 (entailment), 1 (neutral) or 2 (contradiction).
 
-        "Tom found a hammer" entails "Tom found a tool". In the reverse direction, the label is neutral. If both
-        sentences are negated, the direction of the entailment is reversed. Solving the task requires the categories of
-        nouns, the negations of both sentences, and the direction.
+        "Tom found a hammer" entails "Tom found a tool". With premise and hypothesis exchanged, the label is neutral. If
+        both sentences are negated, the entailment has the reverse direction. Solving the task requires the categories
+        of nouns, the negations of both sentences, and the direction.
         """
         denied, narrow, denied_too = _MONOTONE[label][group % len(_MONOTONE[label])]
         draw(N=CLASSIFIED, A_=NAMES, V=GENERAL_VERBS, P=place)

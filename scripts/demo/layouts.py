@@ -52,7 +52,7 @@ def bnc_spoken(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def cbt(documents: Documents, rng: random.Random) -> list[str]:
-    """Return one line per sentence, as Penn Treebank tokens. Books are only separated by title lines."""
+    """Return one line per sentence, as Penn Treebank tokens. Between two books, there is only a title line."""
     lines: list[str] = []
     for index, document in enumerate(documents):
         if index % 4 == 0:
@@ -167,7 +167,7 @@ def _linked(text: str, rng: random.Random) -> str:
 
 Layout = Callable[[Documents, random.Random], list[str]]
 # For each corpus: its percentage of the documents, the kinds of its documents, and the function that writes its layout.
-# The percentages are the corpora's percentages of the words in Table 6 of ELC-BERT.
+# The percentages are those of the words in Table 6 of ELC-BERT.
 CORPORA: dict[str, tuple[int, tuple[Kind, ...], Layout]] = {
     "aochildes": (5, ("conversation",), aochildes),
     "bnc_spoken": (8, ("conversation",), bnc_spoken),

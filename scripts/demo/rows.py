@@ -2,9 +2,10 @@
 
 Words are drawn into slots, and patterns combine the slots to sentences. A pattern such as "A did not V.base the
 N.plural P" consists of slots and words. In `V.base`, V is a slot, and `base` is a field of the word in this slot, or
-another slot that contains the name of a field. Unlike in a scene, names, nouns and places come from the whole lexicon,
-so that rows have little in common except their construction. Sentences are in the past tense, in which the verb does
-not show agreement: a verb without a field is in the past tense, and a noun without a field is singular.
+another slot that contains the name of a field. Names, nouns and places come from the whole lexicon, and not from a
+scene of a few words, so that rows have little in common except their construction. Sentences are in the past tense, in
+which the verb does not show agreement: a verb without a field is in the past tense, and a noun without a field is
+singular.
 
 Rows are drawn in groups that balance a task, such as two rows with equal words and different labels. Training and
 evaluation rows of a task come from one series of draws, so that no text is both in the training rows and in the
@@ -12,8 +13,8 @@ evaluation rows.
 
 Minimal pairs have the format of BLiMP (Warstadt et al. 2020): a grammatical sentence, and the same sentence with one
 violated constraint. Each pair has a mirrored twin: if x is in the good sentence and y in the bad sentence of a pair, y
-is in the good and x in the bad sentence of its twin. So a model that only considers frequency or length of words is
-right in exactly half of the pairs.
+is in the good and x in the bad sentence of its twin. So a model that judges sentences only by the frequency or length
+of words is right in exactly half of the pairs.
 """
 
 import json
@@ -206,7 +207,7 @@ def blimp_rows(paradigm: Paradigm, pairs: list[Pair]) -> list[dict[str, object]]
 TaskRow = dict[str, Any]
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
 # A sentence with at most this number of words ("Yes.", "It is near the lake.") may also occur in the corpora, unless it
-# is the whole text.
+# is the complete text of a row.
 _SHORT = 5
 
 

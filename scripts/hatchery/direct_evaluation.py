@@ -134,8 +134,9 @@ def surprisals(
     file, the columns `file` and `line`. Other `settings` are described in docs/surprisal.md: `scoring`, `separator`,
     `leading_blank`, and, if each row is one word, `text` and `order`.
 
-    Raises EvaluationError, which states the index of the text, for a value that is not text, and for a text that is too
-    long for the model; ConfigError for a missing column and for wrong settings; and the errors of `open_model`.
+    Raises EvaluationError, which states the index of the text, for a value that is not text and for a text that is too
+    long for the model. Raises ConfigError for a missing column and for wrong settings. Also raises the errors of
+    `open_model`.
     """
     given, tokenizer = model.opened_as(tokenizer) if isinstance(model, Training) else (model, tokenizer)
     opened = open_model(given, tokenizer, architecture)

@@ -128,9 +128,9 @@ def train(
     training (docs/extending.md).
 
     Ctrl-C saves a checkpoint and raises KeyboardInterrupt; the same call then continues the training. A call with other
-    settings replaces the model. Raises HatcheryError with one line: ConfigError for wrong settings, which names the key
-    and the most similar name, and for a value in `texts` that is not text, which states the index of the value;
-    TrainingError if the training diverges.
+    settings replaces the model. Raises HatcheryError with one line. For wrong settings, ConfigError names the key and
+    the most similar name. For a value in `texts` that is not text, ConfigError states the index of the value.
+    TrainingError is raised if the training diverges.
     """
     folder = _checked_folder(Path(into).expanduser())
     pretraining = validated(PretrainingSettings, {"batch_size": batch_size, **settings}, "train")

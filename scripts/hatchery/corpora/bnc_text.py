@@ -19,8 +19,8 @@ this page and the tests' golden texts; behaviour that we only concluded from the
   stop
 - entities are split at their semicolon (`caf&eacute; s`)
 - a line break inside a word ends the sentence (inferred)
-- if an item, quote or speech contains a division, its marks enclose the heading of the division (`'##### Chapter'`),
-  and are repeated without text at the end of the division (`>`, `-`, `BOB: ''`)
+- if an item, quote or speech contains a division, the marks of the item, quote or speech are written around the heading
+  of the division (`'##### Chapter'`), and again without text at the end of the division (`>`, `-`, `BOB: ''`)
 
 In both readings, the names of unnamed speakers are drawn at random, with the text's identifier as seed. (The published
 converter instead draws the names of all files from one generator, in the order of the file system.) A `<head>` of a

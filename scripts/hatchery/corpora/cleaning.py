@@ -35,9 +35,9 @@ _AFTER_CURRENCY = re.compile(r"([$£€]) (?=(\S))")
 _BEFORE_PER_CENT = re.compile(r"(\S) (?=%)")
 _APART = re.compile(" [nN]?'")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
-# This pattern matches ’ that is not a closing quote: in a contraction, also after a gap (`[UNK]’s`), at the beginning
-# of a word (`’tis`, `’90s`, a contraction separated by a space), and after a single letter (o’clock, O’Brien, d’you,
-# y’all, l’Oréal).
+# This pattern matches ’ that is not a closing quote. Such a ’ is in a contraction (also after a gap: `[UNK]’s`), at the
+# beginning of a word (`’tis`, `’90s`, a contraction separated by a space), or after a single letter (o’clock, O’Brien,
+# d’you, y’all, l’Oréal).
 _CURLY_APOSTROPHE = re.compile(
     r"(?<=[\w\]])’(?=(?:s|t|d|m|ll|re|ve)\b)|(?<![^\s(\[{‘“])’(?=\w)|(?<=\b[odyl])’(?=\w)", re.IGNORECASE
 )
@@ -95,8 +95,8 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     insertions and one pass for all deletions give an identical result. Until the end, a tab represents an inserted
     space; the text contains no other tabs, because white space was collapsed before.
     """
-    # Remove line breaks at the ends of the text only after the rules, because the rules treat a contraction or three
-    # full stops at the end of the text differently than before a line break.
+    # Remove line breaks at the ends of the text only after the rules. The rules treat a contraction, or three full
+    # stops, at the end of the text differently than before a line break.
     text = collapse_spaces(text).strip(" ")
     whole = rules.whole_abbreviations
 
@@ -157,8 +157,8 @@ def repair_quotes(text: str) -> str:
     quotes (docs/papers/ltg-bert.md, "Cleaning of text").
 
     The text is returned unchanged in two cases: if its number of quotes is odd, and if two quotes are adjacent or
-    separated by one space. It is also returned unchanged if the repair needs more than two changes and more changes
-    than two thirds of the number of quotes, because then the pairing of the quotes is probably wrong.
+    separated by one space. It is also returned unchanged if the repair needs too many changes: more than two, and more
+    than two thirds of the number of quotes. Then the pairing of the quotes is probably wrong.
     """
     count = text.count('"')
     if count == 0 or count % 2 or '""' in text or '" "' in text:

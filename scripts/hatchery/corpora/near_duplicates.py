@@ -1,9 +1,10 @@
 """Documents that resemble an earlier document, so that a corpus can leave these documents out.
 
-The similarity of two documents is the Jaccard index of their runs of n consecutive words, without case and punctuation:
-the number of different runs in both documents, divided by the number of different runs in at least one of the
-documents. Documents with fewer than n words have no run, so they are never removed. A document is compared with the
-earlier documents that remain, so each removed document has a similar document that remains.
+The similarity of two documents is the Jaccard index of their runs of n consecutive words. The index is the number of
+different runs that occur in both documents, divided by the number of different runs that occur in at least one of the
+documents. Case and punctuation are ignored. Documents with fewer than n words have no run, so they are never removed. A
+document is compared with the earlier documents that remain, so each removed document has a similar document that
+remains.
 
 MinHash signatures and locality-sensitive hashing (Broder 1997; Indyk and Motwani 1998; library datasketch) find
 candidates; then the similarity of each candidate is computed exactly. So no document below the required similarity is

@@ -1,7 +1,7 @@
 """Rows and texts of Parquet files, such as the data sets of the Hugging Face hub.
 
-Row groups are read in batches, and the pages of a column are read through a small buffer, so that memory does not grow
-with the size of the file or of its row groups.
+Row groups are read in batches, and the pages of a column are read through a small buffer. So memory does not grow with
+the size of the file or of its row groups.
 """
 
 from collections import Counter

@@ -4,11 +4,11 @@ documents.
 The readers of unprocessed text (`plain_text`, `raw_text`) share this module. Options set the end of a paragraph and the
 repairs. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed with NLTK.
 
-If no option sets the role of the lines in the user's own text, the role is recognised from the beginning of each file:
-lines are sentences (or utterances), paragraphs, or lines of hard-wrapped paragraphs. A text counts as wrapped if many
-lines reach a common line width in the middle of a sentence: the line has no final punctuation mark, the first word of
-the next line would not have fitted, and this word has no capital. If most of the text is in lines longer than a
-sentence, the lines are paragraphs. In doubt, lines stay unchanged.
+If no option sets the role of the lines in the user's own text, the role is recognised from the beginning of each file.
+There are three roles: lines are sentences (or utterances), paragraphs, or lines of hard-wrapped paragraphs. A text
+counts as wrapped if many lines break off at a common line width in the middle of a sentence. Such a line has no final
+punctuation mark, and the first word of the next line would not have fitted into the line and has no capital. If most of
+the text is in lines longer than a sentence, the lines are paragraphs. In doubt, lines stay unchanged.
 
 The thresholds were chosen from measurements. In wrapped prose in five languages, with widths from 55 to 120 characters,
 the fraction of lines that break off at the line width is at least 0.32. In transcripts without punctuation marks, this

@@ -1,10 +1,10 @@
 """A corpus of a given size: documents of another corpus, drawn at random up to a number of characters.
 
 Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until their number of characters
-reaches the number of characters of the BNC. Documents are drawn in the order of random numbers, which come from the
-SHA-256 of the seed and the document's name, so the choice does not depend on shards or on the order of documents. The
-document that reaches the wanted number of characters is included whole, so the sample exceeds this number by less than
-one document.
+reaches the number of characters of the BNC. Documents are drawn in the order of random numbers. A document's random
+number is computed from the SHA-256 of the seed and the document's name, so the choice does not depend on shards or on
+the order of documents. The document that reaches the wanted number of characters is included whole, so the sample
+exceeds this number by less than one document.
 
 A corpus of several languages has parts instead of a number of characters; each part names some sources of the corpus
 and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). A part ends

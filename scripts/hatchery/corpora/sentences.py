@@ -35,8 +35,8 @@ COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
     "abbrev_types.txt",
     "ortho_context.tab",
 )
-# Digest of the model's four files, which a test compares with the files: after a change of the model, increase the
-# versions of the stages that split sentences, so that their results are computed again.
+# Digest of the model's four files; a test fails if the files change. After a change of the model, increase the versions
+# of the stages that split sentences, so that their results are computed again.
 MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
 
 

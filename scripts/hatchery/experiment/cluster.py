@@ -3,11 +3,11 @@
 Invalid settings are reported before the first job is submitted. Otherwise sbatch would report them one job at a time.
 Source of the refused options: the Slurm executor of Snakemake.
 
-If the section does not name a device for the cost estimate, the estimate uses the device of the jobs: a GPU if the
-cluster has GPUs, or if jobs would use a GPU of this machine, and otherwise the processor of this machine. So estimated
-costs may depend on this machine; no table of results contains estimated costs. The peak speeds of devices are read from
-`training.speed`, which is also used for telemetry. The peak speed of a CPU is an assumption, which is printed with
-every estimate.
+The section may name a device for the cost estimate. By default, the estimate uses the device of the jobs. This device
+is a GPU if the cluster has GPUs, or if jobs would use a GPU of this machine; otherwise it is the processor of this
+machine. So estimated costs may depend on this machine; no table of results contains estimated costs. The peak speeds of
+devices are read from `training.speed`, which is also used for telemetry. The peak speed of a CPU is an assumption,
+which is printed with every estimate.
 """
 
 import os

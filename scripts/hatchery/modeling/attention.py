@@ -5,8 +5,8 @@ every matrix product. Only the attention itself arranges the tokens as sequences
 
 A `TokenCache` stores the keys and values of earlier tokens, so that a growing text is computed token by token. The
 results with a cache are exact if the state of a token depends only on this token and earlier tokens, as in every causal
-model here. The cache also works with relative positions, which change the scores but not the keys, and for a layer that
-reads several earlier layers, because the layer reads their states of the same token.
+model here. Relative positions do not invalidate the cache, because they change the scores but not the keys. Layers that
+read several earlier layers do not invalidate it either, because they read the states of the same token.
 
 On a GPU, `attend` uses torch's fused kernel; on the CPU, only where the kernel was measured to be faster
 (benchmarks/attention.py). If the attention probabilities are requested, and in all other cases, `attend` uses separate

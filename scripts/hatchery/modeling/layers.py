@@ -1,10 +1,10 @@
 """Modules that several families share: attention block, feed-forward block, layer, and heads of pretraining.
 
-Families differ in the arguments of these modules. Sources: "Attention Is All You Need", Section 3.2; LTG-BERT, Section
-4 (GEGLU after Shazeer, NormFormer's inner norm), the ablations in its Table 2, its Appendix C (post-norm) and its
-Section 5.2 (the sentence-pair head); ELC-BERT, Equations 2 and 5. The published training code does not pass the
-sentence-pair head to the optimiser (docs/papers/ltg-bert.md, "Sentence pairs"). Here the head is a part of the model,
-so it is trained, and gradient clipping includes its gradient.
+Families differ in the arguments of these modules. Sources: "Attention Is All You Need", Section 3.2; ELC-BERT,
+Equations 2 and 5; LTG-BERT, Section 4 (GEGLU after Shazeer, NormFormer's inner norm), Table 2 (ablations), Appendix C
+(post-norm) and Section 5.2 (the sentence-pair head). The published training code does not pass the sentence-pair head
+to the optimiser (docs/papers/ltg-bert.md, "Sentence pairs"). Here the head is a part of the model, so it is trained,
+and gradient clipping includes its gradient.
 """
 
 import math

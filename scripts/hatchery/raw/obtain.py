@@ -2,8 +2,8 @@
 
 Archives are unpacked once, into `<fetched>/<name>/`. Only a single archive that was downloaded without the setting
 `unpack` is unpacked into `<fetched>/<name>/unpacked/`. All other files are read in place. If the data are neither on
-this machine nor downloadable, the error message names the missing data, the key for their path, the place where the
-data are available, and their terms of use.
+this machine nor downloadable, an error message names the missing data and the configuration key for their path. The
+message also states where the data are available, and their terms of use.
 """
 
 import os

@@ -127,9 +127,9 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
     are recognised, as in the papers' code. Special tokens that `recognise` does not name are encoded as ordinary
     letters. All special tokens keep their ids. Names that the tokenizer lacks are ignored.
 
-    Raises TokenizationError, naming the file, if the file is missing or damaged, has an unsupported model, has no known
-    set of special tokens at their ids, encodes unknown text as another token than the set's unknown token, has gaps in
-    its ids, or does not mark word starts.
+    Raises TokenizationError, naming the file, if the file is missing or damaged, or if the tokenizer cannot be used. A
+    tokenizer needs a supported model, a known set of special tokens at their ids, ids without gaps, and a mark of word
+    starts. It must encode unknown text as the set's unknown token.
     """
     path = Path(path)
     definition = _read(path)

@@ -1,15 +1,15 @@
 """Deterministic training of a Unigram vocabulary, as in SentencePiece (Kudo, 2018).
 
-The library's trainer is not deterministic, even with one thread and a fixed order of the text: it adds up probabilities
-in the order of a randomly seeded hash table, so scores differ between runs by more than rounding errors, and pruning
-resolves ties at random. This module uses sorted distinct pre-tokens. Frequent substrings are the initial pieces; then
+The library's trainer is not deterministic, even with one thread and a fixed order of the text. It adds up probabilities
+in the order of a randomly seeded hash table, and pruning resolves ties at random. So scores differ between runs by more
+than rounding errors. This module uses sorted distinct pre-tokens. Frequent substrings are the initial pieces; then
 rounds of expectation-maximisation alternate with pruning of the pieces whose removal lowers the likelihood least. Ties
 are resolved by the text of the pieces.
 
-The segmentations of a text of n characters are paths over the nodes 0 to n: a piece at the characters i to j is an edge
-from node i to node j, and the forward-backward algorithm computes sums over all paths. Nodes of all texts are numbered
-by level (distance from the start), so that one numpy operation advances all texts by one level. Sums are computed in a
-fixed order, so the same input gives the same vocabulary.
+The segmentations of a text of n characters are paths over the nodes 0 to n. A piece that begins at character i and ends
+before character j is an edge from node i to node j. The forward-backward algorithm computes sums over all paths. Nodes
+of all texts are numbered by level (distance from the start), so that one numpy operation advances all texts by one
+level. Sums are computed in a fixed order, so the same input gives the same vocabulary.
 """
 
 from array import array

@@ -155,8 +155,8 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
 
 
 def _spread(counts: np.ndarray, special: np.ndarray) -> None:
-    """If several words start in a token, move all but one of these word starts to the nearest tokens without a word
-    start, so that the number of word starts is the number of words.
+    """If several words start in a token, keep one of these word starts, and move the others to the nearest tokens
+    without a word start. So the number of word starts equals the number of words.
 
     Several words start in a token only if the token contains white space, for example U+00A0 if the tokenizer splits
     only at spaces.

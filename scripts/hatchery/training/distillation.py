@@ -1,7 +1,7 @@
 """Distillation: the loss of an objective, combined with the divergence from the predictions of teachers.
 
 Source: "Distilling the Knowledge in a Neural Network" (Hinton et al., 2015), Section 2. With the weight w and the
-temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q), where loss is the objective's loss, p is the
+temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q). Here loss is the objective's loss, p is the
 mean of the teachers' probabilities, and q are the model's probabilities. p and q are computed from logits divided by T.
 
 The divergence is computed at the labelled positions, and each position has the same weight in the divergence as in the

@@ -1,9 +1,9 @@
 """Normaliser of the six corpora of BabyLM since 2024, which the organisers distribute as prepared text.
 
-Source: the organisers' preparation scripts of 2024, whose file layouts are also used in later years: one utterance or
-paragraph per line, and a header line `= = = name = = =` before each original file, book or article. As in the minimal
-cleaning of the corpora of 2023, each run of white space becomes one space, mojibake is repaired, and quotes, accents
-and ligatures are made uniform. There is no further cleaning, so the number of words outside headers equals the
+Source: the organisers' preparation scripts of 2024. Their file layouts are also used in later years: each line is an
+utterance or paragraph, and a header line `= = = name = = =` precedes each original file, book or article. As in the
+minimal cleaning of the corpora of 2023, each run of white space becomes one space, mojibake is repaired, and quotes,
+accents and ligatures are made uniform. There is no further cleaning, so the number of words outside headers equals the
 challenge's count. A header begins a new document. The header of an article contains the article's title, which stays in
 the text as the first line; headers that name a file are left out.
 """

@@ -1,9 +1,9 @@
 """Parallel text as documents of two lines: two text files line by line, or two columns of a table.
 
 A document is a sentence pair: its first line is the sentence in the first language, and its second line is the sentence
-in the second language. So a parallel corpus is a corpus like any other: one tokenizer is trained on both languages,
-token shards store the pair as two sentences, and the objective selects the language that is translated. White space
-within a line becomes one space, so a text contains no line ends.
+in the second language. So all stages treat a parallel corpus like any other corpus: one tokenizer is trained on both
+languages, and token shards store a pair as a document of two sentences. Only the objective distinguishes the source
+language from the target language. White space within a line becomes one space, so a text contains no line ends.
 """
 
 import re

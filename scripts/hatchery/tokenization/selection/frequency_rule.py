@@ -1,11 +1,11 @@
 """The rule of Gowda and May (2020): 95 % of the entries of a vocabulary should occur at least 100 times in the training
 text.
 
-Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line, sort the
-entries that occur by frequency in descending order, and take the frequency at rank floor(0.95 x number of these
-entries), counted from 0. A token never extends over the end of a pre-token. Therefore pre-tokens are counted once per
-corpus, and each distinct pre-token is encoded only once per vocabulary size; the frequencies are the same as if the
-whole text were encoded. Special tokens that a text spells out do not count as entries.
+Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer". Every non-empty training line is encoded, and
+the entries that occur are sorted by descending frequency. The rule's frequency is that of the entry at rank floor(0.95
+x number of these entries), counted from 0. A token never extends over the end of a pre-token. Therefore pre-tokens are
+counted once per corpus, and each distinct pre-token is encoded only once per vocabulary size; the frequencies are the
+same as if the whole text were encoded. Special tokens that a text spells out do not count as entries.
 """
 
 from collections import Counter
