@@ -19,7 +19,7 @@ from hatchery.sanitize import visible
 def read_given(word: str) -> dict[str, Any]:
     """Return the arguments of a stage from `word`, which is a JSON object or the path of a JSON file.
 
-    If the file is a job's specification (`job_spec`), the inputs in its key `arguments` are merged with the other
+    The file may be a job's specification (`job_spec`). Then the inputs in its key `arguments` are merged with the other
     arguments, and the digest in the file's name must match the content. Raises ConfigError if the file is missing, was
     altered, or contains no JSON object.
     """

@@ -121,9 +121,9 @@ class Stage:
     # estimate.
     minutes: int
     memory_mb_per_thread: int = 0
-    # Kind of threads: for "x", the number of threads is the value of the configuration key `compute.x_threads`, except
-    # for "tokenization", which has a fixed number of threads (`workflow.resources`). If this is None, a job has one
-    # thread.
+    # Kind of threads. For the kind "x", the number of threads is the value of the configuration key
+    # `compute.x_threads`. The kind "tokenization" has a fixed number of threads (`workflow.resources`). If this is
+    # None, a job has one thread.
     threads: Threads | None = None
     # Keys in the section `compute` of the configuration that the function receives in the argument `runtime`. These
     # keys do not affect results.

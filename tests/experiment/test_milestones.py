@@ -113,7 +113,7 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
     check_second()
 
     second["budget"] = {"words_seen": "60M"}
-    with pytest.raises(ConfigError, match="got 60,000,000, expected more than the 60,000,000 of 'first'"):
+    with pytest.raises(ConfigError, match="got 60,000,000, expected more than 60,000,000, the budget of 'first'"):
         written(configuration, {"experiments/chain": experiment}).check("experiment", "chain")
 
 

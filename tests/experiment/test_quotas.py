@@ -23,7 +23,7 @@ def take_documents(folder: Path, number: int | None) -> None:
     ("documents", "told"),
     [
         (1_000_000, "got 7,480,000, but this selection has at most 4,000,000 texts; raise data.c4.hub.documents"),
-        (1_869_999, "(1,869,999) in "),
+        (1_869_999, " from 1,869,999 to "),
         (1_870_000, None),
         (None, None),
     ],
@@ -39,20 +39,20 @@ def test_a_quota_of_windows_is_compared_with_the_documents_that_are_taken(
         Project(configuration).check("corpus", UNCONSTRAINED)
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"{configuration / CORPUS}: sequences.groups.0.quotas.c4_windows: got 7,480,000, but ")
-    assert told in line and "to 1,870,000 at least" in line
+    assert told in line and "to at least 1,870,000" in line
 
 
 def test_one_window_more_needs_one_document_more_of_each_split(configuration: Path) -> None:
     """Four windows are drawn from each document."""
     edit(configuration, CORPUS, "c4_windows: 7480000", "c4_windows: 7480001")
     take_documents(configuration, 1_870_000)
-    with pytest.raises(ConfigError, match="to 1,870,001 at least"):
+    with pytest.raises(ConfigError, match="to at least 1,870,001"):
         Project(configuration).check("corpus", UNCONSTRAINED)
     edit(configuration, "selections/c4_windows.yaml", '["*train*"]', '["*train*", "*validation*"]')
     take_documents(configuration, 935_001)
     Project(configuration).check("corpus", UNCONSTRAINED)
     take_documents(configuration, 935_000)
-    with pytest.raises(ConfigError, match=r"has at most 7,480,000 texts; .* to 935,001 at least"):
+    with pytest.raises(ConfigError, match=r"has at most 7,480,000 texts; .* to at least 935,001"):
         Project(configuration).check("corpus", UNCONSTRAINED)
 
 

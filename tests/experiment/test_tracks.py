@@ -177,7 +177,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a folder": (
         pretraining(initialise_from={"path": "pretrained"}),
-        "ltg_bert.pretraining.initialise_from.path: expected a `run`: the training text",
+        "ltg_bert.pretraining.initialise_from.path: expected a `run`, because the training text",
     ),
     "held-out text": (
         {"tokenizer": {"kind": "byte_bpe", "vocabulary_size": 400, "splits": ["train", "dev", "test"]}},
@@ -285,7 +285,7 @@ def test_marks_and_budgets_follow_words_through_a_run_without_steps(configuratio
     assert found.marks("entry", found.seeded_run("entry", "last-s42")) == tuple(range(60_000_000, 100_000_001, 10**7))
     kept = found.checkpoints("entry", "last-s42")
     assert [run.milestone for _, run in kept] == [f"chck_{number}0M" for number in range(6, 11)]
-    with pytest.raises(ConfigError, match=r"got 50,000,000, expected more than the 50,000,000 of 'first'"):
+    with pytest.raises(ConfigError, match=r"got 50,000,000, expected more than 50,000,000, the budget of 'first'"):
         chain(configuration, TRAINED, {"budget": {"words_seen": "50M"}}).check("experiment", "entry")
     chain(configuration, TRAINED, {"budget": {"words_seen": 50_000_001}}).check("experiment", "entry")
     # A run that inherits a budget but has no steps spends no words.

@@ -146,8 +146,8 @@ def read_rows(
     """Return (file and line for messages, texts by column) for each row of a CSV file with the columns `columns`.
 
     The file may contain further columns. `key` names columns; if given, any two rows must differ in at least one of
-    these columns. Raises EvaluationError, which names the file, if the file is missing, is not UTF-8, is empty, lacks a
-    column, has a row of the wrong length, or repeats a row. If `may_be_empty` is true, a header without rows is
+    these columns. Raises EvaluationError, which names the file, if the file cannot be read as UTF-8, is empty, or lacks
+    a column, and for a repeated row or a row of the wrong length. If `may_be_empty` is true, a header without rows is
     allowed.
     """
     path = Path(path)

@@ -231,8 +231,8 @@ class WrittenBody:
         self._count_unused(label, start)
 
     def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
-        """For the reading `corrected`, write the mark of a list item once: on the first block of the item that is not a
-        heading, after the marks of quotes around the list.
+        """For the reading `corrected`, write the mark of a list item once: on the item's first block that is not a
+        heading. Marks of quotes around the list precede this mark.
         """
         for index, block in enumerate(self._page.blocks[start:], start):
             if not is_heading(block):

@@ -14,9 +14,9 @@ from hatchery.corpora.typography import normalise_punctuation, repair_encoding
 _OTHER_SPACE = re.compile("[\t\r\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _SPACE_RUN = re.compile(r"[^\S\n]+")
 _OPENING = frozenset("‘([{")
-# This pattern finds the marks after which rules 1-6 could insert a space: a mark directly before a character that is
-# neither white space nor a quotation mark. Before a quotation mark, only rule 3 inserts a space, and only after three
-# full stops, so other marks before quotation marks are skipped.
+# This pattern finds the marks after which rules 1-6 could insert a space. The next character must be neither white
+# space nor a quotation mark. Before a quotation mark, only rule 3 inserts a space, and only after three full stops, so
+# other marks before quotation marks are skipped.
 _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
 # Rule 7 removes a space after an opening bracket.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
@@ -184,8 +184,8 @@ def clean(text: str, rules: CleaningRules) -> str:
     """Return the stripped text after the full cleaning, which repairs spaces, contractions, quotes, punctuation and
     encoding.
 
-    Cleaning the result again may change it, but only around double quotes, brackets, long dashes and runs of full
-    stops: there, later rules create text that earlier rules match.
+    Cleaning the result again may change it around double quotes, brackets, long dashes and runs of full stops, where
+    later rules create text that earlier rules match. All other text stays unchanged.
     """
     if rules.entities_first and "&" in text and "<" not in text:
         text = _without_entities(text)

@@ -1,8 +1,8 @@
 """Lines of training text that share a run of words with evaluation data, so that a corpus can leave these lines out.
 
-Two texts share a run of n words if n consecutive words are equal, without case and punctuation ("Language Models are
-Few-Shot Learners", Brown et al. 2020, Appendix C, with n = 13). Runs are compared by keys of 64 bits, as in
-`duplicates`. Evaluation texts with fewer than n words have no run, so they have no effect.
+Two texts share a run of n words if n consecutive words are equal. Case and punctuation are ignored. The method is that
+of Brown et al. 2020, "Language Models are Few-Shot Learners", Appendix C, with n = 13. Runs are compared by keys of 64
+bits, as in `duplicates`. Evaluation texts with fewer than n words have no run, so they have no effect.
 """
 
 import json

@@ -3,10 +3,10 @@
 The text of a document has one sentence per line, or one paragraph per line if paragraphs are not split, and one blank
 line between paragraphs; headings, lists and quotes may have Markdown marks if the source has such elements.
 
-A reader is an object `READER` of the class `Reader` in its own file of `readers/`, which also defines the reader's
-options and the keys of its source. A reader lists the files to read in a source, and streams the documents of one file.
-Files are read in different processes, so a document does not depend on documents of other files. Snakemake's planning
-also imports the reader's file, so slow imports (lxml, pyarrow) are inside the functions or in modules that the
+A reader is an object `READER` of the class `Reader`. Each reader has its own file in `readers/`, which also defines the
+reader's options and the keys of its source. A reader lists the files to read in a source, and streams the documents of
+one file. Files are read in different processes, so a document does not depend on documents of other files. Snakemake's
+planning also imports the reader's file, so slow imports (lxml, pyarrow) are inside the functions or in modules that the
 functions import.
 """
 

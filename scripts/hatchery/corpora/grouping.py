@@ -116,8 +116,8 @@ Keyed = tuple[int, int, str]
 
 def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
     """Return for each item (uint8) the number of the random selection that contains the item, or 0. Items are selected
-    without replacement: selection 1 contains the `numbers[0]` items with the smallest random numbers `points`,
-    selection 2 contains the `numbers[1]` items with the next smallest random numbers, and so on.
+    without replacement, in ascending order of their random numbers `points`: the first `numbers[0]` items are selection
+    1, the next `numbers[1]` items are selection 2, and so on.
     """
     order = np.argsort(np.frombuffer(points, dtype=np.uint64), kind="stable") if len(points) else np.zeros(0, np.int64)
     codes = np.zeros(len(points), dtype=np.uint8)

@@ -10,8 +10,8 @@ counts as wrapped if many lines break off at a common line width in the middle o
 punctuation mark, and the first word of the next line would not have fitted into the line and has no capital. If most of
 the text is in lines longer than a sentence, the lines are paragraphs. In doubt, lines stay unchanged.
 
-The thresholds were chosen from measurements. In wrapped prose in five languages, with widths from 55 to 120 characters,
-the fraction of lines that break off at the line width is at least 0.32. In transcripts without punctuation marks, this
+The thresholds were chosen from measurements. In wrapped prose (five languages, widths from 55 to 120 characters), the
+fraction of lines that break off at the line width is at least 0.32. In transcripts without punctuation marks, this
 fraction is at most 0.22; in captions, dialogue, lists of titles, ads and treebanks, at most 0.07. Lines of more than
 200 characters contain at least half of the text in 121 of 124 speeches with a paragraph per line, but only in a tenth
 of 2,000 short film reviews.

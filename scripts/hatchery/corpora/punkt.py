@@ -1,10 +1,10 @@
 """NLTK's Punkt sentence tokenizer with identical results, but many times faster and independent of the clock.
 
 NLTK's algorithm (Kiss and Strunk, Computational Linguistics 32, 2006) considers every `.`, `?` and `!` before other
-punctuation or white space, and annotates the tokens of the words before and after this mark. In many contexts, no
-decision of NLTK is needed, because the mark always ends a sentence: `?`, `!`, and a full stop after a plain word that
-is neither an abbreviation nor the first half of a collocation. Only all other contexts (abbreviations, initials,
-numbers, unusual characters) are passed to NLTK.
+punctuation or white space. To decide whether the mark ends a sentence, it annotates the tokens of the words before and
+after the mark. In many contexts, no decision of NLTK is needed, because the mark always ends a sentence: `?`, `!`, and
+a full stop after a plain word that is neither an abbreviation nor the first half of a collocation. Only all other
+contexts (abbreviations, initials, numbers, unusual characters) are passed to NLTK.
 
 NLTK cancels a regular expression after five seconds of wall time. Here the patterns run without this limit, so results
 do not depend on the load of the machine. The limit is not needed, because all these patterns take linear time. Only one
@@ -44,8 +44,8 @@ with _without_initialising("nltk", "nltk.tokenize"):
     from nltk import redos
     from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer, PunktToken
 
-# This pattern finds all of Punkt's candidates for sentence ends, and further marks: it matches every mark before a
-# character that continues neither a word nor a number.
+# This pattern matches every mark before a character that continues neither a word nor a number. The matches include all
+# of Punkt's candidates for sentence ends.
 _POSSIBLE_END = re.compile(r"[.?!](?=[^\w.,-])")
 # Characters that end a word for Punkt; a test compares these characters with NLTK's own expression.
 PUNCTUATION_AFTER_END = frozenset(")\";}]*:@'({[‘’“”«»?!")
@@ -191,8 +191,8 @@ class SentenceSpans:
         """Return Punkt's decision whether the mark at `position` ends a sentence; only unusual contexts are passed to
         Punkt.
         """
-        # NLTK's expression counts a control character as a word, but Python counts it as white space, so only Punkt can
-        # decide whether the mark ends a sentence.
+        # Let Punkt decide whether the mark ends a sentence. NLTK's expression counts a control character as a word, but
+        # Python counts it as white space.
         if not text[next_start].isspace():
             if text[position] != ".":
                 return True

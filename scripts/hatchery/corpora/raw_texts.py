@@ -240,8 +240,8 @@ def _body(lines: list[str], title: str) -> str:
 
 
 _SHORT = "ns|id|parentid|timestamp|username|ip|comment|origin|model|format|sha1|minor|redirect|restrictions|title"
-# The pattern matches a line that is one complete XML element, whose content WikiExtractor may have changed, or a line
-# that is a start or end tag.
+# The pattern matches a line that is a start tag, an end tag, or one complete XML element. WikiExtractor may have
+# changed the content of the element.
 _LEAKED = re.compile(
     rf"\s*(?:<(?P<name>{_SHORT})\b[^>]*(?:/>|>.*</(?P=name)>)|</?(?:page|revision|contributor)\b[^>]*>)\s*"
 )

@@ -2,7 +2,7 @@
 
 Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until their number of characters
 reaches the number of characters of the BNC. Documents are drawn in the order of random numbers. A document's random
-number is computed from the SHA-256 of the seed and the document's name, so the choice does not depend on shards or on
+number is computed from the SHA-256 of the seed and the document's name. So the choice depends neither on shards nor on
 the order of documents. The document that reaches the wanted number of characters is included whole, so the sample
 exceeds this number by less than one document.
 

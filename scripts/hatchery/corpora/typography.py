@@ -1,9 +1,9 @@
 """Punctuation in a uniform spelling, and repair of characters that an earlier conversion damaged.
 
 Source: docs/papers/ltg-bert.md, "Cleaning of text". The library ftfy repairs damaged characters. The rules of the Moses
-punctuation normaliser for English are reimplemented here for speed: the library sacremoses runs about forty regular
-expressions on every text, and most of these expressions have no match. `normalise_punctuation` and `repair_encoding`
-return the results of these libraries; tests compare the functions with the libraries on arbitrary text.
+punctuation normaliser for English are reimplemented here for speed. The library sacremoses runs about forty regular
+expressions on every text; most of these expressions have no match. `normalise_punctuation` and `repair_encoding` return
+the results of these libraries; tests compare the functions with the libraries on arbitrary text.
 """
 
 import re

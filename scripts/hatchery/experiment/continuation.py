@@ -141,8 +141,8 @@ def check_continuation(name: str, experiment: "Experiment", where: str, project:
 
 
 def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
-    """Return the number of a run's steps that its initial model has already done; 0 if the run counts its steps from 0,
-    or if the number is unknown at planning time.
+    """Return the number of a run's steps that its initial model has already done. The result is 0 if the run counts its
+    steps from 0, or if the number is unknown at planning time.
 
     For a budget of words, the number is estimated from the word budget of the initial model's run.
     """

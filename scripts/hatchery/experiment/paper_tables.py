@@ -49,8 +49,8 @@ def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Ex
 
 
 def check_paper_tables(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Raise ConfigError if `paper_tables` of the experiment `name` names an experiment without published rows, or
-    without a run of this experiment, or if this experiment also has the key `published`.
+    """Check `paper_tables` of the experiment `name`. Raise ConfigError if the named original experiment has no
+    published rows or shares no run with this experiment, or if this experiment also has the key `published`.
     """
     chosen = experiment.paper_tables
     if chosen is None:

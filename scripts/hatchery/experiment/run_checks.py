@@ -150,8 +150,8 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
     compute = project.config.compute
     require_zero_stage(f"{place}: compute.zero_stage", compute.zero_stage, pretraining)
     micro = compute.micro_batch_size
-    # For translation, the batch size need not be a multiple of the micro-batch size, because each batch has a different
-    # number of sentence pairs, which depends on their lengths.
+    # For translation, the batch size need not be a multiple of the micro-batch size: the number of sentence pairs
+    # differs from batch to batch, because it depends on their lengths.
     counts_sequences = pretraining.objective.task != "translation"
     if micro is not None and counts_sequences and pretraining.batch_size % micro:
         raise ConfigError(

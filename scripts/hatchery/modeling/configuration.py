@@ -1,6 +1,6 @@
 """Configuration classes that all model families extend: sizes, positions, size of the vocabulary, and checks.
 
-Each family has a class of sizes, which defines the keys of a file in config/models/, and a configuration class, which
+Each family has two classes. The class of sizes defines the keys of a file in config/models/. The configuration class
 adds values that follow from the tokenizer and the objective. This module does not import torch, so that FLOPs can be
 counted during planning without loading torch. It imports no other package, so that exported models can contain a copy
 of it.

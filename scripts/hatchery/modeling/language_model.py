@@ -91,8 +91,8 @@ class LanguageModel(nn.Module):
         sequence is causal. If `pair_labels` int64 [B] are given, the sentence-pair head classifies the pairs.
         `labelled` is the result of `labelled_positions(labels)`, if the caller has already computed it.
         """
-        # Logits are computed only at labelled positions, because the product with the large output matrix is expensive,
-        # and in masked training only about 15 % of all positions are labelled.
+        # Compute logits only at labelled positions. The product with the large output matrix is expensive, and in
+        # masked training only about 15 % of all positions are labelled.
         labelled = labelled_positions(labels) if labelled is None else labelled
         targets = labels.flatten()[labelled]
         rows = labelled

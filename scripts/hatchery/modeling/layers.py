@@ -77,8 +77,8 @@ class FeedForward(nn.Module):
         value, gate = projected.chunk(2, dim=-1)
         if self.silu:
             return value * F.silu(gate)
-        # Copy the gate, because on the CPU the GELU of a strided gate takes twice as long as a copy and the GELU of the
-        # contiguous copy.
+        # Make the gate contiguous: on the CPU, a copy and the GELU of the copy together take half the time of the GELU
+        # of the strided gate.
         return value * F.gelu(gate.contiguous(), approximate=self.approximate)
 
 

@@ -63,8 +63,8 @@ def _cpu_dropout(tensor: Tensor, probability: float) -> Tensor:
     size = tensor.numel()
     words = torch.empty((size + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     threshold = round(probability * 2**16)
-    # Write the results of the comparison into the integer tensor, because torch vectorises comparisons of integers in
-    # place, but converts a Boolean tensor to numbers element by element.
+    # Write the results of the comparison into the integer tensor, because torch vectorises an in-place comparison of
+    # integers. In contrast, it converts a Boolean tensor to numbers element by element.
     kept = words.view(torch.int16)[:size].view(tensor.shape).ge_(threshold - 2**15)
     return tensor * kept.to(tensor.dtype).mul_(1 / (1 - threshold / 2**16))
 

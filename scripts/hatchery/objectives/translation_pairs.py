@@ -180,8 +180,8 @@ class TranslationPairs:
         return int(np.diff(self._cuts(budget)).min())
 
     def _batch_cuts(self, budget: int) -> np.ndarray:
-        """Return the boundaries of batches among the sentence pairs, sorted by length: the index of the first pair of
-        each batch, followed by the number of pairs.
+        """Return the boundaries of batches among the sentence pairs, which are sorted by length. The boundaries are the
+        index of each batch's first pair, followed by the number of pairs.
 
         The number of batches is the minimum for `budget`. The batches have about equal numbers of target tokens, so
         that the last batch is not small: each boundary is as near as `budget` allows to the boundary that gives equal
@@ -189,8 +189,8 @@ class TranslationPairs:
         """
         tokens = np.sort(self.lengths[:, 1])
         until = np.concatenate([[0], np.cumsum(tokens)])
-        # Find the earliest possible boundaries: fill batches from the longest pair to the shortest pair, and reverse
-        # the order of the boundaries, because `tokens` is in ascending order.
+        # Find the earliest possible boundary of each batch, by filling batches from the longest pair to the shortest
+        # pair. Reverse the order of the boundaries, because `tokens` is in ascending order.
         earliest = len(tokens) - _full_cuts(np.concatenate([[0], np.cumsum(tokens[::-1])]), budget)[::-1]
         cuts, number = [0], len(earliest) - 1
         for batch in range(1, number + 1):

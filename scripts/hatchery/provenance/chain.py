@@ -206,8 +206,8 @@ class _Walk:
             self.chain.problems.append(str(error))
 
     def _lies_outside(self, node: Node, link: Link) -> bool:
-        """Return True if the stage of `node` read this input from a file that is not in the index (such as a file of an
-        external model), and the file is unchanged.
+        """Return True if the stage of `node` read this input from a file that is not in the index, and if the file is
+        unchanged. A file of an external model, for example, is not in the index.
         """
         path = _read_from(node, link.name)
         return path is not None and self._index.add(path, link.digest)

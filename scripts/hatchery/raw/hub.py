@@ -1,7 +1,7 @@
 """Downloads of data sets and models from the Hugging Face hub at a pinned commit.
 
 From a data set, only the requested files or documents are downloaded, for example the first few thousand of C4's 365
-million documents. Documents are read in constant memory. The position in the data set is saved after each shard, so an
+million documents. Documents are read in constant memory. The position in the data set is saved after each shard. So an
 interrupted run continues after the last finished shard, and the bytes of the shards do not depend on interruptions.
 
 From a model, weights, configuration and tokenizer are downloaded, but no code. Weights in the format safetensors are

@@ -187,8 +187,8 @@ def open_source(manifest_path: str | Path) -> RawSource:
 def unregistered(root: Path, most_files: int) -> RawSource | None:
     """Return a source with the files at `root`, or in the zip archive at `root`, with sizes but without checksums.
 
-    None if `root` does not exist, is a damaged zip archive or an archive of another format, or is a folder without
-    files or with more than `most_files` files.
+    The result is None if `root` does not exist, if it is a damaged zip archive or another archive, and if it is a
+    folder without files or with more than `most_files` files.
     """
     if is_archive(root):
         kind, sizes = "zip", zipped_sizes(root)
@@ -234,8 +234,9 @@ def register_source(
     """Write the source manifest of the file or folder at `root` to `output`.
 
     Location, `origin`, licence and terms are written to a second file (see `location_of`). If the files were unpacked
-    from an archive, `archive` is its path. Raises SourceError if `root` does not exist, contains no files, or contains
-    an unreadable file, a file name that is not UTF-8 or, unless `follow_links` is true, a link.
+    from an archive, `archive` is its path. Raises SourceError if `root` does not exist or contains no files. Also
+    raises SourceError for an unreadable file, for a file name that is not UTF-8 and, unless `follow_links` is true, for
+    a link.
     """
     root = Path(root)
     if not root.exists():

@@ -8,9 +8,9 @@ The definition of a word depends on the kind of tokenizer:
   belongs to the next word. Special tokens that a text spells out, and the texts between them, are separate words. The
   first token of a sentence always begins a word.
 - *continuation prefix* (`@@` of the BNC WordPiece): a word is a pre-token. Every token without the prefix begins a
-  word, so `do` and `n't` are two words, and each punctuation mark is a word, as in the published masking code and in
-  LTG-BERT's counts. An unknown token represents a complete pre-token. `text_word_starts` finds words between white
-  space in the text.
+  word, as in the published masking code and in LTG-BERT's counts. So `do` and `n't` are two words, and each punctuation
+  mark is a word. An unknown token represents a complete pre-token. `text_word_starts` finds words between white space
+  in the text.
 """
 
 import re
@@ -69,8 +69,8 @@ class WordStarts:
         separates = self._separates[ids]
         unknown = np.flatnonzero(ids == self._tokenizer.unknown_id)
         if unknown.size:
-            # The id of an unknown token shows neither whether the text spells out "[UNK]" nor whether the unknown text
-            # begins a word, so these sentences are read as text.
+            # Read sentences with unknown tokens as text. The id of an unknown token shows neither whether the text
+            # spells out "[UNK]" nor whether the unknown text begins a word.
             name = self._tokenizer.special.unknown
             texts = self._unknown_texts(unknown, sentence_starts, sentences)
             separates[unknown] = [text == name for text in texts]

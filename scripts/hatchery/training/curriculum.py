@@ -1,12 +1,12 @@
 """A curriculum: the sequences of an epoch are ordered by the difficulty of their text instead of at random.
 
 Every epoch contains every sequence once, so the number of words per epoch does not change. Sequences are sorted by the
-sum of two numbers: the rank of their difficulty, divided by the number of sequences in the epoch, and a random number
-from 0 to `spread`. With `spread` 0, the order depends only on the difficulty. With `spread` 1, a sequence may move by
-up to the length of the epoch. The order is a function of seed and epoch, so a resumed run continues exactly.
-Difficulties are computed before the first epoch of a sequence length. Sources: Bengio et al. 2009 (word frequency) and
-Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed sequence is computed over all
-its texts.
+sum of two numbers. The first number is the rank of their difficulty, divided by the number of sequences in the epoch.
+The second is a random number from 0 to `spread`. With `spread` 0, the order depends only on the difficulty. With
+`spread` 1, a sequence may move by up to the length of the epoch. The order is a function of seed and epoch, so a
+resumed run continues exactly. Difficulties are computed before the first epoch of a sequence length. Sources: Bengio et
+al. 2009 (word frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed
+sequence is computed over all its texts.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """The sequences of each training step: a function of seed and step, equal for any number of processes.
 
-An epoch is a permutation of all sequences. Batches are consecutive parts of the concatenated epochs, so no sequence is
-skipped, and a batch may contain the end of one epoch and the beginning of the next. Each process reads a contiguous
-part of the global batch. No state is stored, because the step number determines the position in the data.
+An epoch is a permutation of all sequences. Batches are consecutive parts of the concatenated epochs. So no sequence is
+skipped, and a batch may contain the end of one epoch and the beginning of the next epoch. Each process reads a
+contiguous part of the global batch. No state is stored, because the step number determines the position in the data.
 """
 
 from collections.abc import Callable
@@ -177,8 +177,8 @@ class DataOrder:
         """
         places = self._examples(length).places()
         windows = places // self._width
-        # The first numbers of the generator's stream do not depend on how many numbers are drawn, so each window gets
-        # the same random number at every sequence length.
+        # Each window gets the same random number at every sequence length, because the first numbers of the generator's
+        # stream do not depend on the number of draws.
         draws = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1])).random_raw(int(windows.max()) + 1)
         keys = draws[windows]
         order = np.lexsort((places, keys)).astype(np.int64)

@@ -1,7 +1,7 @@
 """Development scores, measured on held-out sequences that are the same at every evaluation.
 
-Sequences and masks are drawn with a fixed seed, so all steps, seeds and models with the same tokenizer, sequence length
-and objective have the same targets, and their development curves are comparable.
+Sequences and masks are drawn with a fixed seed. So all steps and pretraining seeds, and all models with the same
+tokenizer, sequence length and objective, have the same targets. Their development curves are comparable.
 """
 
 import math

@@ -2,10 +2,9 @@
 
 Muon (Jordan et al. 2024; `torch.optim.Muon`) replaces a matrix's momentum by the nearest orthogonal matrix,
 approximated by five Newton-Schulz iterations. NorMuon (Li et al. 2025, arXiv:2510.05491) omits Nesterov's step and
-divides each row by the root of a running mean of its squares. Muon and NorMuon scale the update to a root mean square
-of 0.2, like Adam's updates, so that Adam's learning rate and weight decay can be used (Liu et al. 2025,
-arXiv:2502.16982). LAMB or AdamW updates embeddings, vectors and heads. A matrix of several projections is treated as
-one matrix.
+divides each row by the root of a running mean of its squares. Both optimisers scale the update to a root mean square of
+0.2, as in Adam's updates. So Adam's learning rate and weight decay can be used (Liu et al. 2025, arXiv:2502.16982).
+LAMB or AdamW updates embeddings, vectors and heads. A matrix of several projections is treated as one matrix.
 """
 
 import math

@@ -32,9 +32,9 @@ SCALE, GOOD_STEPS = "loss_scaler.scale", "loss_scaler.good_steps"
 class LossScaler:
     """Multiplies losses by `scale` before the backward pass and divides the gradients by `scale` before the update.
 
-    A step with a gradient that is not finite is skipped and halves the scale; 2000 consecutive steps with finite
-    gradients double the scale. torch's GradScaler is not used, because it calls `optimizer.step`, which DeepSpeed must
-    call.
+    If a gradient is not finite, the step is skipped, and the scale is halved. After 2000 consecutive steps with finite
+    gradients, the scale is doubled. torch's GradScaler is not used, because it calls `optimizer.step`, which DeepSpeed
+    must call.
     """
 
     def __init__(self, scale: float = FIRST_SCALE, growth_interval: int = GROWTH_INTERVAL) -> None:

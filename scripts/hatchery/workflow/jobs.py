@@ -12,8 +12,8 @@ workflow starts.
     results/<kind>/<model's address>/<name>-<digest>/      evaluations (minimal_pairs, perplexity, finetuning, ...),
                                                            finetuning_jobs, minimal_pairs_jobs, filled_sentences
 
-The digest is the beginning of the SHA-256 of the file with the job's specification (`hatchery.job_spec`), from which a
-cluster job reads its settings.
+The digest is the beginning of the SHA-256 of the file with the job's specification (`hatchery.job_spec`). A cluster job
+reads its settings from this file.
 """
 
 import os

@@ -35,8 +35,8 @@ def without_dash(line: str) -> str:
 
 
 def quoted_speech(line: str) -> str:
-    """Return the line in double quotes, unless it ends with a colon (which introduces speech), has a quote at one end,
-    or describes a noise in brackets.
+    """Return the line in double quotes. The line is unchanged if it ends with a colon (which introduces speech), has a
+    quote at one end, or describes a noise in brackets.
 
     As in the published script, only the first and the last character are tested for brackets, so `(a) and (b)` counts
     as a noise.

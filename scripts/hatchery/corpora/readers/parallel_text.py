@@ -78,8 +78,8 @@ class ParallelTextSource(CorpusSourceKeys):
 def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
     """Return the files of the first language, or the tables, split by split.
 
-    Raises SourceError if a pattern matches no file, two patterns match the same file, or a file has no partner in the
-    other language, and ConfigError for a table without `columns`.
+    Raises SourceError if a pattern matches no file, if two patterns match the same file, or if a file has no partner in
+    the other language. Raises ConfigError for a table without `columns`.
     """
     return [file for _, file, _ in _listed(source, options)]
 

@@ -42,8 +42,8 @@ from hatchery.errors import SourceError
 from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource
 
-# If a source has fewer text files than this number, all files are divided into documents, because a development split
-# of 1/20 of the files would be less than one file.
+# If a source has fewer text files than this number, all files are divided into documents. With one document per file, a
+# development split of 1/20 would be less than one document.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
 
@@ -144,7 +144,7 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; yield no piece if the file cannot be divided, because it is one document, one JSON
+    """Yield the pieces of a file; yield no piece if the file cannot be divided. Such a file is one document, one JSON
     list, or a Parquet file in which a document has several rows. To find the pieces, a file is read completely, unless
     it is a Parquet file.
 

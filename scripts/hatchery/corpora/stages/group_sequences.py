@@ -46,9 +46,9 @@ def group_sequences(
     """Write shards, tables and `selections.csv` of a corpus of sequences into `run.folder`.
 
     `selection` are the manifests of the selections by name; `held_out` is the corpus whose development and test
-    sequences are used. Raises ConfigError for selections that do not fit the settings, CorpusError if a selection has
-    fewer texts than its quota or if no sequence is left for training, ManifestError for damaged inputs, and
-    EvaluationError for damaged counts or samples of a selection.
+    sequences are used. Raises ConfigError for selections that do not fit the settings. Raises CorpusError if a
+    selection has fewer texts than its quota, or if no sequence is left for training. Raises ManifestError for damaged
+    inputs, and EvaluationError for damaged counts or samples of a selection.
     """
     from hatchery.corpora.sequences import group
 

@@ -1,8 +1,8 @@
 """Conversion between Hatchery's parameter names and the names in the published GPT-BERT code.
 
-Three published versions have equal tensors under different names: the training code, the organisers' wrapper for
-`transformers`, and another wrapper, which uses the names of the training code (docs/papers/gpt-bert.md, "Names of
-tensors").
+Three published versions have equal tensors: the training code, the organisers' wrapper for `transformers`, and another
+wrapper. The other wrapper uses the names of the training code; the organisers' wrapper uses different names
+(docs/papers/gpt-bert.md, "Names of tensors").
 """
 
 import re

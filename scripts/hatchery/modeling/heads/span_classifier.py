@@ -1,8 +1,8 @@
 """Span classification: the probe of LTG-BERT's edge probing, which predicts labels of given spans.
 
 Source: LTG-BERT, Section 6.2, Appendices B.2 and C, Tables 5 and 11; docs/papers/ltg-bert.md, "Edge probing" (the
-authors' module was not published). A learned convex combination of all layers is projected to 256 channels, pooled over
-the tokens of each span with 4 attention heads, and classified by a network with one hidden layer. In tasks with two
+authors' module was not published). A learned convex combination of all layers is projected to 256 channels. Attention
+with 4 heads pools the tokens of each span, and a network with one hidden layer classifies the result. In tasks with two
 spans per target, each span has its own layer weights and its own pooling. The original probe (Tenney et al. 2019;
 docs/papers/ltg-bert.md, "Records of edge probing") also has a projection per span, and scales the combination.
 

@@ -1,8 +1,8 @@
 """Attention with LTG-BERT's position scores as one GPU operation, computed by Triton kernels.
 
 Without dropout, results and gradients equal those of `attend` with position scores up to rounding
-(tests/modeling/test_kernels.py), except at queries that may attend to no key, whose results are finite but meaningless.
-Dropout depends on a seed that torch's generator draws on the device.
+(tests/modeling/test_kernels.py). Only the result of a query that may attend to no key differs; it is finite but
+meaningless. Dropout depends on a seed that torch's generator draws on the device.
 """
 
 import importlib.util

@@ -1,8 +1,8 @@
 """The encoder and the language-model head of plain modern transformers, and their initial weights.
 
-Layers are pre-norm, without biases. Optional connections between layers are value residuals, which mix the values of
-later layers with those of the first layer, and U-Net skips between the two halves of the stack. The norm after the last
-layer belongs to the head.
+Layers are pre-norm, without biases. There are two optional connections between layers: value residuals mix the values
+of later layers with those of the first layer, and U-Net skips connect the two halves of the stack. The norm after the
+last layer belongs to the head.
 """
 
 import math

@@ -23,8 +23,8 @@ MAX_SPANS = 100
 
 
 def _span_length_distribution() -> np.ndarray:
-    """Return the probabilities of the span lengths 0 to 9 in LTG-BERT's code: a length is drawn from a geometric
-    distribution (from 1 on, p = 1/3) and taken modulo 10.
+    """Return the probabilities of the span lengths 0 to 9 in LTG-BERT's code. The code draws a number from a geometric
+    distribution (from 1 on, p = 1/3); the length is this number modulo 10.
     """
     geometric = (1 / 3) * (2 / 3) ** np.arange(10) / (1 - (2 / 3) ** 10)
     return np.roll(geometric, 1)

@@ -1,10 +1,10 @@
 """The candidate tokenizers of a sweep: each is trained, or truncated from a larger tokenizer if the result is the same.
 
 A nested tokenizer type (`byte_bpe`, `wordpiece`) is trained once, with the largest vocabulary size that the sweep or
-its search needs. Its training merges the most frequent pair, independently of the final size, until the vocabulary is
-full, so a smaller vocabulary is the beginning of a larger vocabulary. A test compares the files byte for byte. A
-Unigram vocabulary is pruned from a larger vocabulary, so each size is trained separately, as is each size of `bpe`.
-Every tokenizer file is loaded as a check before the file is used.
+its search needs. Its training merges the most frequent pair until the vocabulary is full. The merges do not depend on
+the final size, so a smaller vocabulary is the beginning of a larger vocabulary. A test compares the files byte for
+byte. A Unigram vocabulary is pruned from a larger vocabulary, so each size is trained separately, as is each size of
+`bpe`. Every tokenizer file is loaded as a check before the file is used.
 
 The work is divided into parts: train a tokenizer, count the pre-tokens of a shard, measure a tokenizer. Each part
 writes one file, whose name is the digest of the part's inputs. So a killed sweep continues with the missing parts, and

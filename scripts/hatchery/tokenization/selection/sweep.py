@@ -96,9 +96,9 @@ def sweep_tokenizers(
 
     The folder of parts remains until the caller removes it. `morphemes` is the manifest of a raw input with a list of
     morphemes, `reference` maps types to manifests of raw inputs with a `tokenizer.json`, and `published` is the file of
-    published values. Raises ConfigError for settings that do not match `reference` and `morphemes`, SourceError for a
-    damaged list or reference, CorpusError for a corpus without words, and TokenizationError for a size that the corpus
-    does not support.
+    published values. Raises ConfigError for settings that do not match `reference` and `morphemes`. Raises SourceError
+    for a damaged list or reference, CorpusError for a corpus without words, and TokenizationError for a size that the
+    corpus does not support.
     """
     use_threads(threads)
     _check(settings, morphemes, reference)

@@ -1,7 +1,7 @@
 """The preference objective: the chosen text of a pair becomes more probable than its rejected text.
 
 Sources: for SimPO, Meng et al. 2024, Equation 6 (arXiv:2405.14734); for SimPER, Xiao et al. 2025 (arXiv:2502.00883).
-With the mean log-probability m(y) = log p(y | x) / |y| of the tokens of a text y after a prompt x, the losses of a pair
+The mean log-probability of the tokens of a text y after a prompt x is m(y) = log p(y | x) / |y|. The losses of a pair
 with the chosen text w and the rejected text l are
 
     SimPO:  -log sigmoid(beta * m(w) - beta * m(l) - gamma)
