@@ -26,10 +26,11 @@ from hatchery.export.model_folder import write_model_folder
 from hatchery.export.settings import DataSource, ExportSettings
 from hatchery.export.stages.export_model import export_model
 from hatchery.export.stages.list_exported_models import list_exported_models
-from hatchery.export.write_export import ModelFacts, licence_statement, model_card
+from hatchery.export.write_export import ModelFacts, generation_settings, licence_statement, model_card
 from hatchery.modeling.store import load_language_model
 from hatchery.rendering.hub_metadata import licence_id
 from hatchery.runner import run_stage
+from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.typed import build, stage_body
 
 
@@ -150,6 +151,7 @@ def test_a_checkpoint_has_its_own_weights_scores_and_name(pretrained, export_set
         ("elc", "blimp", "phenomenon_average", "71.125", "0.5"),
         ("elc-chck_1M", "blimp", "phenomenon_average", "33.25", "0.75"),
         ("elc-chck_2M", "blimp", "phenomenon_average", "44.75", "0.25"),
+        ("other-chck_2M", "blimp", "phenomenon_average", "55.75", "0.35"),
     ]
     lines = [
         f"demo,{model},{suite},{task},accuracy_percent,{mean},{std},2,0,,0," for model, suite, task, mean, std in rows
@@ -169,6 +171,7 @@ def test_a_checkpoint_has_its_own_weights_scores_and_name(pretrained, export_set
         [False, True, False],
         [False, False, True],
     ]
+    assert not any("55.75" in card for card in cards.values()), "the row of another model"
     assert [
         card.split("\n# ")[1].splitlines()[0].endswith("elc-s7" + end)
         for card, end in zip(cards.values(), ("", "-chck_1M", "-chck_2M"), strict=True)
@@ -194,6 +197,15 @@ def test_the_numbers_of_examples_and_the_direction_of_a_translation_are_those_of
     card = model_card(settings, replace(facts, kinds=("masked",), training={}), [], written)
     assert "| The \\_\\_\\_\\_ sleeps. | dog | кот (41.3 %) | 猫 (8.0 %) | cat |" in card
     assert "1,234 parameters" in card
+
+
+def test_generation_searches_as_the_training_evaluated(pretrained, tokenizers):
+    manifest = read_manifest(pretrained("translation"))
+    search = {"beam": 3, "length_factor": 2.0, "extra_length": 1}
+    changed = replace(manifest, settings={**manifest.settings, "objective": {"task": "translation", "search": search}})
+    found = generation_settings(changed, load_tokenizer(tokenizers["encoder_decoder"]))
+    # A source has at most 29 tokens and its end token. Start, padding and mask are never written.
+    assert (found["num_beams"], found["max_new_tokens"], found["suppress_tokens"]) == (3, 2 * 29 + 1, [0, 1, 4])
 
 
 def test_scores_of_one_seed_are_no_mean_over_seeds(export_settings, summary):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -245,5 +246,8 @@ def test_the_report_says_means_missing_parts_and_the_check(evaluated: Evaluated)
     # (70 + 50 + 50) / 3 parts / 3 languages.
     assert "Overall: **18.89**" in text and "| English | 25.00 (2 parts) | 20.00 (1 parts) | 23.33 |" in text
     assert "hanzi_structure 55.00, hanzi_pinyin -" in text
+    assert "- fast\\_eval\\_results: 1 of 28 checkpoints" in text and "the track's rules were not checked" in text
+    checked = report(replace(SETTINGS, track_checked=True), accuracies, predicted, parts, {})
+    assert "the experiment was checked against the track's rules" in checked and "not checked" not in checked
     assert "- zero-shot: zhoblimp" in text and "Both files have the structure that the collator writes." in text
     assert json.loads(json.dumps(predicted)) == predicted

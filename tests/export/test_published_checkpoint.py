@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import HatcheryError, ModelError
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.export.published_checkpoint import (
@@ -183,8 +184,13 @@ def test_a_checkpoint_of_the_training_loop_is_read(attempt, pretrained):
     ],
 )
 def test_what_the_tensors_tell_is_detected(attempt, variant, choices, expected):
-    model, _ = load_pretrained(attempt(variant=variant, **choices))
+    model, _ = load_pretrained(output := attempt(variant=variant, **choices))
     assert {key: getattr(model.config, key) for key in expected} == expected
+    # The manifest states how the file was interpreted, also if the user did not choose.
+    manifest = read_manifest(output)
+    recorded = {key: getattr(model.config, key) for key in ("family", "layer_weighting", "position_head_layout")}
+    assert recorded.items() <= manifest.settings.items()
+    assert manifest.measures["sentence_pair_head"] == (variant == "bnc_layout_with_pair_head")
 
 
 def test_probabilities_of_dropout_are_those_of_the_published_configuration(published):
