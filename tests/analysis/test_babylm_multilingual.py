@@ -43,6 +43,16 @@ def test_means_and_parts_of_a_model_are_those_of_its_seeds(monkeypatch: pytest.M
     # A run without any part has no column.
     assert {row["model"] for row in found.rows} == {"Mine"}
     assert len(found.tables) == 4 and any("inferred" in note for note in found.notes)
+    shown = [
+        {row.cells[0]: getattr(row.cells[1], "text", row.cells[1]) for row in table.rows} for table in found.tables
+    ]
+    assert [column.heading for column in found.tables[0].columns] == ["", "Mine"]
+    assert list(shown[0])[:4] == ["overall", "en, zero-shot", "en, fine-tuning", "en, mean"] and len(shown[0]) == 10
+    assert (shown[0]["overall"], shown[0]["en, fine-tuning"], shown[0]["nl, mean"]) == ("0.83", "4.38", "0.00")
+    # English has 6 zero-shot parts and 8 fine-tuning parts, Dutch 7 and 8, Mandarin 6 and 9 and two tasks of Hanzi.
+    assert [len(rows) for rows in shown[1:]] == [14, 15, 17]
+    assert (shown[1]["en, fine-tuning, arc"], shown[1]["en, zero-shot, blimp"]) == ("35.00", "-")
+    assert list(shown[3].items())[-2:] == [("hanzi structure", "-"), ("hanzi pinyin", "60.00")]
 
 
 def test_an_experiment_with_the_key_has_the_analysis(repository) -> None:

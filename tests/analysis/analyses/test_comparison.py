@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from summary_text import write_summary
+from summary_text import write_rows_of_summary, write_summary
 
 from hatchery.analysis.analyses import comparison
 from hatchery.analysis.analyses.analysis import Findings, Study
+from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.experiment.seeded_run import SeededRun
 
 PERPLEXITY, BLIMP = ("perplexity", "test", "perplexity"), ("blimp", "average_over_phenomena", "accuracy_percent")
@@ -80,6 +81,31 @@ def test_the_table_says_what_people_call_the_models_and_the_sign_of_the_differen
     first, second = table.rows[:2]
     assert [getattr(cell, "text", cell) for cell in first.cells] == ["test perplexity", "20.00", "10.00", "+10.00"]
     assert [getattr(cell, "text", cell) for cell in second.cells][1:] == ["60.0", "70.0", "-10.0"]
+    assert [getattr(cell, "deviation", "") for cell in second.cells] == ["", "", "1.0", ""]
+    (own,) = found(averaged).tables
+    assert [getattr(cell, "deviation", "") for cell in own.rows[0].cells] == ["", "4.00", "3.00", "5.00"]
+    assert own.caption == "Differences of averages" == table.caption
+
+
+def test_differences_of_single_seeds_are_named_and_numbers_on_other_text_have_none(tmp_path: Path) -> None:
+    numbers = {"one/small": (20.0, 1, "text: a"), "two/small": (25.5, 2, "text: a"), "two/other": (30.0, 2, "text: b")}
+    rows = [
+        SummaryRow(
+            model[:3], model, *PERPLEXITY, mean, None, seeds, 0, None, 0, None, None, "", None, "", "", basis=basis
+        )
+        for model, (mean, seeds, basis) in numbers.items()
+    ]
+    rows = [replace(row, seeds=row.n) for row in rows]
+    study = Study("both", tuple(map(run_of, numbers)), tables={"summary": write_rows_of_summary(tmp_path, rows)})
+    findings = found(study, against="one/small")
+    (table,) = findings.tables
+    assert table.caption == "Differences of averages, each between two trained models"
+    assert any("one pretraining seed" in note for note in findings.notes)
+    assert any("the texts differ" in note for note in findings.notes)
+    assert [row["difference"] for row in findings.rows] == [5.5, None]
+    assert [getattr(cell, "text", cell) for cell in table.rows[1].cells][1:] == ["30.00", "20.00", "-"]
+    (mixed,) = found(study, against="two/other").tables
+    assert mixed.caption == "Differences of averages"
 
 
 def test_without_two_models_of_one_name_the_page_says_what_to_do(averaged: Study) -> None:

@@ -13,6 +13,7 @@ from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, write_rows
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.rendering.table import Cell
 
 # The baseline's curve is 2 + 3 (words / 10M)^-0.5.
 LOSSES = {
@@ -76,6 +77,13 @@ def test_differences_are_those_of_equal_seeds_with_the_interval_of_students_t(st
     assert rows["one/better"]["worth_words"] is None
     # 0.03 is more than twice the standard error of a mean, 0.012, but not beyond noise.
     assert rows["one/near"]["difference"] == pytest.approx(0.03) and rows["one/near"]["beyond_noise"] is False
+    (stricter,) = (row for row in found(study, deviations=0.4).rows if row["model"] == "one/worse")
+    assert stricter["beyond_noise"] is True
+    (table,) = found(study).tables
+    better = dict(zip([group.heading for group in table.groups], table.rows, strict=True))["one/better"]
+    # The interval is 4.3027 * 0.01732 / 3 ** 0.5 = 0.0430 on each side.
+    line = ["pretraining: development, loss_nats", "-0.9900", "-1.0330 to -0.9470", "0.0200", "yes", "-", "-"]
+    assert list(better.cells) == line
 
 
 def test_a_number_on_another_basis_is_never_compared(study: Study) -> None:
@@ -97,6 +105,11 @@ def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: St
     assert rows["one/better"]["seconds_ratio"] == 2.0
     assert rows["one/better"]["factor_per_second"] == pytest.approx((3 / 2.01) ** 2 / 2, rel=2e-3)
     assert rows["one/better"]["extrapolated"] is False
+    (table,) = found(study, curve=CURVE).tables
+    lines = {group.heading: row.cells for group, row in zip(table.groups, table.rows, strict=True)}
+    assert lines["one/better"][-2:] == ["2.23 times", "1.11 times"]
+    assert lines["one/few"][-2] == Cell("0.36 times", remark="extrapolated")
+    assert any(note.startswith("Text: the amount of text") for note in found(study, curve=CURVE).notes)
     # Without the baseline of 40 million words, the largest amount of text is 20 million.
     (fewer,) = (row for row in found(study, curve=CURVE[:2]).rows if row["model"] == "one/better")
     assert fewer["worth_words"] > 20_000_000 and fewer["extrapolated"] is True
