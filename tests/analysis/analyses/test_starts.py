@@ -11,6 +11,7 @@ from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame, write_rows
 from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.rendering.table import Cell
 from hatchery.views.figures.start_scores import panels_of
 
 SCORES = {"one/zero": [10.0, 14.0], "one/unigram": [20.0, 24.0, 28.0], "one/single": [15.0], "two/zero": [50.0, 50.0]}
@@ -62,6 +63,16 @@ def test_one_seed_has_a_difference_without_an_error(started: Study) -> None:
         row for row in starts.ANALYSIS.run(starts.StartsSettings(), started).rows if row["model"] == "one/single"
     )
     assert (single["standard_error"], single["difference"], single["difference_error"]) == (None, 3.0, None)
+
+
+def test_the_table_has_errors_and_signs_and_another_start_may_be_the_reference(started: Study) -> None:
+    (table,) = starts.ANALYSIS.run(starts.StartsSettings(), started).tables
+    lines = {group.heading: row.cells for group, row in zip(table.groups, table.rows, strict=True)}
+    # The standard errors are 4 / sqrt(3), and sqrt(4 + 16 / 3) for the difference.
+    assert lines["one/unigram"] == ["test, bleu", Cell("24.00", "2.31"), Cell("+12.00", "3.06"), "3"]
+    assert lines["one/zero"] == ["test, bleu", Cell("12.00", "2.00"), "", "2"]
+    other = {row["model"]: row for row in starts.ANALYSIS.run(starts.StartsSettings(against="unigram"), started).rows}
+    assert (other["one/zero"]["difference"], other["one/unigram"]["difference"]) == (-12.0, None)
 
 
 def test_scores_on_other_sentences_or_of_a_beam_that_they_chose_have_no_difference(
