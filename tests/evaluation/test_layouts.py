@@ -104,6 +104,9 @@ def test_the_original_multirc_gives_the_same_examples_as_the_hub():
         for answer in question["answers"]
     ]
     assert original == flat and [example.group for example in flat] == ["4/17", "4/17", "4/18"]
+    unnumbered = [{key: value for key, value in question.items() if key != "idx"} for question in questions]
+    found = laid_out({"passage": {"text": "P.", "questions": unnumbered}}, "multirc")
+    assert [example.group for example in found] == ["3/0", "3/0", "3/1"]
 
 
 @pytest.mark.parametrize(
@@ -149,6 +152,13 @@ def test_the_original_record_finds_entities_by_spans_with_inclusive_ends():
     question = {"query": RECORD["query"], "answers": [{"text": "Bob"}, {"text": "Ann"}], "idx": 9}
     original = {"passage": {"text": text, "entities": spans}, "qas": [question], "idx": 2, "source": "x"}
     assert laid_out(original, "record") == laid_out(RECORD, "record")
+    # Without numbers in the file, the passage has the number of its line, and questions are counted from 0.
+    del original["idx"], question["idx"]
+    groups = [example.group for example in laid_out({**original, "qas": [question, question]}, "record")]
+    assert groups == ["3/0"] * 3 + ["3/1"] * 3
+    # A flat row is a group of its own.
+    flat = {key: value for key, value in RECORD.items() if key != "idx"}
+    assert {example.group for example in laid_out(flat, "record")} == {"dev.json:3"}
 
 
 @pytest.mark.parametrize(
@@ -157,6 +167,7 @@ def test_the_original_record_finds_entities_by_spans_with_inclusive_ends():
         ("a\n@highlight\nb", "a. b"),
         ("a!\n@highlight\nb", "a! b"),
         ('he said "a."\n@highlight\nb', 'he said "a." b'),
+        ("he said 'a.'\n@highlight\nb", "he said 'a.' b"),
         ("a\n@highlight\nb\n@highlight\nc", "a. b. c"),
         ("a @highlight b", "a @highlight b"),
     ],
@@ -214,6 +225,11 @@ def test_wrong_wic_spans_are_named(changes, message):
 
 
 def test_normalisation_is_applied_to_texts_and_never_to_the_facts():
-    examples = laid_out(RECORD, "record", normalise=str.lower)
-    assert examples[0].segments == ("ann met bob in rome. bob is old. ann won", "ann is happy.", "ann")
-    assert examples[0].facts["entity"] == "Ann"
+    examples = laid_out({**RECORD, "query": "Is @placeholder happy?"}, "record", normalise=str.lower)
+    assert examples[0].segments == ("ann met bob in rome. bob is old. ann won", "is ann happy?", "ann")
+    assert examples[0].facts["entity"] == "Ann" and [example.label for example in examples] == [1, 1, 0]
+    row = {"paragraph": "P.", "question": "Q?", "answer": "A", "label": 1, "idx": {"paragraph": 1, "question": 2}}
+    (answer,) = laid_out(row, "multirc", normalise=str.lower)
+    assert answer.segments == ("p.", "q?", "a")
+    (choice,) = laid_out({**COPA, "question": "effect"}, "copa", normalise=str.lower)
+    assert choice.inputs == (("it rained.", "i got wet."), ("it rained.", "clouds came."))
