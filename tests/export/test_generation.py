@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.opening import open_model
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model
 from hatchery.evaluation.written_text import continuation
 
@@ -230,6 +231,8 @@ def test_the_backends_of_babylm_give_the_sums_of_our_scorer(hub, pretrained, exp
     """An exported hybrid is scored with `mntp` and `causal` as in docs/papers/babylm-2026.md, "Scored tokens"."""
     folder = exported(variant)
     tokenizer = hub.AutoTokenizer.from_pretrained(folder)
+    # A model that was trained without end tokens reads none in direct evaluations, either.
+    assert bool(open_model(folder).tokenizer.end_ids) == bool(frame[1])
     masked, causal = (
         getattr(hub, name).from_pretrained(folder, trust_remote_code=True).eval()
         for name in ("AutoModelForMaskedLM", "AutoModelForCausalLM")

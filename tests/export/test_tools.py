@@ -192,6 +192,9 @@ def test_recomputed_layers_have_the_same_gradients(load, name):
         assert found.keys() == expected.keys()
         for key, gradient in expected.items():
             torch.testing.assert_close(found[key], gradient, atol=1e-6, rtol=1e-5, msg=partial("{}: {}".format, key))
+    model._set_gradient_checkpointing(every_n_layers=2)
+    recomputed = ["forward" in vars(layer) for layer in model.layers_to_recompute]
+    assert recomputed == [index % 2 == 0 for index in range(len(recomputed))]
     model.gradient_checkpointing_disable()
     runs.clear()
     gradients(model, ids, labels=ids)

@@ -26,6 +26,9 @@ def test_auto_model_gives_our_hidden_states(load, ours, padded_batch):
         torch.testing.assert_close(found, expected, **TOLERANCE)
     torch.testing.assert_close(output.last_hidden_state, states[-1], **TOLERANCE)
     assert model(ids, attention_mask=mask.long()).hidden_states is None
+    model.config.output_hidden_states = True
+    assert len(model(ids, attention_mask=mask.long()).hidden_states) == len(states)
+    model.config.output_hidden_states = False
     torch.testing.assert_close(model(ids).last_hidden_state, ours.encoder(ids)[-1], **TOLERANCE)
 
 
@@ -90,11 +93,14 @@ def test_the_classifier_gives_our_logits_with_the_same_head(load, ours, padded_b
     model, report = load("AutoModelForSequenceClassification", num_labels=3, output_loading_info=True)
     names = {"classifier.linear.weight", "classifier.linear.bias", "classifier.output.weight", "classifier.output.bias"}
     assert set(report["missing_keys"]) == names, "only the head is fresh"
+    assert not report["unexpected_keys"], "the head of the language model is passed over in silence"
     classifier = SequenceClassifier(ours.encoder, HeadContext(3, 0.0, 1, 3), SequenceOptions())
     classifier.head.load_state_dict(model.classifier.state_dict())
     classifier.eval()
     output = model(ids, attention_mask=mask.long())
     torch.testing.assert_close(output.logits, classifier(ids, mask), **TOLERANCE)
+    # The first sequence has no padding, so it has the same scores without a mask.
+    torch.testing.assert_close(model(ids[:1]).logits, output.logits[:1], **TOLERANCE)
     assert float(model.classifier.output.weight.std()) > 0
 
 
@@ -168,6 +174,10 @@ def test_a_model_from_a_configuration_alone_starts_near_the_uniform_loss(hub, lo
             model._init_weights(module)
     vectors = {name: p for name, p in model.named_parameters() if p.ndim == 1 and "layer_weights" not in name}
     assert not [name for name, vector in vectors.items() if not bool((vector == start_of(name)).all())]
+    # Matrices begin with a normal distribution of variance 2 / (5 * 24), truncated at two deviations: a factor 0.8796.
+    words = model.get_input_embeddings().weight.detach()
+    assert float(words.std()) == pytest.approx(0.8796 * (2 / 120) ** 0.5, rel=0.05)
+    assert float(words.abs().max()) <= 2 * (2 / 120) ** 0.5 + 1e-6
 
 
 def start_of(name: str) -> float:
@@ -230,6 +240,13 @@ def test_every_problem_type_has_its_loss(load, ours, padded_batch, n_labels, pro
     }[problem_type]()
     assert float(output.loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
     assert model.config.problem_type == problem_type
+
+
+@pytest.mark.parametrize("variant", ["ltg"], indirect=True)
+def test_the_dropout_of_a_fresh_head_is_that_of_the_model_unless_it_is_set(load):
+    for options, expected in (({"hidden_dropout_prob": 0.2}, 0.2), ({"classifier_dropout": 0.3}, 0.3)):
+        model = load("AutoModelForSequenceClassification", **options)
+        assert model.classifier.dropout.probability == expected
 
 
 @pytest.mark.parametrize("variant", ["bnc_layout_with_pair_head"], indirect=True)
