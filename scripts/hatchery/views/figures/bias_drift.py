@@ -17,9 +17,10 @@ FIGURE = Declaration(
     explanation="""
 The panels show KL(unigram, softmax of the bias) in nats, the L2 norm of the bias, and the L2 norm of its change since
 step 0. The values are measured at steps 0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the
-seeds of a model, and its band is the standard error. The norm depends on an arbitrary constant, because a constant
-added to all values of the bias changes no prediction; `curves.parquet` also has the norm of the bias after subtraction
-of its mean.
+seeds of a model, and its band is the standard error.
+
+A constant added to all values of the bias changes no prediction, but changes the norm. `curves.parquet` therefore also
+contains the norm of the bias minus its mean.
 
 Source: `curves.parquet`.
 """,

@@ -62,16 +62,18 @@ FIGURE = Declaration(
     explanation="""
 After Figure 2 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
-The score is the Matthews correlation of the predictions with the linguistic label on the disambiguating rows of the
+The score is the Matthews correlation of the predictions with the linguistic label, on the disambiguating rows of the
 ambiguous tasks of MSGS. At +1 a model follows the linguistic feature, and at -1 it follows the surface feature. A
 violin shows the runs of all fine-tuning seeds and learning rates on all ambiguous tasks. The number of runs is on the
-right, and each run is a dot below its violin. The scores are bimodal, so look at the dots and not only at the mean.
+right, and each run is a dot below its violin. The scores are bimodal, so the mean alone would mislead.
 
 The violin is a Gaussian kernel density of bandwidth 0.1 (the paper states no bandwidth), reflected at -1 and 1. All
 violins of a panel have the same area. The bar is the middle half of the runs, the white dot is their median, and the
-stroke is the mean of the task means. Failed runs (Matthews correlation 0, mostly because one class is predicted for all
-rows) are hollow dots, counted on the right, and included in all statistics, as in the paper. Runs without a value are
-in a separate lane; they also count as failed on the right.
+stroke is the mean of the task means.
+
+Failed runs are hollow dots: their Matthews correlation is 0, mostly because one class is predicted for all rows. They
+are counted on the right and, as in the paper, included in all statistics. Runs without a value are in a separate lane;
+they also count as failed on the right.
 
 Source: `measurements.parquet`.
 """,

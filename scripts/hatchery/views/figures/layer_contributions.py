@@ -29,11 +29,11 @@ FIGURE = Declaration(
 After Table 5 of "Trained on 100 million words and still in shape: BERT meets British National Corpus" (Samuel et al.,
 2023).
 
-A probe reads a learned convex combination of one vector per layer of the model: the contribution or the output of the
-layer (option `layer_reading` of the head). The weights of this combination, in percent, are the contributions of the
-layers. They are averaged over the runs of a probe, and over both poolers if a task has two spans. The last column is
-the slope of a least-squares line over the layers. A negative slope means that the probe mainly reads early layers.
-There is one panel per model, or one panel per task if there are fewer tasks than models.
+A probe reads a learned weighted mean of one vector per layer of the model: the contribution or the output of the layer
+(option `layer_reading` of the head). The weights, in percent, are the contributions of the layers to the probe. They
+are averaged over the runs of a probe, and over both poolers if a task has two spans. The last column is the slope of a
+least-squares line over the layers. A negative slope means that the probe mainly reads early layers. There is one panel
+per model, or one panel per task if there are fewer tasks than models.
 
 Source: `layers.parquet`.
 """,

@@ -26,16 +26,17 @@ FIGURE = Declaration(
     title="Layer weights",
     needs=("layer_weights",),
     version=1,
-    caption="Learned layer weights: the weights that each layer gives to the outputs of earlier layers, times the "
-    "number of these outputs, so that 1 is an equal share. A plain transformer adds all outputs with weight 1.",
+    caption="Learned layer weights: the weights that each layer gives to the outputs of earlier layers. A weight is "
+    "multiplied by the number of these outputs, so that 1 is an equal share. A plain transformer adds all "
+    "outputs with weight 1.",
     explanation="""
 After Figure 1 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
 The cell in row n and column i is n times the weight that layer n gives to the output of layer i; layer 0 is the
-embedding. A plain transformer adds all outputs with weight 1. Plain transformers of equal depth share a panel; their
-panels come first, and 1 is the middle of the colour scale. In the other panels, row n sums to n. Some models have a row
-after the last layer: the weights of the layers in the model's output. For models with several pretraining seeds, the
-mean is shown.
+embedding. In a plain transformer, each cell is 1, which is the middle of the colour scale. Plain transformers of equal
+depth share a panel, and their panels come first. In the other panels, row n sums to n. If the model's output is also a
+weighted sum, a row after the last layer shows its weights. For models with several pretraining seeds, the mean is
+shown.
 
 Weights of different layers are comparable only if the layer outputs are normalised. Otherwise a small weight may belong
 to an output of large magnitude.

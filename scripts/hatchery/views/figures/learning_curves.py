@@ -43,19 +43,24 @@ FIGURE = Declaration(
     needs=("curves", "runs"),
     by_set=True,
     version=1,
-    caption="Loss per predicted token against the number of tokens seen: training loss, and development loss on the "
-    "same sequences at each evaluation; means over pretraining seeds, with the standard deviation as a band.",
+    caption="Loss per predicted token against the number of tokens seen: training loss, and development loss, "
+    "measured on the same sequences at each evaluation. A line is the mean over pretraining seeds, "
+    "and its band the standard deviation.",
     explanation="""
 There is one line per model, the mean over its pretraining seeds. The legend gives the number of seeds, and the band is
 their sample standard deviation. Where some seeds ended earlier, the mean is over the remaining seeds. Bands are omitted
-if the colour of a model shows its grid set (its entry of `sets` in the experiment's grid). The left panel shows the
-training loss in nats per predicted token (masked models predict masked tokens, causal models predict the next token,
-and translation models predict the tokens of the target), averaged over at most 200 equal intervals of optimiser steps.
-Losses of different objectives are not comparable. The right panel shows the loss on the development split at each
-evaluation. The dashed grey line, in both panels, is the development loss of the unigram distribution of the training
-tokens. A model above this line does not even know how frequent words are; a model that stays on this line has learnt
-nothing else. The lower axes count tokens since the start of training. The upper axes count optimiser steps; they are
-omitted if the models see different numbers of tokens per step. Untrained models have no line.
+if the colour of a model shows its grid set (its entry of `sets` in the experiment's grid).
+
+The left panel shows the training loss in nats per predicted token, averaged over at most 200 equal intervals of
+optimiser steps. Masked models predict masked tokens, causal models predict the next token, and translation models
+predict the tokens of the target. Losses of different objectives are not comparable. The right panel shows the loss on
+the development split at each evaluation.
+
+In both panels, the dashed grey line is the development loss of the unigram distribution of the training tokens. A model
+above this line does not even know how frequent words are. A model that stays on this line has learnt nothing else.
+
+The lower axes count tokens since the start of training. The upper axes count optimiser steps; they are omitted if the
+models see different numbers of tokens per step. Untrained models have no line.
 
 Source: `curves.parquet`, `runs.parquet`.
 """,

@@ -62,13 +62,15 @@ FIGURE = Declaration(
     "chance.",
     explanation="""
 A bar is the percentage of minimal pairs whose acceptable sentence has the strictly higher (pseudo-)log-likelihood. With
-`edition: 2023`, ties count as wrong; with later editions, a tie of k sentences counts 1/k, except for suites that set
+`edition: 2023`, ties count as wrong. With later editions, a tie of k sentences counts 1/k, unless the suite sets
 `official` or `ties`. With several pretraining seeds, the bar is the mean over seeds and the whisker is their sample
 standard deviation (the legend gives the number of seeds). With one seed, the whisker is the 95 % confidence interval of
 the accuracy, due to the sampling of the items, as in `summary.md`. The bars of a phenomenon are in the order of the
-legend. The average below the phenomena weights all phenomena of a suite equally or, for the suites of BabyLM's
-multilingual track, all pairs. The paradigm average, which weights all paradigms equally, is drawn if the paper prints
-this average.
+legend.
+
+The average below the phenomena weights all phenomena of a suite equally. For the suites of BabyLM's multilingual track,
+it weights all pairs equally. If the paper prints a paradigm average, which weights all paradigms equally, this average
+is also drawn.
 
 Chance is the accuracy of a guess that does not see the items: the mean over items of 1 / (number of candidates), which
 is 50 % for pairs. If chance differs between phenomena, each phenomenon has its own line. For a suite without correct

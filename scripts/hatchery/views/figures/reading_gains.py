@@ -38,19 +38,21 @@ FIGURE = Declaration(
     title="Likelihood gain of reading times",
     needs=("reading_times", "runs"),
     version=1,
-    caption="Gain in log-likelihood per word when a model's surprisals are added to a regression of reading times, "
-    "against the perplexity of the model on the texts that were read, and against the number of words that "
-    "the model had seen; means over pretraining seeds, with their deviation as a band (for a single seed, the "
-    "band is the 95 % confidence interval due to the sampling of the readers or, in a table without readers, of the "
-    "items).",
+    caption="Gain in log-likelihood per word if a model's surprisals are added to a regression of reading times, "
+    "against the perplexity of the model on the same texts, and against the number of words that the "
+    "model has seen. Lines are means over pretraining seeds. The band is their standard deviation. "
+    "With a single seed, the band is the 95 % confidence interval due to the sampling of the readers or, in "
+    "a table without readers, of the items.",
     explanation="""
 A row of panels shows a table of reading times, or one response of a table with several responses. A point is a finished
 model or, if `evaluate_milestones` contains `reading_times`, an intermediate checkpoint; a line joins the points of a
-training. The gain is the maximum log-likelihood of the regression with the model's surprisals minus the maximum
-log-likelihood of the regression without these surprisals, divided by the number of rows, in thousandths of a nat. The
-perplexity is per word of the texts, so that it is comparable across tokenizers. For masked models, which also see the
-following words, the perplexity is a pseudo-perplexity. Both x axes are logarithmic. Imported models, for which the
-number of training words is unknown, are only in the left panels. Gains that are not comparable have separate rows.
+training.
+
+The gain is a difference of two maximum log-likelihoods: of the regression with the model's surprisals, and of the
+regression without them. It is divided by the number of rows, and given in thousandths of a nat. The perplexity is per
+word of the texts, so it is comparable across tokenizers. Masked models also see the following words, so their
+perplexity is a pseudo-perplexity. Both x axes are logarithmic. The number of training words of imported models is
+unknown, so they are only in the panels of perplexity. Gains that are not comparable have separate rows.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,

@@ -40,8 +40,8 @@ FIGURE = Declaration(
     explanation="""
 Each suite has a row of two panels: the average score against the model's number of parameters (left) and against the
 FLOPs of its pretraining (right), both on logarithmic axes. Stars are compute-optimal models: no other model reached a
-lower development loss with about as many FLOPs. Hollow markers are the models of a published table, if the study names
-such a table; these models have no colour, because their perplexities are on another scale.
+lower development loss with about as many FLOPs. If the study names a published table, hollow markers are the models of
+this table. They have no colour, because their perplexities are on another scale.
 
 Source: `numbers.csv` of the analysis `correlation`.
 """,

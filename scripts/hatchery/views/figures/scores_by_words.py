@@ -37,16 +37,19 @@ FIGURE = Declaration(
     title="Scores over words seen",
     needs=("milestones", "runs"),
     version=1,
-    caption="Scores of intermediate checkpoints against the number of words seen in training, including repetitions; "
-    "means over pretraining seeds, with their deviation as a band (for a single seed, the band is the 95 % "
-    "confidence interval due to the sampling of the items, if it is known), and chance as a dashed line.",
+    caption="Scores of intermediate checkpoints against the number of words seen in training, including repetitions. "
+    "Lines are means over pretraining seeds, and the band is their standard deviation. With a single seed, "
+    "the band is the 95 % confidence interval due to the sampling of the items, if it is known. The dashed "
+    "line is chance.",
     explanation="""
 A panel shows a suite or a task that `evaluate_milestones` names. A point is an intermediate checkpoint; the last point
-is the finished model. The score of a suite of minimal pairs is the mean over paradigms, as in BabyLM since 2025, or
-over pairs for the suites of BabyLM's multilingual track; the score of a task is its first metric. With several
-pretraining seeds, the band is their sample standard deviation. With one seed, the band is the 95 % confidence interval
-of the score, due to the sampling of the items. The x axis is logarithmic if the numbers of words differ by a large
-factor. The dashed line is the score of a blind guess. Scores that are not comparable have separate panels.
+is the finished model. The score of a suite of minimal pairs is the mean over paradigms, as in BabyLM since 2025. For
+the suites of BabyLM's multilingual track, it is the mean over pairs. The score of a task is its first metric.
+
+With several pretraining seeds, the band is their sample standard deviation. With one seed, the band is the 95 %
+confidence interval of the score, due to the sampling of the items. The x axis is logarithmic if the numbers of words
+differ by a large factor. The dashed line is the score of a blind guess. Scores that are not comparable have separate
+panels.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,

@@ -63,8 +63,8 @@ A panel shows perplexity, or an average in percent or points. The x axis is the 
 each line is a swept run, with one combination of values of the other keys. Values that are words have no order, so no
 line joins their dots. Each model of a grid is a dot at its number of parameters. The score of a seed is the mean over
 its fine-tuning runs. An open diamond is the published value of a model. Only models of sweeps and grids are drawn. An x
-axis is logarithmic if its values differ by a factor of four or more; an axis of perplexities is logarithmic if the
-perplexities differ by a factor of twenty or more.
+axis is logarithmic if its largest value is at least four times its smallest value. For an axis of perplexities, this
+factor is twenty.
 
 Scores that are not comparable, such as perplexities of models that predict different tokens, have separate panels; the
 difference is named below the title.

@@ -50,14 +50,17 @@ FIGURE = Declaration(
     "frequent label.",
     explanation="""
 There is one panel per suite. A large marker is the mean of a model over its runs (pretraining seeds, fine-tuning seeds
-and learning rates). The score is the first metric of the task, in percent; a Matthews correlation is multiplied by 100.
-The whisker is the sample standard deviation. The small markers are the single runs. Failed runs (for example, one class
-is predicted for all rows, or the Matthews correlation is 0) are hollow; mean and deviation include failed runs, as in
-papers. Runs without a score are not in mean and deviation. The text on the right states how many runs failed or have no
-score. An average is the mean of the task means; its whisker is the root mean square of the task deviations, as in
-papers. Each panel has its own range, which need not begin at 0. If the metric is an accuracy, the dashed line is the
-accuracy of always predicting the most frequent label. If there are more than 300 scores, only averages are drawn;
-`summary.csv` contains all scores.
+and learning rates), and its whisker is the sample standard deviation. The small markers are the single runs. The score
+is the first metric of the task, in percent; a Matthews correlation is multiplied by 100.
+
+Failed runs are hollow: for example, one class is predicted for all rows, or the Matthews correlation is 0. As in
+papers, mean and deviation include failed runs. Runs without a score are not included. The text on the right counts runs
+that failed or have no score. An average is the mean of the task means; as in papers, its whisker is the root mean
+square of the task deviations.
+
+Each panel has its own range, which need not begin at 0. If the metric is an accuracy, the dashed line is the accuracy
+of always predicting the most frequent label. If there are more than 300 scores, only averages are drawn; `summary.csv`
+contains all scores.
 
 Source: `measurements.parquet`.
 """,

@@ -23,13 +23,15 @@ FIGURE = Declaration(
     "tokens' frequency in the training text: predictions of the whole model, and predictions without the bias"
     " of the output layer.",
     explanation="""
-Tokens are binned, in bins of equal width, by the logarithm of their share among the targets of the training text (with
-one added to each count). A point is the mean over the tokens of a bin; bins with fewer than 20 tokens are not drawn.
+Each token has a log-frequency: the logarithm of its fraction of the targets in the training text, with one added to
+each count. Tokens are grouped into bins of equal width by log-frequency. A point is the mean over the tokens of a bin;
+bins with fewer than 20 tokens are not drawn.
+
 Without the bias, the prediction is the softmax of the logits from the output matrix alone. If the line without the bias
-still rises, the model's output matrix has learned token frequencies; if this line is flat, only the bias has learned
-token frequencies. Points are means over the seeds of a model, and bars are their standard errors; with one seed, bars
-are the standard error over tokens. Masked models predict only masked tokens, and causal models predict all tokens, so
-their log-probabilities are not comparable.
+still rises, the output matrix has learned token frequencies. If this line is flat, only the bias has learned them.
+Points are means over the seeds of a model, and bars are their standard errors. With one seed, bars are the standard
+error over tokens. Masked models predict only masked tokens, and causal models predict all tokens, so their
+log-probabilities are not comparable.
 
 The slopes of the least-squares lines over tokens are the metrics `frequency_slope` and `frequency_slope_without_bias`
 of `summary.csv`.

@@ -20,15 +20,17 @@ FIGURE = Declaration(
     caption="Surprisal in bits of each word of a text, in the order of the words. A high surprisal means that the "
     "model did not expect the word.",
     explanation="""
-The figure shows the first 40 words of one text of each set of texts: the text that the key `drawn` names (default: the
-first text). Words are separated by white space, or by the key `separator`, and include their punctuation. The surprisal
+The figure shows the first 40 words of one text of each set of texts. The key `drawn` names this text; by default, it is
+the first. Words are separated by white space, or by the key `separator`, and include their punctuation. The surprisal
 of a word is the sum over its tokens of -log2 of the token's probability. Causal models see the words before the word,
-and masked models see all other tokens of the text. Models whose surprisals are not comparable have separate panels.
-Imported models are also drawn, each with the tokens of its own tokenizer. A point is the mean over the seeds of a
-model. Words in a script that the font of the figure lacks, such as Chinese, are shown by their position.
+and masked models see all other tokens of the text.
 
-All words of all texts and models are in `surprisals.csv` and `surprisals.parquet`, with the columns of the
-supplied table of texts.
+Models whose surprisals are not comparable have separate panels. Imported models are also drawn, each with the tokens of
+its own tokenizer. A point is the mean over the seeds of a model. If the figure's font lacks the script of a word, such
+as Chinese, the word is shown by its position.
+
+`surprisals.csv` and `surprisals.parquet` contain all words of all texts and models, with the columns of the supplied
+table of texts.
 
 Source: `measurements.parquet`.
 """,
