@@ -24,11 +24,11 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The mean of a score over `n` runs; `n_failed` of these runs failed. `n_without_number` further runs have no
+    """The mean of a score over `n` runs. `n_failed` of these runs failed; `n_without_number` further runs have no
     score.
 
     `mean` is None if no run has a score. `mean_without_failed` is the mean over the runs that did not fail, or None if
-    all runs failed. `std` is the sample standard deviation (n - 1), or None for fewer than two runs. For a single run,
+    all failed. `std` is the sample standard deviation (n - 1), or None for fewer than two runs. For a single run,
     `sampling_deviation` is the standard deviation due to the choice of test items. `blind_guess` is the score of
     guesses that do not use the items. `seeds` is the number of pretraining seeds (0: unknown). `basis` names the
     predicted tokens, tokenizer, text and scoring method; only scores with equal `basis` are comparable
@@ -48,8 +48,8 @@ class Aggregate:
 
     @property
     def whisker(self) -> float | None:
-        """Half the length of the error bar: the standard deviation over several runs, or half the width of a single
-        run's 95 % interval; None if neither is known.
+        """Return half the length of the error bar. For several runs, this is the standard deviation; for a single run,
+        half the width of its 95 % interval. None if unknown.
         """
         if self.std is not None or self.sampling_deviation is None:
             return self.std
@@ -57,8 +57,9 @@ class Aggregate:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the arithmetic mean and the sample standard deviation (n - 1) of `values`. An undefined mean or deviation
-    is None."""
+    """Return the arithmetic mean and the sample standard deviation (n - 1) of `values`; None for a value that is
+    undefined.
+    """
     if not values:
         return None, None
     mean = math.fsum(values) / len(values)
@@ -84,10 +85,10 @@ SLACK = 1e-9
 
 
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
-    """Return the best number minus its noise: lower numbers differ from the best number by more than noise. `numbers`
-    are pairs (number, noise); a higher number is better.
+    """Return the best number minus its noise. Lower numbers are worse than the best by more than noise. `numbers` are
+    pairs (number, noise); a higher number is better.
 
-    If several numbers are equally the best, the largest of their noises is used.
+    If several numbers are equally good, the largest of their noises is used.
     """
     best, reach = max(numbers)
     return best - reach - SLACK
@@ -105,8 +106,9 @@ def aggregate_values(
     runs: Sequence[tuple[float | None, str, float | None]], blind_guess: float | None = None
 ) -> Aggregate:
     """Return the mean and standard deviation over runs. Each run is a tuple (value, reason of failure, sampling
-    deviation). The sampling deviation is kept only for a single run, because several runs have no common sampling
-    deviation.
+    deviation).
+
+    Several runs have no common sampling deviation, so it is returned only for a single run.
     """
     numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
     mean, std = mean_and_deviation([value for value, _, _ in numbers])
@@ -126,10 +128,10 @@ def aggregate_values(
 def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
     """Return the unweighted mean of the tasks' means, with the root mean square of the tasks' standard deviations.
 
-    The papers print this deviation next to an average. The standard deviation of the average itself would be smaller if
-    the tasks' scores vary independently. The mean is None if any task has no mean, and the deviation is None if any
-    task has no deviation. `n` and `seeds` are minima over the tasks. The counts of failed runs and of runs without a
-    score are sums over the tasks.
+    The papers print this deviation next to an average. If the tasks' scores vary independently, the average itself has
+    a smaller deviation. The mean is None if any task has no mean, and the deviation is None if any task has no
+    deviation. `n` and `seeds` are minima over the tasks. The numbers of failed runs and of runs without a score are
+    sums over the tasks.
     """
     deviations = [task.std for task in tasks if task.std is not None]
     std = None
@@ -169,8 +171,8 @@ def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None)
 def by_run(runs: "pl.DataFrame") -> "GroupBy":
     """Group rows of measurements of several tasks by run.
 
-    Rows belong to one run if they agree in pretraining seed, fine-tuning seed and the rank of the learning rate among
-    the task's learning rates. The rank is used because a protocol may set different learning rates for different tasks.
+    Rows of one run agree in pretraining seed, fine-tuning seed and the rank of the learning rate among the task's
+    learning rates. The rank replaces the learning rate, because tasks may have different learning rates.
     """
     import polars as pl
 

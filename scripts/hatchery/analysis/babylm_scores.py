@@ -28,11 +28,11 @@ Parts = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules for BabyLM's overall score in one year. `language` names the language tasks, and `likeness` names the
-    measures of human likeness; each name is one part of the score. If `halves` is true, the two groups have equal
-    weights; otherwise, all parts have equal weights.
+    """The rules for BabyLM's overall score in one year.
 
-    `chance` maps each part to the chance level of its score.
+    `language` names the language tasks, and `likeness` the measures of human likeness; each is one part of the score.
+    If `halves` is true, these two groups have equal weights; otherwise, all parts have equal weights. `chance` maps
+    each part to its chance level.
     """
 
     name: str
@@ -123,8 +123,8 @@ def suites_of(part: str) -> tuple[str, ...]:
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edition) -> dict[str, float | None]:
     """Return the score of one run by part, given its rows of `measurements.parquet`.
 
-    `suites` and `tasks` are the prefixes of names such as `<suites>_blimp` and `<tasks>_boolq`. The score of a part
-    with several suites or tasks is the mean of their scores. As on the server, a missing suite or task counts as 0,
+    `suites` and `tasks` are the prefixes of names such as `<suites>_blimp` and `<tasks>_boolq`. If a part has several
+    suites or tasks, its score is the mean of their scores. As on the server, a missing suite or task counts as 0,
     unless all suites or tasks of the part are missing.
     """
     import polars as pl
@@ -157,12 +157,11 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
 def official_parts(
     measurements: "pl.DataFrame", suites: str, tasks: str, counts: Sequence[RowCount]
 ) -> dict[str, bool]:
-    """Return for each measured part of a run whether it was measured on the official data of 2026 with the official
-    rules of 2026.
+    """Return for each measured part of a run if it was measured on the official data of 2026 with the official rules of
+    2026.
 
-    `counts` are the official numbers of rows; the other arguments have the same meaning as in `parts_of`. There is no
-    official word list for the age of acquisition, so this part counts as official if all other measured parts are
-    official.
+    `counts` are the official numbers of rows; all other arguments are as in `parts_of`. The age of acquisition has no
+    official word list. It counts as official if all other measured parts are official.
     """
     import polars as pl
 
@@ -197,8 +196,8 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Return True if the measured numbers of rows equal the official numbers, or if no rows were measured. If `some` is
-    true, tasks may be missing.
+    """Return True if the measured numbers of rows equal the official numbers, or if no rows were measured. With `some`,
+    tasks may be missing.
     """
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 

@@ -38,8 +38,7 @@ from hatchery.units import bits_per_byte
 
 
 class HeldOutText:
-    """Properties of a corpus's held-out text: its size, its name, and the loss of a blind guess. Token counts, sizes
-    and names are computed once.
+    """Properties of a corpus's held-out text: its size, its name, and the loss of a blind guess. Each is computed once.
 
     The blind guess is the unigram distribution, estimated from the targets of the training text with add-one smoothing.
     A model learns this distribution long before any grammar ("A Natural Bias for Language Generation Models", Section
@@ -47,8 +46,8 @@ class HeldOutText:
     """
 
     def __init__(self, tokens: Manifest | None, corpus: Manifest | None = None) -> None:
-        """`tokens` is the manifest of the corpus's token shards, or None if there are no token shards. `corpus` is the
-        manifest of the corpus's documents, or None if the documents are unknown.
+        """`tokens` is the manifest of the corpus's token shards, and `corpus` the manifest of its documents. Each may
+        be None if unknown.
         """
         self._tokens, self._corpus = tokens, corpus
         self._bytes: dict[str, int] = {}
@@ -59,7 +58,7 @@ class HeldOutText:
         """Return the number of UTF-8 bytes of a split, for external models. The sentences of a document are joined by
         spaces.
 
-        None if the documents are unknown, or if the evaluation with the manifest `made` read other documents.
+        Return None if the documents are unknown, or if the evaluation with the manifest `made` read other documents.
         """
         if self._corpus is None or self._corpus.digest not in made.inputs.values():
             return None
@@ -72,10 +71,10 @@ class HeldOutText:
         return self._bytes[split]
 
     def tokens_per_byte(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
-        """Return the number of predicted tokens of a split divided by the number of bytes of its text.
+        """Return the number of predicted tokens of a split, divided by the number of bytes of its text.
 
-        None if bits per byte are undefined, or if the training or evaluation with the manifest `made` read other token
-        shards.
+        Return None if bits per byte are undefined, or if `made`, the manifest of a training or evaluation, has other
+        token shards as input.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
@@ -88,10 +87,10 @@ class HeldOutText:
         return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
 
     def name(self, made: Manifest, split: str) -> str:
-        """Return a name for the documents of a split that a training or evaluation read. `made` is the manifest of this
-        training or evaluation.
+        """Return a name for the documents of a split that were read by the training or evaluation with the manifest
+        `made`.
 
-        Equal names mean equal documents. If the documents are known, their name does not depend on the tokenizer or on
+        Equal names mean equal documents. If the documents are known, their name depends neither on the tokenizer nor on
         the training text. The name is empty if `made` has neither a corpus nor token shards as input.
         """
         if self._corpus is not None and self._texts & set(made.inputs.values()):
@@ -110,8 +109,8 @@ class HeldOutText:
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
         """Return the loss of the blind guess on a split, in nats per token that the objective predicts.
 
-        None if the training or evaluation with the manifest `made` read other token shards. Raises the errors of
-        `Objective.target_counts`.
+        Return None if `made`, the manifest of a training or evaluation, has other token shards as input. Raises the
+        errors of `Objective.target_counts`.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
@@ -211,8 +210,8 @@ def collect(
 
 
 def _with_bits_per_byte(run: PretrainedRun, per_byte: float | None) -> PretrainedRun:
-    """Return the run with development losses in bits per byte, given the number of tokens per byte. If `per_byte` is
-    None, return the run unchanged.
+    """Return the run with development losses in bits per byte, given the number of tokens per byte. If it is None,
+    return the run unchanged.
     """
     if per_byte is None:
         return run

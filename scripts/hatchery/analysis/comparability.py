@@ -58,7 +58,7 @@ _MOST_NAMED, _MOST_VALUES = 3, 4
 def why(different: Mapping[str, Sequence[str]]) -> str:
     """Return the reason why numbers are not comparable, and advice on numbers that would be comparable.
 
-    `different` maps each aspect in which the conditions of the numbers differ to the values of this aspect.
+    `different` maps each aspect that differs between the numbers to its values.
     """
     reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
     cures = [_CURES[aspect] for aspect in different if aspect in _CURES]
@@ -75,8 +75,8 @@ def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
 
 
 def _value_of(aspect: str, aspects: Mapping[str, str]) -> str:
-    """Return the value of an aspect for a label. The value of an aspect in _READABLE is cut before its parenthesis; any
-    other value is preceded by the name of the aspect.
+    """Return the value of an aspect for a label. The value of an aspect in _READABLE ends before its parenthesis; any
+    other value follows the name of the aspect.
     """
     value = aspects.get(aspect, "") or "not known"
     return value.partition(" (")[0] if aspect in _READABLE else f"{aspect} {value}"

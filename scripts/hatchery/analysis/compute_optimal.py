@@ -52,8 +52,8 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
     """Return the rows of `runs.parquet` for the pretrainings and milestones of `experiments`, without repeated models.
     If `experiments` is empty, return the rows of all experiments.
 
-    Several experiments may contain the same model, which is trained only once. If `within` names columns, two rows are
-    the same model only if they also agree in these columns. Raises ManifestError for an altered table.
+    Several experiments may contain the same model, which is trained only once. If `within` names columns, equal models
+    must also agree in these columns. Raises ManifestError for an altered table.
     """
     rows = read_frame(path, RUNS, experiment=experiments or None).drop_nulls("steps")
     return rows.unique(["manifest", *within], keep="first", maintain_order=True).to_dicts()
@@ -65,10 +65,10 @@ def points_of_runs(
     """Return the points (cost and loss) of the trained models of `experiments`, in the order of the tables. If
     `experiments` is empty, return the points of all experiments.
 
-    A point is the mean over a model's seeds at a step at which all seeds were evaluated, because the lowest loss over
-    seeds would bias the fitted laws. Runs whose FLOPs cannot be counted by the method `count`, and models with more
-    than `most_parameters` parameters, are left out. The result is empty if the development losses are not comparable
-    (`why_no_points`). Raises ManifestError for an altered table.
+    A point is the mean over a model's seeds at a step at which all seeds were evaluated; the lowest loss over seeds
+    would bias the fitted laws. Two kinds of models are left out: models whose FLOPs cannot be counted by the method
+    `count`, and models with more than `most_parameters` parameters. The result is empty if the development losses are
+    not comparable (`why_no_points`). Raises ManifestError for an altered table.
     """
     if why_no_points(runs, experiments):
         return []
@@ -91,7 +91,7 @@ def points_of_runs(
 
 
 def why_no_points(runs: Path, experiments: Collection[str] = ()) -> list[str]:
-    """Return a note if the development losses of trained models are not comparable, and otherwise an empty list."""
+    """Return a note if the development losses of trained models are not comparable, otherwise an empty list."""
     rows = distinct_runs(runs, experiments)
     bases = [row["development_basis"] or "" for row in rows if row["development_loss"] is not None]
     return not_compared({"development loss": differing(bases)})
@@ -129,9 +129,9 @@ def january_edges(costs: Sequence[float]) -> Floats:
     """Return the bin edges that the study used in January 2023: the percentiles 0, 5, ..., 100 of the costs, with
     subdivided first bins.
 
-    The range below the smallest cost is divided into ten bins, the first bin (5 %) is also divided into ten bins, and
-    the second bin is divided into five bins. Of the ten bins up to the smallest cost, only the last bin contains
-    points, namely those with the smallest cost; the other bins exist only because the study has them.
+    The range below the smallest cost and the first bin (5 %) are divided into ten bins each, and the second bin into
+    five. Of the ten bins up to the smallest cost, only the last contains points: those with the smallest cost. The
+    other nine exist only because the study has them.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
     least, first, second, *rest = percentiles
@@ -156,8 +156,8 @@ EDGES: dict[Bins, Callable[[Sequence[float], int], Floats]] = {
 def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[float] | Floats) -> list[int]:
     """Return the index of the point with the lowest loss in each non-empty bin, in the order of the bins.
 
-    If several points have equal losses, the point with the lowest cost is used, and then the first point. Costs are
-    positive. Points below the first bin edge or above the last bin edge are ignored.
+    Among points with equal losses, the point with the lowest cost is used, and then the first point. Costs are
+    positive. Points outside of all bins are ignored.
     """
     lowest: dict[int, int] = {}
     bins = np.searchsorted(np.asarray(edges, dtype=float), np.asarray(costs, dtype=float), side="left")
@@ -177,7 +177,7 @@ def regions_of_one_model(models: Sequence[str]) -> list[range]:
     """Return the regions in which one model is compute-optimal at several consecutive points, as ranges of indices.
     `models` contains the model of each compute-optimal point, in the order of cost.
 
-    These regions are the grey regions of Figures 2 and 3 of the reduced-vocabulary study.
+    Figures 2 and 3 of the reduced-vocabulary study show these regions in grey.
     """
     ends = [place for place in range(1, len(models)) if models[place] != models[place - 1]]
     return [range(first, last) for first, last in pairwise([0, *ends, len(models)]) if last - first >= LEAST_IN_A_ROW]
@@ -192,7 +192,7 @@ def optimal_models(
 ) -> set[str]:
     """Return the models whose last evaluation is a compute-optimal point among `points`.
 
-    `runs` are rows of `runs.parquet`. `bins` is the method of dividing costs into bins (`EDGES`), and `number` is the
+    `runs` are rows of `runs.parquet`. `bins` is the method that divides costs into bins (`EDGES`), and `number` is the
     number of bins.
     """
     flops, losses = [point.flops for point in points], [point.loss for point in points]
@@ -216,9 +216,9 @@ def _same(first: Sequence[float], second: Sequence[float]) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of compute-optimal models with all other models: the number and the mean score of each group.
+    """Number and mean score of compute-optimal models, and of all other models.
 
-    `sizes` is the number of model sizes with models of both groups. `ahead` is the number of these sizes at which the
+    `sizes` is the number of model sizes with models of both groups. `ahead` counts the sizes among them at which the
     compute-optimal models have the higher mean score.
     """
 
@@ -234,7 +234,7 @@ def compared(models: Iterable[tuple[float | None, bool, float]]) -> Comparison |
     """Return the comparison of the scores of compute-optimal models and of other models. Each model is a tuple (number
     of parameters, is compute-optimal, score).
 
-    None if all models are compute-optimal, or if no model is compute-optimal.
+    Return None if one of the two groups is empty.
     """
     by_size: dict[float | None, tuple[list[float], list[float]]] = {}
     for parameters, optimal, score in models:

@@ -62,7 +62,7 @@ class Rejected(Record):
 
 @dataclass(frozen=True)
 class Assumed(Record):
-    """Number of automatic decisions of one kind that a corpus reader made, such as decisions on the meaning of a file's
+    """Number of automatic decisions of one kind that a corpus reader made, for example on the meaning of a file's
     lines.
     """
 
@@ -86,8 +86,8 @@ class Licensed(Record):
 
 @dataclass(frozen=True)
 class Repeated(Record):
-    """Numbers of documents and long lines in a source and split, and of those that occur earlier in the same split, or
-    in the training split.
+    """Numbers of documents and long lines in a source and split, and of the repeated ones among them: those that occur
+    earlier in the same split, or in the training split.
     """
 
     source: str
@@ -229,8 +229,8 @@ class ComparedSize:
 def size_table(
     counts: Mapping[tuple[str, str], Counts], subwords: Mapping[tuple[str, str], int] | None = None
 ) -> SizeTable:
-    """Return the corpus sizes with their sums over sources and splits. Rows without documents are omitted, except the
-    sum over all sources and splits.
+    """Return the corpus sizes with their sums over sources and splits. A row without documents is omitted, unless it is
+    the sum over all sources and splits.
 
     If `subwords` is given, rows also contain the number of subwords (0 if unknown).
     """
@@ -256,11 +256,11 @@ def splits_of(table: SizeTable) -> list[str]:
 
 
 def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
-    """Return the sizes of the selected texts by (source, level), with their sums over all sources, over all levels, and
-    over all sources and levels.
+    """Return the sizes of the selected texts by (source, level), with their sums over sources, over levels, and over
+    both.
 
-    In a corpus of sequences, each selection is a source of documents. Therefore, the numbers of sequences (`documents`)
-    and of subwords (`tokens`) of a selection are read from `sizes`. If a selection has several rows (sources or
+    In a corpus of sequences, each selection is a source of documents. The numbers of sequences (`documents`) and of
+    subwords (`tokens`) of a selection are therefore read from `sizes`. If a selection has several rows (sources or
     levels), these numbers are unknown for the single rows. Sums that would include unknown numbers are omitted.
     """
     table: SizeTable = {}

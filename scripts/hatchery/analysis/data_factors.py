@@ -53,7 +53,7 @@ class DataCurve:
 
 
 def different_amounts(amounts: Sequence[float]) -> int:
-    """Return the number of distinct amounts: in ascending order, an amount counts if it exceeds the previous amount by
+    """Return the number of distinct amounts. In ascending order, an amount counts if it exceeds the previous one by
     more than SAME_AMOUNT.
     """
     ordered = sorted(amounts)
@@ -62,7 +62,8 @@ def different_amounts(amounts: Sequence[float]) -> int:
 
 
 def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCurve:
-    """Return the curve fitted to the losses. `amounts` are the positive amounts of text of the losses, and may repeat.
+    """Return the curve fitted to the losses. `amounts` are the amounts of text of these losses; they are positive and
+    may repeat.
 
     Raises EvaluationError if there are fewer than two different amounts, if losses do not decrease with the amount, or
     if the optimisation does not converge.

@@ -28,8 +28,8 @@ Run = Mapping[str, Any]
 def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
     """Return the FLOPs of one training sequence of `run`, a row of `runs.parquet`.
 
-    For a formula of the reduced-vocabulary study, None if the sequence length changes during training. For other
-    methods, the result is the mean over all sequences; None if there are no sequences.
+    A formula of the reduced-vocabulary study returns None if the sequence length changes during training. The other
+    methods return the mean over all sequences, or None without sequences.
     """
     if count not in get_args(StudyFormula):
         total, sequences = training_flops(run, count), run["sequences"]
@@ -42,8 +42,9 @@ def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
 
 
 def training_flops(run: Run, count: FlopsCount) -> float | None:
-    """Return the FLOPs of the complete training of `run`, a row of `runs.parquet`; None for a formula of the
-    reduced-vocabulary study if the sequence length changes during training.
+    """Return the FLOPs of the complete training of `run`, a row of `runs.parquet`.
+
+    A formula of the reduced-vocabulary study returns None if the sequence length changes during training.
     """
     if count == "products":
         return float(run["training_flops"])

@@ -71,8 +71,8 @@ def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) ->
     """Return the best translation scores on development text, and the areas under the learning curves of these scores;
     empty without scores.
 
-    `curve` contains the rows of `metrics.jsonl`. An area covers the first `alc_steps` steps; it exists if the curve has
-    points at step 0 and at or after step `alc_steps`. The column `task` of an area names these steps:
+    `curve` contains the rows of `metrics.jsonl`. An area covers the first `alc_steps` steps. It exists only if the
+    curve has points at step 0 and at or after step `alc_steps`. The column `task` of an area names these steps:
     `first_20000_steps`.
     """
     rows, found = list(curve), []
@@ -93,8 +93,8 @@ def early_task(steps: int) -> str:
 
 
 def _first_steps(points: Iterable[tuple[int, float]], last: int) -> list[tuple[float, float]]:
-    """Return the points up to step `last`. The score at `last` is interpolated linearly. Empty if the curve does not
-    start at step 0 or ends before step `last`.
+    """Return the points up to step `last`; the score at `last` is interpolated linearly. Return no points if the curve
+    does not start at step 0, or ends before step `last`.
     """
     ordered = sorted(points)
     if not ordered or ordered[0][0] > 0 or ordered[-1][0] < last:

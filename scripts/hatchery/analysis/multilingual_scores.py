@@ -68,8 +68,8 @@ def finetuned_names() -> tuple[str, ...]:
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
     """Return the scores of one run by language, group and part, given its rows of `measurements.parquet`.
 
-    `suites` and `tasks` are the prefixes of names such as `<suites>_zhoblimp` and `<tasks>_arc_nl`. The score of a part
-    with several tasks is the mean of their scores; a missing task counts as 0, unless all tasks of the part are
+    `suites` and `tasks` are the prefixes of names such as `<suites>_zhoblimp` and `<tasks>_arc_nl`. If a part has
+    several tasks, its score is the mean of their scores; a missing task counts as 0, unless all tasks of the part are
     missing. The score of a fine-tuning task is the mean over the fine-tuning runs.
     """
     import polars as pl

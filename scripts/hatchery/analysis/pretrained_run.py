@@ -76,8 +76,8 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
     """Return the layer weights of a model, read from `config.json` and, if the model has layer weighting, from
     `layer_weights.json`.
 
-    No weights are returned if they combine blocks instead of layers, as in GPT-BERT. Raises EvaluationError, naming the
-    file, for an invalid table, or for a missing or unexpected pair of layers.
+    Return no weights if they combine blocks instead of layers, as in GPT-BERT. Raises EvaluationError, naming the file,
+    for an invalid table, or for a missing or unexpected pair of layers.
     """
     config = json_record(manifest.file(CONFIG_FILE), _Config)
     layers = config.num_hidden_layers
@@ -194,8 +194,8 @@ def imported_run(manifest: Manifest) -> TidyRow:
 
 
 def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:
-    """Read a model's configuration file, and return two values: the keys of the file without `vocab_size`, and the
-    configuration object.
+    """Read a model's configuration file. Return the keys of the file without `vocab_size`, and the configuration
+    object.
     """
     try:
         values = json.loads(path.read_bytes())

@@ -51,10 +51,10 @@ def half_of_last_digit(number: str) -> float:
 
 
 def combined_deviation(published: float | None, ours: float | None, sampling: float | None) -> float | None:
-    """Return the root of the sum of squares of the published standard deviation and our standard deviation.
+    """Return the square root of the sum of squares of the published standard deviation and our standard deviation.
 
-    Our standard deviation is the deviation over runs. For a single run, it is the binomial deviation `sampling`. None
-    if all deviations are None.
+    Our standard deviation is over runs. For a single run, it is the binomial deviation `sampling`. Return None if all
+    deviations are None.
     """
     known = [deviation for deviation in (published, ours if ours is not None else sampling) if deviation is not None]
     return math.sqrt(math.fsum(deviation**2 for deviation in known)) if known else None
@@ -63,8 +63,8 @@ def combined_deviation(published: float | None, ours: float | None, sampling: fl
 def judge(difference: float, deviation: float | None, rounding: float = PRINTED_ROUNDING) -> Verdict:
     """Compare our number with a published number, given `difference` (our number minus the published number).
 
-    Return `within` if the absolute difference is at most two `deviation`s or at most `rounding`, else `above` or
-    `below`. If `deviation` is None, return `within` for differences of at most half a point, regardless of `rounding`.
+    Return `within` if the absolute difference is at most two `deviation`s, or at most `rounding`. Otherwise return
+    `above` or `below`. If `deviation` is None, `within` means at most half a point, regardless of `rounding`.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)
     # Add 1e-9: if a difference equals the tolerance, a floating-point error must not decide.
@@ -171,10 +171,11 @@ def for_experiment(
     """Return the published values for the rows of an experiment's summary, by (our model, suite, task, metric).
 
     `rows` maps our models to published models, which may repeat. If several tables print the same score, the number
-    with the most digits is used; if the digits are equally many, the number in the later table is used. A number that
-    is only printed as a difference from another model (LTG-BERT Table 2) is converted to an absolute number. Raises
-    ConfigError, naming the nearest known name, for an unknown paper, track or published row, and EvaluationError if the
-    table does not contain the number from which a printed difference was computed.
+    with the most digits is used, or among equally many digits the number of the later table. Some numbers are printed
+    only as a difference from another model (LTG-BERT Table 2); they are converted to absolute numbers.
+
+    Raises ConfigError, naming the nearest known name, for an unknown paper, track or published row. Raises
+    EvaluationError if a printed difference refers to a number that the table does not contain.
     """
     known = list(numbers)
     _check("published.paper", paper, {number.paper for number in known})
@@ -220,8 +221,7 @@ def _check(key: str, name: str, known: set[str]) -> None:
 def _preferred(numbers: Iterable[PublishedNumber]) -> dict[Key, PublishedNumber]:
     """Return one number for each (row, suite, task, metric): the number with the most digits.
 
-    If several numbers have equally many digits, a number from a later table is preferred to a number from an earlier
-    table, and a number from any table is preferred to a number in the text.
+    Among numbers with equally many digits, later tables are preferred to earlier tables, and tables to the text.
     """
     chosen: dict[Key, PublishedNumber] = {}
     for number in numbers:
@@ -247,8 +247,8 @@ def _value(number: PublishedNumber) -> PublishedValue:
 
 
 def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metric: str, row: str) -> PublishedNumber:
-    """Return the number to which a printed difference refers. It is read from the same table, because other tables
-    round differently.
+    """Return the number to which a printed difference refers, from the same table, because other tables round
+    differently.
     """
     for number in numbers:
         if (number.table, number.row, number.suite) == (change.table, row, change.suite) and (

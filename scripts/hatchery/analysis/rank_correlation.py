@@ -17,14 +17,15 @@ t distribution is accurate.
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rho of two variables over `pairs` observations, and its two-sided p value. Rho and p are None if one
+    """Spearman's rho of two variables over `pairs` observations, and its two-sided p value. Both are None if one
     variable is constant.
 
-    `exact` is true if p was computed over all permutations of one variable, and false if p follows from the t
-    distribution with `pairs` - 2 degrees of freedom. The exact p is twice the smaller of two shares, but at most 1: the
-    share of permutations whose rho is at least the observed rho, and the share of permutations whose rho is at most the
-    observed rho. With ties, rho is not symmetric around 0, so this p differs from the share of permutations with at
-    least the same absolute rho.
+    `exact` is true if p was computed over all permutations of one variable. Otherwise p follows from the t distribution
+    with `pairs` - 2 degrees of freedom.
+
+    The exact p is twice the smaller of two fractions of the permutations, but at most 1: those whose rho is at least
+    the observed rho, and those whose rho is at most the observed rho. With ties, rho is not symmetric around 0. This p
+    then differs from the fraction of permutations with at least the same absolute rho.
     """
 
     rho: float | None

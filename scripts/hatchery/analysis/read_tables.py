@@ -33,11 +33,11 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Scaled layer weights n * alpha by (consuming layer n, producing layer i). n is counted from 1, and i is counted
-    from 0 (the embedding).
+    """Scaled layer weights n * alpha by (consuming layer n, producing layer i). n is counted from 1, and i from 0 (the
+    embedding).
 
-    `plain` is true for models without layer weighting, in which every layer reads the sum of all earlier outputs, each
-    with weight 1. The consuming layer `layers` + 1 is the input of the heads.
+    `plain` is true for models without layer weighting: every layer reads the sum of all earlier outputs, each with
+    weight 1. The consuming layer `layers` + 1 is the input of the heads.
     """
 
     layers: int
@@ -47,8 +47,8 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class LayerContribution:
-    """Contributions of the layers 1 to L to a probing task in percent, which sum to 100. They are means over `probes`
-    trained probes.
+    """Contributions of the layers 1 to L to a probing task, in percent with the sum 100: means over `probes` trained
+    probes.
     """
 
     model: str
@@ -80,8 +80,8 @@ def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribu
     """Return the layer contributions of each model and task. `rows` are the rows of probes in the tidy table of layers;
     their order is kept.
 
-    Contributions are averaged over the spans of each probe, and then over all probes of the model's pretraining seeds.
-    Raises EvaluationError if seeds have different numbers of layers.
+    Contributions are averaged over the spans of each probe, and then over all probes of the model. Raises
+    EvaluationError if the model's pretraining seeds have different numbers of layers.
     """
     mixes: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, list[float]]]] = {}
     for row in rows:

@@ -164,8 +164,8 @@ def bootstrap_interval(
     """Return the bootstrap interval of a quantity of points. Each group contains the indices of points that are always
     drawn together.
 
-    Each draw consists of `len(groups)` groups, drawn with replacement. Draws for which `quantity` raises
-    EvaluationError are ignored. None if too many draws are ignored (LEAST_SHARE), or if there is only one group.
+    In each draw, `len(groups)` groups are drawn with replacement. A draw is ignored if `quantity` raises
+    EvaluationError. Return None if too many draws are ignored (LEAST_SHARE), or if there is only one group.
     """
     if len(groups) < 2:
         return None
@@ -191,8 +191,8 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Law:
-    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region. `law` is None if no law can
-    be fitted, for example because there are too few points.
+    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region. `law` is None if it cannot be
+    fitted, for example because there are too few points.
     """
 
     axis: Axis
@@ -217,9 +217,9 @@ class Laws:
 def scaling_laws(points: Sequence[ScalingPoint], settings: PowerLawsSettings) -> Laws:
     """Return the compute-optimal points among `points`, their laws and their break point.
 
-    The law of FLOPs is fitted in every region and over all compute-optimal points; the laws of tokens and parameters
-    are fitted over all compute-optimal points. Intervals resample models with all their points, and compute the
-    compute-optimal points of each draw in the same bins.
+    The law of FLOPs is fitted in every region, and all three laws (FLOPs, tokens, parameters) over all compute-optimal
+    points. For the intervals, models are resampled with all their points; each draw has its own compute-optimal points
+    in the same bins.
     """
     if not points:
         return Laws([], [], None)

@@ -94,15 +94,14 @@ class Scores:
         return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:
-        """Return the models that have a summary row for at least one of `measures`. For example, some models have no
-        translation scores."""
+        """Return the models that have a summary row for at least one of `measures`."""
         return [model for model in self.models if any(self.row_for(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
         """Return those of the `measures` for which at least one model has a summary row.
 
-        If models have different objectives, a measure whose meaning depends on the objective is split into one measure
-        per objective.
+        If models have different objectives, a measure whose meaning depends on the objective becomes one measure per
+        objective.
         """
         found = []
         for measure in measures:
@@ -180,10 +179,9 @@ class Scores:
 
     def headline(self) -> list[Measure]:
         """Return the headline measures, which summarise an experiment: perplexities and bits per byte, then one or two
-        averages per suite of minimal pairs, and then the averages of each other suite.
+        averages per suite of minimal pairs, then the averages of each other suite.
 
-        For translation, the measures are the BLEU scores of all test sets. For another suite without averages, the
-        measure is its first score.
+        Translation has the BLEU scores of all test sets instead. Another suite without averages has its first score.
         """
         keys = self.keys()
         suites = [suite for suite in self.suites() if suite not in HELD_OUT]
@@ -226,7 +224,7 @@ def read_scores(path: Path, labels: Mapping[str, str], objectives: Mapping[str, 
 
 
 def depends_on_objective(suite: str, metric: str) -> bool:
-    """Return True if the meaning of a score depends on the objective with which the model was trained."""
+    """Return True if a score has different meanings for models with different training objectives."""
     known = HELD_OUT_METRICS.get(metric)
     return suite in HELD_OUT and not (known and known.compares_objectives)
 

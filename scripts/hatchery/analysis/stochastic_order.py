@@ -68,10 +68,10 @@ class OrderEstimate:
         Below 0.5, a is better than b (the threshold of ELC-BERT, Tables 11 and 12); at 0, a dominates b. Raises
         ConfigError for a confidence not in [0.5, 1).
 
-        The bound is unreliable for few runs, because it assumes a normal distribution of the ratio. In simulations of
-        equal models (normal scores, 5 to 50 runs), 15 to 25 % of the pairs are below 0.5 at a confidence of 0.95, and 2
-        to 8 % below 0.2. If the samples do not overlap, the ratio is 0 (or 1) in every draw, so no confidence changes
-        the bound; for equal models with five runs each, this happens in one of 126 pairs.
+        The bound assumes a normal distribution of the ratio, so it is unreliable for few runs. In simulations of equal
+        models (normal scores, 5 to 50 runs) at a confidence of 0.95, 15 to 25 % of the pairs are below 0.5, and 2 to 8
+        % below 0.2. If the samples do not overlap, the ratio is 0 (or 1) in every draw, so the bound is the same for
+        every confidence. For equal models with five runs each, this happens in one of 126 pairs.
 
         Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence), where c = sqrt(n m / (n + m)), and
         sigma is the deviation of c (epsilon* - epsilon). The factor c cancels, which leaves the deviation over the
@@ -164,9 +164,8 @@ class OrderMatrix:
     """epsilon_min of "the row's model is better than the column's model" for k models. Lower values are stronger
     evidence; 1 is no evidence.
 
-    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` is the confidence of the whole matrix, and
-    `cell_confidence` is the confidence of each of the `comparisons`. `runs` contains the number of scores of each
-    model.
+    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` belongs to the whole matrix, and
+    `cell_confidence` to each of the `comparisons`. `runs` contains the number of scores of each model.
     """
 
     names: tuple[str, ...]
@@ -199,17 +198,20 @@ def order_matrix(
 ) -> OrderMatrix:
     """Compare all models, given one score per run; higher scores are better (see `run_scores`).
 
-    "corrected" integrates exactly and applies Bonferroni's correction over the k (k - 1) cells: the confidence of a
-    cell is 1 - (1 - confidence) / comparisons. "as_published" reproduces the package used for ELC-BERT: quantiles on a
-    grid of 0.005, and for the k (k - 1) / 2 pairs a confidence of confidence + (1 - confidence) / pairs, which is lower
-    for more pairs (docs/papers/elc-bert.md, "Significance"). A single comparison is not corrected: "as_published" does
-    not correct the one pair of two models, but "corrected" counts two cells. `comparisons` replaces the number of
-    comparisons, for example by the number in several matrices.
+    The reading "corrected" integrates exactly and applies Bonferroni's correction over the k (k - 1) cells: the
+    confidence of a cell is 1 - (1 - confidence) / comparisons.
 
-    For few runs, the bounds are too low (see `OrderEstimate.bound`), and the correction does not change this. Among
-    five equal models with nine runs each, "corrected" puts some cell below 0.5 in about 6 of 10 matrices, and below 0.2
-    in 2 of 10 matrices; "as_published" puts some cell below 0.5 in 9 of 10 matrices, and below 0.2 in 4 of 10 matrices.
-    Raises EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid settings.
+    The reading "as_published" reproduces the package used for ELC-BERT. It evaluates quantiles on a grid of 0.005. With
+    k (k - 1) / 2 pairs, the confidence of a cell is confidence + (1 - confidence) / pairs, which is lower for more
+    pairs (docs/papers/elc-bert.md, "Significance").
+
+    For two models, "as_published" corrects nothing (one pair), but "corrected" counts two cells. `comparisons` replaces
+    the number of comparisons, for example by the number in several matrices.
+
+    For few runs, the bounds are too low (see `OrderEstimate.bound`), with both readings. Among five equal models with
+    nine runs each, some cell is below 0.5 in about 6 of 10 matrices ("corrected") or 9 of 10 ("as_published"), and
+    below 0.2 in 2 or 4 of 10. Raises EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid
+    settings.
     """
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")

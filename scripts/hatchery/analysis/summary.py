@@ -54,11 +54,10 @@ class Summary(Scores):
 
     `kinds` maps each suite to its kind of evaluation. `models`, `pair_suites` (suites of minimal pairs) and `finetuned`
     are in the order of the configuration; baselines come last. `failures` are the measurements of runs that failed or
-    have no score, with the run's `title`. `incomplete` are averages that have no value, with the tasks that lack
-    scores. `unmatched` are published values for which there is no row of our models. `published_notes` are the notes of
-    the published table. `settings` describes how each suite, except the perplexity, was measured. `trained_otherwise`
-    contains the models whose training masks differ from the masks of the perplexity, with a description of these
-    training masks.
+    have no score, with the run's `title`. `incomplete` are averages without a value, with the tasks that lack scores.
+    `unmatched` are published values without a row of our models. `published_notes` are the notes of the published
+    table. `settings` describes how each suite, except the perplexity, was measured. `trained_otherwise` maps models
+    whose training masks differ from those of the perplexity to a description of their masks.
     """
 
     experiment: str
@@ -132,12 +131,12 @@ def _settings(measured: pl.DataFrame) -> dict[str, str]:
 
 
 def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
-    """Select the rows of minimal pairs for the summary: phenomena and averages. Rows of other kinds of measurements are
-    all kept.
+    """Select the rows of minimal pairs for the summary: phenomena and averages. All rows of other kinds of measurements
+    are kept.
 
-    BabyLM's pipelines count ties between identical sentences as correct. If any model has a tie in a suite, this second
-    accuracy is shown for all models in each average of the suite. Without ties, the second accuracy would equal the
-    first accuracy.
+    BabyLM's pipelines count ties between identical sentences as correct, which gives a second accuracy. If any model
+    has a tie in a suite, the averages of this suite show both accuracies for all models. Without ties, both would be
+    equal.
     """
     averages = measured.filter(pl.col("kind") == "minimal_pairs", pl.col("level") == "average")
     strict, generous = (

@@ -37,8 +37,8 @@ class SummaryRow:
     `sampling_deviation` is the standard deviation of a single run due to the choice of test items. `blind_guess` is the
     score of guesses that do not use the items. `seeds` is the number of pretraining seeds. `basis` names the predicted
     tokens, tokenizer, text and scoring method; only scores with equal `basis` are comparable (`evaluation.basis`).
-    `difference` is `mean` minus the published value, in the unit of the metric. `manifests` contains the first 12
-    hexadecimal digits of the SHA-256 of all manifests from which the row was computed, sorted and joined by semicolons.
+    `difference` is `mean` minus the published value, in the unit of the metric. `manifests` identifies all manifests
+    from which the row was computed: the first 12 hexadecimal digits of each SHA-256, sorted and joined by semicolons.
     """
 
     experiment: str
@@ -157,7 +157,7 @@ COLUMNS = tuple(column.name for column in fields(SummaryRow))
 def summarised_text(value: float, decimals: int = 1) -> str:
     """Return the displayed text of a number: rounded to the four decimals of `summary.csv`, and then to `decimals`.
 
-    Figures use this function to match the tables: 50.74999 is 50.7 if rounded once, but 50.8 if rounded twice.
+    Figures and tables thus show the same number: 50.74999 is 50.7 if rounded once, but 50.8 if rounded twice.
     """
     return f"{round(value, DECIMALS):.{decimals}f}"
 

@@ -116,8 +116,8 @@ _SURFACE_ENDINGS = {
 def bias_features(task: str) -> tuple[str, str] | None:
     """Return (linguistic feature, surface feature) of an ambiguous MSGS task; None for any other task.
 
-    The features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are derived from the task's name. Names
-    are irregular: `relative_token_position` occurs twice, `relative_position` once. Names may have a prefix, as in
+    Both features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are derived from the task's name. Names
+    are irregular: `relative_token_position` occurs twice, `relative_position` once. They may have a prefix, as in
     `demo_msgs_main_verb_lexical_content_the`.
     """
     found = _TASK.search(task)
@@ -251,8 +251,8 @@ def _averages(
 
 
 def original_suite(suite: str) -> str:
-    """Return the name of the paper's suite that is `suite` without a prefix such as `my_`, or `suite` itself if there
-    is no such name.
+    """Return the paper's suite whose name is `suite`, without a prefix such as `my_`. If there is no such suite, return
+    `suite` itself.
     """
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

@@ -25,7 +25,7 @@ _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "t
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table. `unit` is empty if `meaning` or another column contains the unit. Missing values are null.
+    """One column of a table. `unit` is empty if `meaning` or another column states the unit. Missing values are null.
 
     `measured_anew` is true for times and speeds, which differ between repetitions. All other columns are reproducible.
     """
@@ -379,9 +379,9 @@ def _other_columns(path: str | Path, table: TidyTable) -> ManifestError:
 def read_frame(
     path: str | Path, table: TidyTable, columns: Sequence[str] | None = None, **among: Collection[str] | None
 ) -> pl.DataFrame:
-    """Read rows of a table, in the order of the table. `columns` restricts the columns; None reads all columns.
+    """Read rows of a table, in the order of the table. `columns` restricts the columns; None reads all.
 
-    `among` maps string columns to the values that the rows to read may have; None allows all values. Raises
+    `among` restricts the rows: it maps a string column to the values to read; None allows all values. Raises
     ManifestError if the file is missing, was altered, lacks a checksum, or has other columns than the table.
     """
     try:

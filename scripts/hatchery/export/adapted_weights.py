@@ -10,19 +10,20 @@ from hatchery.modeling.norm_and_dropout import LayerNorm
 
 
 def norm_names(model: nn.Module) -> list[str]:
-    """Return the last parts of the names of the layer norms, sorted and without duplicates. The parameters of these
-    modules must stay in fp32: layer norms compute in fp32, and on the CPU, computation and parameters must have the
-    same precision.
+    """Return the last parts of the names of the layer norms, sorted and without duplicates.
+
+    Parameters of these modules must stay in fp32: layer norms compute in fp32, and on the CPU, parameters must have the
+    precision of the computation.
     """
     return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
 
 
 @torch.no_grad()
 def restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEncoder) -> None:
-    """Compute the tables (buffers) of `module`, a part of `encoder`. The tables are not stored, so they are undefined
-    after loading.
+    """Compute the tables (buffers) of `module`, a part of `encoder`. They are not stored, so they are undefined after
+    loading.
 
-    `fresh` is a newly built encoder, whose tables are copied.
+    The tables are copied from `fresh`, a newly built encoder.
     """
     for name, child in encoder.named_modules():
         if child is module:

@@ -33,7 +33,7 @@ class Statement:
     defines: frozenset[str]
     reads: frozenset[str]
     is_block: bool
-    """True for a class or a function: two empty lines precede and follow it."""
+    """True for a class or a function. Two empty lines precede and follow it."""
     follows_closely: bool
     """True if no empty line separates the statement and its comment from the previous statement."""
     imports_at: int | None
@@ -42,8 +42,8 @@ class Statement:
 
 @dataclass
 class Module:
-    """A module of this library, divided into statements. `external` maps imported names to their origins in other
-    packages, `internal` maps imported names to their origins in this library.
+    """A module of this library, divided into statements. `external` maps names imported from other packages to their
+    origins, and `internal` maps names imported from this library.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Module:
 
 def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
     """Return the text of one file that contains the module `root` (such as `hatchery.export.modeling_ltg_bert`) and all
-    code of the library that the module needs.
+    code of the library that it needs.
 
     `sources` is the folder of the library. `text` is the source code of the root module if the module has no file.
     Raises ModelError for imports that cannot be merged, for modules that import each other, for statements outside

@@ -144,10 +144,10 @@ def write_model_folder(
     """Write all files except for the model card; return the paths of the files.
 
     `kinds` are the tasks of the model (such as masked or causal language modelling), `tokenizer` is the path of a
-    tokenizer.json, and `generation` are the defaults of `generate`. If `appends_end_token` is false, the tokenizer adds
-    no end token, because the training texts had no end token. Raises TokenizationError if the tokenizer is unusable.
-    Raises ModelError if the tokenizer has ids for which the model has no embedding, or another padding id than the
-    model.
+    tokenizer.json, and `generation` contains the defaults of `generate`. If the training texts had no end token,
+    `appends_end_token` is false, and the tokenizer adds none. Raises TokenizationError if the tokenizer is unusable.
+    Raises ModelError if the tokenizer has ids for which the model has no embedding, or a padding id other than the
+    model's.
     """
     names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, appends_end_token)
     family = family_of(model.config)
@@ -243,17 +243,17 @@ SPACE = " "
 
 def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
     """Return the content of tokenizer.json, changed so that texts with the token `mask` are tokenised as in training.
+    The argument `definition`, the original content, is not modified.
 
-    `definition`, the original content, is not modified. In pretraining, a sentence is tokenised and then masked: `dogs
-    sleep.` becomes `Ġdogs Ġsleep .` and then `Ġdogs [MASK] .`. In a text with a mask, `dogs [MASK].`, the library
-    tokenises the parts before and after the mask separately. Without changes, the space before the mask would become a
-    token that the model has never seen, and the full stop would get the space that the tokenizer adds at the beginning
-    of a text.
+    In pretraining, a sentence is tokenised and then masked: `dogs sleep.` becomes `Ġdogs Ġsleep .` and then `Ġdogs
+    [MASK] .`. In a text with a mask, `dogs [MASK].`, the library tokenises the parts before and after the mask
+    separately. Without changes, two errors follow. The space before the mask becomes a token that the model has never
+    seen. The full stop gets the space that the tokenizer adds at the beginning of a text.
 
     In the returned definition, the mask token includes the white space before it. If the pre-tokenizer inserts a space
     before each text (byte-level with `add_prefix_space`, Metaspace), the normaliser inserts this space instead, and the
-    mask is matched in the normalised text. Therefore a space is inserted at the beginning of a text and after other
-    special tokens, as in pretraining, but not after the mask. Texts without a mask have the same ids as in pretraining.
+    mask is matched in the normalised text. As in pretraining, a space is then inserted at the beginning of a text and
+    after other special tokens, but not after the mask. Texts without a mask have the same ids as in pretraining.
     """
     changed = copy.deepcopy(definition)
     token = next(token for token in changed["added_tokens"] if token["content"] == mask)
@@ -276,8 +276,8 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
     """Disable the space that the pre-tokenizer inserts before a text. Return the steps that the normaliser must apply
     before it inserts this space.
 
-    The list is empty if the pre-tokenizer inserts no space. The list contains one empty step if the pre-tokenizer
-    inserts a space and no other step is needed.
+    If the pre-tokenizer inserts no space, the list is empty. If it inserts one and no other step is needed, the list
+    contains one empty step.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]

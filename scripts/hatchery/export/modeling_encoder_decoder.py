@@ -101,12 +101,13 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
 
         The source is `input_ids` int64 [B, S], or `encoder_outputs` if the encoder has already been run.
         `inputs_embeds` are rows of the word embedding that replace `input_ids`. If `labels` int64 [B, T] are given
-        (-100: ignored), the mean cross-entropy is also returned. If `labels` but no `decoder_input_ids` are given, the
-        decoder reads the start token and all labels except for the last. If `past_key_values` is given, the decoder
-        reads the tokens that follow the cached tokens. Version 5.24 of `transformers` renamed this argument to `cache`;
-        version 4 also passes the positions of the tokens in `cache_position`. `decoder_attention_mask` is ignored:
-        tokens do not attend to later tokens, so padding on the right has no effect. Raises ValueError if source or
-        target are missing.
+        (-100: ignored), the mean cross-entropy is also returned. If `decoder_input_ids` are missing, the decoder then
+        reads the start token and all labels except for the last.
+
+        If `past_key_values` is given, the decoder reads the tokens that follow the cached tokens. Version 5.24 of
+        `transformers` renamed this argument to `cache`; version 4 also passes the positions of the tokens in
+        `cache_position`. `decoder_attention_mask` is ignored: tokens do not attend to later tokens, so padding on the
+        right has no effect. Raises ValueError if source or target are missing.
         """
         if decoder_input_ids is None:
             if labels is None:

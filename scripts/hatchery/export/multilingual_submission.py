@@ -124,8 +124,7 @@ def predictions(settings: MultilingualSubmissionSettings, evaluated: Evaluated) 
 
 
 def _accuracies(manifest: Manifest) -> dict[str, float]:
-    """Return the accuracy on each paradigm as a fraction; the key BY_PAIR contains the suite's accuracy over all
-    pairs."""
+    """Return the accuracy on each paradigm as a fraction. The key BY_PAIR contains the accuracy over all pairs."""
     rows = _csv(manifest.file("accuracy.csv"))
     found = {row["name"]: float(row["accuracy"]) for row in rows if row["level"] == "paradigm"}
     whole = next(row for row in rows if row["level"] == "suite" and row["name"].endswith(BY_PAIR))
@@ -133,7 +132,7 @@ def _accuracies(manifest: Manifest) -> dict[str, float]:
 
 
 def _tuned(manifest: Manifest) -> dict[str, float]:
-    """Return the accuracy on each scored set of the fine-tuning with the first seed and learning rate; 0 if this
+    """Return the accuracy on each scored set of the fine-tuning with the first seed and learning rate. It is 0 if this
     fine-tuning diverged.
     """
     found: dict[str, float] = {}

@@ -59,9 +59,9 @@ def import_checkpoint(
 ) -> None:
     """Write the model as `config.json`, `model.safetensors` and `tokenizer.json` next to the manifest `output`.
 
-    `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`); `config` is the
+    `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`). `config` is the
     authors' configuration in JSON. Raises ModelError for unusable files, if `layer_weighting` or `position_head_layout`
-    contradicts the weights, and if one of the two is missing although the weights do not determine it. Raises
+    contradicts the weights, and if one of them is missing although the weights do not determine it. Raises
     TokenizationError for an unusable tokenizer.
     """
     state = under_training_names(read_weights(weights))
@@ -87,8 +87,8 @@ def import_checkpoint(
 
 
 def under_training_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors with the names that they have in the authors' training code. Names change only if the file was
-    saved from GPT-BERT's `transformers` wrapper, which renames tensors.
+    """Return the tensors under the names of the authors' training code. Names change only if the file was saved from
+    GPT-BERT's `transformers` wrapper, which renames tensors.
     """
     trained = {gpt_bert_names.in_training(name): tensor for name, tensor in state.items()}
     return trained if _is_gpt_bert(trained) else dict(state)
@@ -183,10 +183,10 @@ def _layout(state: Mapping[str, Tensor], weighting: str, where: str, chosen: str
 
 
 def _choice(what: str, chosen: str | None, possible: Sequence[str], only: str, undecided: str) -> str:
-    """Return the setting of the option `what`: the user's choice `chosen` or, if only one setting is possible, this
+    """Return the setting of the option `what`: the user's choice `chosen` or, without a choice, the only possible
     setting.
 
-    `only` and `undecided` are reasons for messages: `only` says why only one setting is possible, and `undecided` says
+    `only` and `undecided` are reasons for messages: `only` says why there is only one possible setting, and `undecided`
     why the weights do not determine the setting.
     """
     if chosen is not None and chosen in possible:

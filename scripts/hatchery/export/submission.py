@@ -73,8 +73,8 @@ def submission(settings: SubmissionSettings, predictions: Found, fast: Found) ->
 
 
 def _predictions(manifest: Manifest | None) -> Any:
-    """Return the content of an evaluation's `predictions.json`. Return None if this file does not exist, because there
-    is no evaluation or because only a sample of the rows was evaluated.
+    """Return the content of an evaluation's `predictions.json`. Return None if there is no evaluation, or if only a
+    sample of the rows was evaluated; then this file does not exist.
     """
     if manifest is None or not manifest.listed("predictions.json"):
         return None
@@ -83,8 +83,9 @@ def _predictions(manifest: Manifest | None) -> Any:
 
 def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dict[str, Any]:
     """Return the surprisals of all checkpoints and the age-of-acquisition score; with `age_of_acquisition: zero`, the
-    score is 0. Both are null if there is no evaluation, or if the evaluated checkpoints differ from the checkpoints of
-    the settings.
+    score is 0.
+
+    Both are null if there is no evaluation, or if the evaluated checkpoints differ from those of the settings.
     """
     if manifest is None:
         return {"aoa_surprisals": None, "aoa": None}
@@ -99,7 +100,7 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
     """Return the scores of a checkpoint on a fast suite: the accuracy on each paradigm as a fraction, or two scores of
-    reading times. None without an evaluation.
+    reading times. Return None without an evaluation.
     """
     if manifest is None:
         return None

@@ -56,7 +56,7 @@ def _predicted(block: Any, name: str, fits: Callable[[Any], bool], kind: str, on
     """Yield the problems of the predictions under the key `name`, which are grouped by paradigm. If `one` is true, each
     paradigm must have exactly one prediction.
 
-    `fits` returns True for a valid prediction, and `kind` describes valid predictions in messages.
+    `fits` decides if a prediction is valid, and `kind` describes valid predictions in messages.
     """
     if block is None:
         return
@@ -169,17 +169,16 @@ def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "stri
 
 
 def undefined_surprisals(value: Mapping[str, Any]) -> int:
-    """Return the number of rows under `reading` that contain NaN (invalid JSON), because the evaluation data have no
-    previous word.
+    """Return the number of rows under `reading` with the surprisal NaN, which is not valid JSON. These rows have no
+    previous word in the evaluation data.
     """
     rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()
     return sum(any(isinstance(one, float) and math.isnan(one) for one in row.values()) for row in rows)
 
 
 def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:
-    """Return one line for each part of the file whose number of rows differs from the official number.
-
-    The organisers' collator drops these parts.
+    """Return one line for each part of the file whose number of rows differs from the official number. The organisers'
+    collator drops these parts.
     """
     by_block: dict[str, dict[str, int]] = {}
     for count in expected:

@@ -50,11 +50,14 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         """Return logits [B, T, V] of the next subword at each position.
 
         If `labels` int64 [B, T] are given (usually equal to `input_ids`; -100: ignored), also return the mean
-        cross-entropy of the labels given the previous tokens. `past_key_values` contains cached tokens; since version
-        5.24 of `transformers`, this argument is named `cache`. If a cache is given, `input_ids` are the tokens that
-        follow the cached tokens. The new tokens are appended to the cache, and `attention_mask` [B, S] covers cached
-        and new tokens. If `use_cache` is true and there is no cache, a new cache is returned. `logits_to_keep` is the
-        number of last positions whose logits are returned (0: all), or the indices of these positions, int64 [K].
+        cross-entropy of the labels given the previous tokens.
+
+        `past_key_values` contains cached tokens; since version 5.24 of `transformers`, this argument is named `cache`.
+        With a cache, `input_ids` are the tokens that follow the cached tokens, and are appended to the cache;
+        `attention_mask` [B, S] covers cached and new tokens. If `use_cache` is true and there is no cache, a new cache
+        is returned. `logits_to_keep` is the number of last positions whose logits are returned (0: all), or the indices
+        of these positions, int64 [K].
+
         Raises ValueError if the mask does not cover the cache, or if labels and logits have different numbers of
         positions.
         """

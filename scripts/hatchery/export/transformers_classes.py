@@ -43,10 +43,11 @@ class HatcheryConfig(PretrainedConfig):
     """Configuration of a model: the attributes of `transformers`, and the fields of Hatchery's configuration.
 
     `classifier_dropout` is the dropout of a classification head; None means `hidden_dropout_prob`.
-    `classifier_transform` names the layers of the classification head before its output layer (see `TRANSFORMS`). The
-    configuration class of each family must define values for fields without default, because `transformers` creates
-    configurations without arguments. The family's class must also define `__init__`; otherwise, `transformers` adds a
-    dataclass constructor.
+    `classifier_transform` names the layers of the classification head before its output layer (see `TRANSFORMS`).
+
+    The configuration class of each family must define values for fields without default, because `transformers` creates
+    configurations without arguments. It must also define `__init__`; otherwise, `transformers` adds a dataclass
+    constructor.
     """
 
     architecture_class: ClassVar[Any] = None
@@ -149,11 +150,11 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Initialise weights that are missing in a checkpoint: truncated normal for matrices, 1 for gains of norms and
-        for scales, the initial weights of `LayerMixture` for layer weights, the initial share for mixed values, and 0
-        for other vectors. Tables, which are not stored, are computed.
+        """Initialise weights that are missing in a checkpoint, and compute tables, which are not stored.
 
-        `transformers` calls this method for each module with parameters or tables that were not loaded.
+        Matrices are drawn from a truncated normal distribution. Gains of norms, and scales, are 1. Layer weights have
+        the initial values of `LayerMixture`, and mixed values their initial share. Other vectors are 0. `transformers`
+        calls this method for each module with parameters or tables that were not loaded.
         """
         deviation = math.sqrt(2 / (5 * self.config.hidden_size))
         if any(True for _ in module.buffers(recurse=False)):
@@ -211,9 +212,9 @@ class HatcheryModel(HatcheryPreTrainedModel):
     ) -> BaseModelOutput | tuple[Any, ...]:
         """Return the hidden states of `input_ids` int64 [B, T].
 
-        `last_hidden_state` [B, T, D] is the input of the heads. `hidden_states` are the output of the embedding and the
-        output of each layer; with the layer weighting "weighted_output", the last entry is the weighted sum of these
-        outputs. `attentions` are the attention probabilities [B, H, T, T] of each layer, before dropout.
+        `last_hidden_state` [B, T, D] is the input of the heads. `hidden_states` are the outputs of the embedding and of
+        each layer; with the layer weighting "weighted_output", the last entry is their weighted sum. `attentions` are
+        the attention probabilities [B, H, T, T] of each layer, before dropout.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -337,7 +338,7 @@ class HubTokenCache(TokenCache):
 def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[Any]:
     """Return a context that enables autocast if the model's parameters have a half-precision type.
 
-    Because layer norms and softmax output fp32, matrix products with half-precision weights need autocast.
+    Layer norms and softmax output fp32, so their products with half-precision weights need autocast.
     """
     device, dtype = model.device.type, next(model.get_input_embeddings().parameters()).dtype
     if dtype in (torch.bfloat16, torch.float16) and not torch.is_autocast_enabled(device):
@@ -355,8 +356,8 @@ def given_tokens(
     """Return the argument that is given: `input_ids` int64 [B, T], or `inputs_embeds` [B, T, E]. Encoders read both
     kinds of input.
 
-    Raises ValueError unless exactly one of `input_ids` and `inputs_embeds` is given. In a model with absolute
-    positions, also raises ValueError if the `position_ids` of the unmasked tokens are not consecutive numbers.
+    Raises ValueError unless exactly one of the two is given. In a model with absolute positions, also raises ValueError
+    if the `position_ids` of the unmasked tokens are not consecutive numbers.
     """
     if (input_ids is None) == (inputs_embeds is None):
         raise ValueError("input_ids, inputs_embeds: expected exactly one of these two arguments")

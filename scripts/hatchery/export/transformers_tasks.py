@@ -155,10 +155,10 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> QuestionAnsweringModelOutput | tuple[Any, ...]:
-        """Return logits [B, T] for the first token of the answer and logits [B, T] for the last token. If the positions
-        of these tokens, int64 [B] each, are given, also return the mean of the two cross-entropies.
+        """Return logits [B, T] for the first token of the answer, and logits [B, T] for the last token. If the
+        positions of these tokens, int64 [B] each, are given, also return the mean of both cross-entropies.
 
-        Positions after the end of the input, which result from truncation, are ignored in the loss.
+        Truncation can move a position beyond the end of the input. Such positions are ignored in the loss.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)

@@ -104,8 +104,8 @@ def _write_branch(
 
 
 def generation_settings(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
-    """Return defaults for `generate` with which the beam search of `transformers` is as similar as possible to
-    Hatchery's. Raises ModelError if the model was not trained with the task translation.
+    """Return defaults for `generate` that make the beam search of `transformers` as similar as possible to Hatchery's.
+    Raises ModelError if the model was not trained with the task translation.
     """
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
@@ -229,7 +229,7 @@ def licence_statement(sources: Sequence[DataSource]) -> str:
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
-    """Return the input text of the code example: a sentence of the corpus if there is one, because it is in the model's
+    """Return the input text of the code example. A sentence of the corpus is preferred, because it is in the model's
     language.
     """
     given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
@@ -241,8 +241,8 @@ def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentenc
 
 
 def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] | None:
-    """Return (source language, target language) of a translation model; None for other models, and for a corpus whose
-    number of languages is not two.
+    """Return (source language, target language) of a translation model. Return None for other models, and if the corpus
+    does not have exactly two languages.
     """
     if not facts.translates or len(settings.languages) != 2:
         return None
@@ -274,7 +274,7 @@ def _model_index(name: str, task: str, scores: Sequence[SummaryRow]) -> list[dic
     no scores.
 
     The `name` of a metric is its name in the summary, which includes the unit. Its `type` is the hub's name for this
-    metric or, if the hub has none, also the name in the summary.
+    metric or, without one, also the name in the summary.
     """
     results: dict[tuple[str, str], list[dict[str, object]]] = {}
     for score in scores:

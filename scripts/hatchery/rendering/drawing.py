@@ -98,9 +98,9 @@ def save_drawings(
 ) -> None:
     """Write an SVG file with two drawings of a figure: one with the width of `style`, and one for the width of a phone.
 
-    Viewers show the first drawing. The second drawing is stored as a `symbol`, which a page may show instead; it is
-    left out if `style` is already narrow. If `pdf` is given, the first drawing is also written as PDF. The text
-    `remark`, for example on models that are not shown, is printed above the drawing.
+    Viewers show the first drawing. The second is stored as a `symbol`, which a page may show instead; it is left out if
+    `style` is already narrow. If `pdf` is given, the first drawing is also written as PDF. The text `remark`, for
+    example on models that are not shown, is printed above the drawing.
     """
     with figure_style(style):
         figure = draw(style)

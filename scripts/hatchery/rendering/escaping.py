@@ -86,8 +86,8 @@ def breakable(text: str) -> Markup:
 def markdown_text(text: str, foreign: bool = True) -> str:
     """Return text on one line, escaped so that Markdown does not interpret it as markup, inside or outside of a table.
 
-    If `foreign` is false, as for names from the configuration, only the necessary characters are escaped, so that the
-    file is readable.
+    Names from the configuration are not foreign text: with `foreign` false, only the necessary characters are escaped,
+    so that the file is readable.
     """
     escaped = _FOREIGN_MARKDOWN if foreign else _OWN_MARKDOWN
     return escaped.sub(r"\\\1", " ".join(visible(text).split()))

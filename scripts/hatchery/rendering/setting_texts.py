@@ -16,8 +16,8 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 class Difference:
     """A setting that has changed: its dotted key, its old value and its new value.
 
-    A value is None if the old or new settings lack the key. If many entries were added or removed, `counts` is a text
-    with the numbers of added and removed entries, and both values are None.
+    A value is None if the old or new settings lack the key. If many entries were added or removed, both values are
+    None, and `counts` is a text with the numbers of added and removed entries.
     """
 
     key: str
@@ -101,7 +101,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Differen
     """Return the changes from `old` to `new`, in this order: the stage's version, other changed values, added or
     removed keys.
 
-    If a list has named entries, or if more than _FEW values of a mapping were added or removed, only the numbers of
+    For a list with named entries, and for a mapping with more than _FEW added or removed values, only the numbers of
     added and removed entries are returned.
     """
     found = list(_compared("", old, new))

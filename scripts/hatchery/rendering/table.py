@@ -220,10 +220,8 @@ class Table:
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
     def latex_or_reason(self, title: str, label: str, wrap: bool = False) -> str:
-        """Return the table as LaTeX. If a character has no LaTeX command, return a LaTeX comment that names this
-        character.
-
-        Thus such a character does not prevent other formats and other tables from being written.
+        """Return the table as LaTeX. If a character has no LaTeX command, return a LaTeX comment that names it, so that
+        other formats and other tables can still be written.
         """
         try:
             return self.latex(title, label, wrap)
@@ -248,7 +246,7 @@ class Table:
         """Return the table as lines for a terminal, headings first; `widths` are the widths of the columns in
         characters.
 
-        The width of a column of numbers includes the gap before it. A text that is too long is truncated and ends in
+        In a column of numbers, the width includes the gap before it. A text that is too long is truncated and ends in
         two dots. Lines have no trailing spaces.
         """
         sides = [column.words for column in self.columns]
@@ -314,8 +312,8 @@ def table(
 ) -> Table:
     """Return a table with one group of rows.
 
-    `words` are the indices of those columns that contain words. If `words` is an integer, it is the number of columns
-    of words, which precede the columns of numbers.
+    `words` are the indices of the columns that contain words. An integer n means the first n columns; columns of
+    numbers follow.
     """
     worded = range(words) if isinstance(words, int) else [index % len(header) for index in words]
     columns = [Column(heading, index in worded) for index, heading in enumerate(header)]

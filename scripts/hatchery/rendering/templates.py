@@ -44,7 +44,7 @@ def _script() -> Markup:
 
 
 def _script_digest() -> str:
-    """Return the script source that a page's content security policy allows: the SHA-256 (base64) of the page's only
+    """Return the value with which a page's content security policy allows its only script: the SHA-256 (base64) of this
     script.
     """
     return f"sha256-{b64encode(sha256(_script().encode()).digest()).decode()}"

@@ -77,7 +77,7 @@ class Study:
     """The input of an analysis.
 
     `runs` are all pretrained models, in the order of the configuration. `sets` maps models to the names of their grid
-    sets. `published` states which rows of papers the models replicate. `tables` are the paths of the tables and
+    sets. `published` names the paper's rows that the models replicate. `tables` are the paths of the tables and
     manifests that the analysis reads, with the keys from `Analysis.needs`. `files` are the paths of the tables of
     published values, by their names relative to `config/published/`.
     """
@@ -90,9 +90,7 @@ class Study:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def manifests(self, kind: str) -> dict[str, Path]:
-        """Return the manifests whose keys begin with `<kind>/`. The keys of the result lack this prefix, and name an
-        experiment, a sweep or a run.
-        """
+        """Return the manifests with keys `<kind>/<name>`, by this name, which is an experiment, a sweep or a run."""
         return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 
@@ -104,9 +102,9 @@ Numbers = dict[str, Any]
 class Findings:
     """The result of an analysis: `rows` of numbers, all with the same keys, and texts and tables for the page.
 
-    `answer` contains the sentences that the page shows before the tables; these sentences are generated from the rows.
-    `notes` explain how the numbers were computed; text in backquotes is shown as code. Numbers are written unrounded,
-    so an analysis must round numbers whose last digits differ between machines.
+    `answer` contains sentences, generated from the rows, that the page shows before the tables. `notes` explain how the
+    numbers were computed; text in backquotes is shown as code. Numbers are written unrounded. If the last digits of a
+    number differ between machines, the analysis must round it.
     """
 
     rows: Sequence[Mapping[str, Any]] = ()
@@ -117,15 +115,15 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """Declaration of an analysis. The analysis has the name of its file.
+    """Declaration of an analysis, whose name is the name of its file.
 
-    `needs` are functions that return the paths of input files (`needs.py`). `published` returns, from the settings, the
+    `needs` are functions that return the paths of input files (`needs.py`). From the settings, `published` returns the
     tables below `config/published/` that the analysis reads (names without suffix). `check` raises ConfigError at
     planning time if the settings do not fit the runs of the study. Increase `version` if a change of the code changes
     the findings. `of_translations` is true if the analysis needs translated test sets.
 
-    `own` returns the settings with which an experiment has this analysis even without a study, or None if the
-    experiment does not have the analysis. `place` is then the position of the analysis on the experiment's page.
+    If a single experiment has this analysis without a study, `own` returns its settings; otherwise `own` returns None.
+    `place` is the position of such an analysis on the experiment's page.
     """
 
     title: str

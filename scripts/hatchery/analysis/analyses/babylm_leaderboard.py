@@ -165,9 +165,9 @@ def half_interval(values: Sequence[float]) -> float:
 
 
 def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
-    """Return a published row with its printed mean, or with the mean of its parts if no mean is printed.
+    """Return a published row with its printed mean. If no mean is printed, compute it from the row's parts.
 
-    The row also has a second mean, in which the age of acquisition counts as 0.
+    A second mean counts the age of acquisition as 0.
     """
     rules = RULES[settings.edition]
     parts = {part: found.get(part) for part in rules.parts}
@@ -179,8 +179,8 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
 
 
 def _cells(row: _Entry, parts: Sequence[str], other: Collection[str] = ()) -> list[Content]:
-    """Return the cells of a row. Mark the scores of the parts in `other`, which were not measured on official data, and
-    the means that include these scores.
+    """Return the cells of a row. A mark follows the scores of the parts in `other`, which were not measured on official
+    data, and the means that include these scores.
     """
 
     def cell(key: str) -> Content:

@@ -90,7 +90,7 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
 
 
 def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield (model, reference model) for each model that has a reference; names are `experiment/model`."""
+    """Yield pairs (model, reference model) for all models with a reference model; names are `experiment/model`."""
     if settings.against is not None:
         yield from ((model, settings.against) for model in models if model != settings.against)
         return

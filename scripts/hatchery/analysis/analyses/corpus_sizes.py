@@ -69,8 +69,8 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
-    """Return two mappings from experiments to sizes: the sizes of the selected texts by (source, level), and the sizes
-    of the sequences by (source, split).
+    """Return the sizes of each experiment's texts: selected texts by (source, level), and sequences by (source, split).
+    Each of the two mappings has experiments as keys.
     """
     from hatchery.analysis.corpus_statistics import (
         ALL,
@@ -100,8 +100,8 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """Return the printed sizes of the selected texts by (source, level) and measure or, if `selected` is false, of the
-    sequences by (source, split) and measure. Sources, levels and measures have Hatchery's names.
+    """Return the printed sizes by (source, level) and measure of the selected texts. If `selected` is false, return the
+    sizes of the sequences by (source, split) and measure. Sources, levels and measures have Hatchery's names.
     """
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS
@@ -136,7 +136,7 @@ def _table(
     """Return a table with a row for each key in `groups`, and a column for each combination of measure and origin (the
     paper or an experiment).
 
-    The label of a row consists of the last elements of its key, one element for each column of `header`.
+    The last elements of a row's key are its labels, one for each column of `header`.
     """
     shown = [(measure, of) for measure in measures for of in sizes]
     columns = [Column(text, words=True) for text in header]

@@ -204,9 +204,8 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the pairs of perplexity and score in the paper's Table 3. The paper does not print the numbers of
-    parameters and the FLOPs of these models: numbers of parameters are from the published training curves, and FLOPs
-    are computed.
+    """Return the pairs of perplexity and score in the paper's Table 3. The paper does not print these models' sizes and
+    costs: the numbers of parameters come from the published training curves, and the FLOPs are computed.
     """
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers

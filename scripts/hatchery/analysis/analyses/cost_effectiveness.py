@@ -63,11 +63,11 @@ class Step:
 
 
 def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
-    """Return all pairs of models that differ in exactly one size, which is in `sizes`, and have neighbouring values of
-    this size. Pairs are in the order of `sizes`.
+    """Return all pairs of models that differ in exactly one size, which is in `sizes` and has neighbouring values.
+    Pairs are in the order of `sizes`.
 
-    If several models are equal in all sizes, the first of these models is used. If several series of models vary the
-    same size, the series are in the order of their first models.
+    Among models with equal sizes, only the first is used. If several series of models vary the same size, they are in
+    the order of their first models.
     """
     distinct = {tuple(option.sizes.values()): option for option in reversed(options)}
     first = [option for option in options if distinct[tuple(option.sizes.values())] is option]

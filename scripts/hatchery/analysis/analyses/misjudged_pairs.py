@@ -54,10 +54,10 @@ class MisjudgedPairsSettings(AnalysisSettings):
 class _Suite:
     """A suite of minimal pairs with the models' judgements.
 
-    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. The arrays of the other fields are
-    float64 [pairs]. `wrong` is, for each trained model, the share of its seeds that misjudge a pair. `margins` is the
-    score of the bad sentence minus the score of the good sentence in nats, averaged over trained models and seeds.
-    `guessed` is the share of untrained models that judge a pair correctly; None if there are no untrained models.
+    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. The other fields are arrays, float64
+    [pairs]. `wrong` is the fraction of seeds that misjudge a pair, for each trained model. `margins` is the score of
+    the bad sentence minus the score of the good sentence in nats, averaged over trained models and seeds. `guessed` is
+    the fraction of untrained models that judge a pair correctly, or None without untrained models.
     """
 
     pairs: "pl.DataFrame"
@@ -67,7 +67,7 @@ class _Suite:
 
 
 def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
-    """Return rows of two kinds: a `paradigm` row for each paradigm, and `pair` rows for the misjudged pairs.
+    """Return rows of two kinds: `paradigm` rows for all paradigms, and `pair` rows for the misjudged pairs.
 
     Raises EvaluationError if the files of a suite do not contain exactly the scored pairs.
     """
@@ -186,8 +186,8 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
-    """Return at most PAIRS_LISTED minimal pairs that trained models misjudge, sorted by the mean share of wrong
-    judgements over these models, and then by margin.
+    """Return at most PAIRS_LISTED minimal pairs that trained models misjudge. They are sorted by the mean fraction of
+    wrong judgements over these models, and then by margin.
     """
     import numpy as np
 

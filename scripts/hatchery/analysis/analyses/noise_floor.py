@@ -203,8 +203,8 @@ def _curve(
     notes: list[str],
 ) -> "DataCurve | None":
     """Fit the loss as a function of the amount of text, append a note on the fit to `notes`, and return the curve.
-    Return None if there is only one amount of text, if the settings name no models of the curve, or if the fit fails.
 
+    Return None if there is only one amount of text, if the settings name no models of the curve, or if the fit fails.
     Models whose loss is not comparable with the baseline's loss are left out.
     """
     from hatchery.analysis.data_factors import different_amounts, fit_data_curve
@@ -281,9 +281,8 @@ def _row(
 
 
 def paired_difference(differences: list[float]) -> tuple[float | None, float | None]:
-    """Return the mean difference and half the width of its 95 % interval.
-
-    The half width is None for fewer than two differences. Without differences, the two returned values are None.
+    """Return the mean difference and half the width of its 95 % interval. The half width is None for fewer than two
+    differences. Without differences, both are None.
     """
     from scipy import stats
 

@@ -18,11 +18,12 @@ def own_tests(experiment: "Experiment", items: Collection[str]) -> dict[str, Any
 
 
 def tested_against(experiment: "Experiment") -> str | None:
-    """Return the model with which all other models of an experiment are compared in significance tests; None if all
-    pairs of models are compared.
+    """Return the model with which all other models of an experiment are compared in significance tests, or None to
+    compare all pairs of models.
 
-    `tests_against` sets the model. By default, all pairs are compared if there are at most EVERY_TWO_UP_TO models. With
-    more models, the reference is the first untrained model, or else the first baseline, or else the first run.
+    `tests_against` sets the model. By default, all pairs are compared if there are at most EVERY_TWO_UP_TO models.
+    Otherwise the reference is the first untrained model, or without one the first baseline, or without one the first
+    run.
     """
     models = [*experiment.runs, *experiment.baselines]
     if experiment.tests_against is not None or len(models) <= EVERY_TWO_UP_TO:

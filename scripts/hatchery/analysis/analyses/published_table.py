@@ -160,7 +160,7 @@ def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
     """Return the printed numbers of parameters, in millions, by row.
 
-    The printed sizes are assigned to the rows `names` by position. If the numbers of rows differ, no sizes are
+    The printed sizes belong to the rows `names` in the same order. If the numbers of rows differ, no sizes are
     returned.
     """
     from hatchery.analysis.published_values import PAPERS
@@ -215,8 +215,8 @@ def _value(
 ) -> float | None:
     """Return the value of our model for a row and a column; None if the study has no value for this cell.
 
-    The reference row of `minus` is from the first experiment that replicates this row; the reference row of
-    `change_from` is from the first other experiment.
+    For `minus`, the reference row is from the first experiment that replicates it. For `change_from`, it is from the
+    first other experiment.
     """
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:
@@ -238,7 +238,9 @@ def _value(
 
 
 def _measure(place: CellKey) -> CellKey:
-    """Return the key of the number whose change a column shows, or the column's own key if it shows no change."""
+    """Return the key of the number from which a column's change is computed, or the column's own key if it shows no
+    change.
+    """
     suite, task, metric = place
     if not metric.endswith(CHANGE):
         return place

@@ -42,9 +42,9 @@ def check(settings: StartsSettings, study: Study) -> None:
 
 
 def compare(settings: StartsSettings, study: Study) -> Findings:
-    """Return a row for each BLEU and chrF score of each model that was scored on translation.
+    """Return a row for each BLEU and chrF score of each translation model.
 
-    If scores are comparable, the row contains the difference from the reference initialisation and the standard error
+    If scores are comparable, the row contains the difference from the reference initialisation, and the standard error
     of this difference.
     """
     import polars as pl
@@ -87,8 +87,8 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
 
 
 def _reference(key: Key, against: str) -> Key:
-    """Return the key of the reference initialisation's score in the same experiment. The score `key` is compared with
-    this score.
+    """Return the key of the reference initialisation's score with which the score `key` of the same experiment is
+    compared.
     """
     model, suite, task, metric = key
     return f"{model.partition('/')[0]}/{against}", suite, task, metric
@@ -99,8 +99,8 @@ def _rows(
 ) -> Iterator[Numbers]:
     """Yield a row for each model and score, with the difference from the reference initialisation.
 
-    `different` contains the differing aspects of the comparison bases of each score and its reference. If there are
-    differing aspects, the row has no difference.
+    `different` lists, for each score, the aspects in which its comparison basis differs from that of the reference. If
+    there are any, the row has no difference.
     """
     for model in models:
         for key, found in sorted(values.items()):

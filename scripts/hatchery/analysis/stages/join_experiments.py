@@ -58,11 +58,12 @@ def join_experiments(
     output: Path,
 ) -> None:
     """Write the tables of a study into the folder of `output`. Each table joins the rows of all experiments of the
-    study. `measurements`, `runs`, `curves` and `layers` contain the paths of the experiments' tables, by experiment.
+    study.
 
-    Tables are read one row group at a time, so the memory depends only on the largest row group. Raises ConfigError if
-    the experiments of an argument differ from the experiments in `settings`. Raises ManifestError if a table was
-    altered or contains rows of another experiment.
+    `measurements`, `runs`, `curves` and `layers` contain the paths of the experiments' tables, by experiment. Tables
+    are read one row group at a time, so the memory depends only on the largest row group. Raises ConfigError if the
+    experiments of an argument differ from those in `settings`. Raises ManifestError if a table was altered or contains
+    rows of another experiment.
     """
     from hatchery.analysis.tidy_tables import TABLES, growing
 
