@@ -226,11 +226,11 @@ class SequenceGroup(Settings):
     maximum_sequences: Count | None = None
     """Maximum number of sequences; `null` groups all texts."""
     development: Amount = 0
-    """Development sequences: an integer is their number, and a value with a decimal point is their share."""
+    """Number of development sequences or, with a decimal point, their share of the group's sequences."""
     test: Amount = 0
-    """Test sequences: an integer is their number, and a value with a decimal point is their share."""
+    """Number of test sequences or, with a decimal point, their share of the group's sequences."""
     set_aside: Amount = 0
-    """Sequences that are not used: an integer is their number, and a value with a decimal point is their share."""
+    """Number of sequences that are not used or, with a decimal point, their share of the group's sequences."""
 
     def __post_init__(self) -> None:
         for name in self.quotas:

@@ -309,8 +309,9 @@ class ExperimentFile(OneOfKeys):
     minimal_pairs: Annotated[tuple[SuiteName, ...], Unique()] = ()
     """Minimal-pair suites on which every model is scored, by the names of files in config/suites/."""
     suites_per_job: Count = 1
-    """Number of suites that one job scores with the model loaded once. A value above 1 saves time if starting a process
-    takes longer than scoring. Results do not depend on this number."""
+    """Number of minimal-pair suites that one job scores after loading the model once. A value above 1 saves time if
+    starting a process takes longer than scoring. Results do not depend on this number.
+    """
     surprisal: dict[BlockName, SurprisalTexts] = field(default_factory=dict)
     """Texts, under names of your choice, for whose words the surprisal is computed in bits. Output:
     results/<experiment>/surprisal/<model>/<name>/surprisal.parquet and surprisal.csv.

@@ -34,8 +34,8 @@ class MaskRates(Settings):
     """Distribution from which each sequence draws its share of masked tokens, and weights of the labels in the loss."""
 
     shape: Literal["uniform", "cosine"] = "uniform"
-    """`uniform`: all shares are equally probable. `cosine`: the share is 1 - cos(t * pi / 2) for a uniform t, so small
-    shares are more probable.
+    """`uniform`: all shares are equally probable. `cosine`: the share is 1 - cos(t * pi / 2) for a t drawn uniformly
+    from 0 to 1, so small shares are more probable.
     """
     lowest: Share = 0.0
     """Smallest share of masked tokens."""

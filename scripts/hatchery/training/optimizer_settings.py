@@ -52,8 +52,8 @@ class OptimizerSettings(Settings):
     others: Literal["adamw", "lamb"] = omitted_at_default("adamw")
     """With `muon` and `normuon`: optimiser of embeddings, vectors and heads."""
     matrix_learning_rate: Positive | None = omitted_at_default(None)
-    """With `muon` and `normuon`: peak learning rate of hidden weight matrices, for updates with a root mean square of
-    0.2, as in Adam. `null` uses `learning_rate`.
+    """With `muon` and `normuon`: peak learning rate of hidden weight matrices. Before this rate is applied, updates
+    have a root mean square of 0.2, as in Adam. `null` uses `learning_rate`.
     """
     momentum: ShareBelowOne = omitted_at_default(0.95)
     """With `muon` and `normuon`: decay rate of the running mean of the gradients of hidden weight matrices."""

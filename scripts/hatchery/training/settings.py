@@ -156,8 +156,9 @@ class TrainingSettings(Settings):
     training (`take: training`). The training state needs about three times the disk space of the model.
     """
     milestones: Annotated[tuple[Count, ...], Unique()] = ()
-    """Step numbers whose models are kept in addition to the finished model, for evaluation (`evaluate_milestones`) and
-    as initial models of other runs (`initialise_from.step`)."""
+    """Numbers of the steps after which the model is kept, in addition to the finished model. These milestones can be
+    evaluated (`evaluate_milestones`), and can be initial models of other runs (`initialise_from.step`).
+    """
     checkpoints_at: Literal["babylm"] | Annotated[tuple[WordCount, ...], Unique()] = ()
     """With a budget in words: numbers of words after which the model is kept, in addition to the finished model.
     `babylm` means every 1M words up to 10M, every 10M up to 100M, and every 100M up to 1000M. The milestone that equals

@@ -249,8 +249,8 @@ class OutputBiasSettings(Settings):
     difference.
     """
     report: bool = False
-    """Also report measures of the initial output layer if `kind` is `zero` or `none`; labels are then counted. With
-    `unigram`, the measures are always reported.
+    """Report measures of the initial output layer, such as its loss, also if `kind` is `zero` or `none`. Labels are
+    then counted. With `unigram`, the measures are always reported.
     """
 
     def __post_init__(self) -> None:
