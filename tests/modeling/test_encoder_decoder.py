@@ -12,6 +12,7 @@ from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.families import forward_flops
 from hatchery.modeling.flops import PassShape
 from hatchery.modeling.layers import MultiHeadAttention
+from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.store import load_language_model, save_model
 
 VOCABULARY = 61
@@ -34,10 +35,10 @@ def batch() -> dict[str, Tensor]:
     return {"input_ids": source.masked_fill(~mask, 1), "attention_mask": mask, "target_ids": target, "labels": labels}
 
 
-def copied(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    parts = (ours.query_projection, ours.key_projection, ours.value_projection)
-    theirs.in_proj_weight.data = torch.cat([part.weight for part in parts]).detach().clone()
-    theirs.in_proj_bias.data = torch.cat([part.bias for part in parts]).detach().clone()
+def copied(ours: MultiHeadAttention, theirs: nn.MultiheadAttention, scale: float) -> None:
+    query, key, value = ours.query_projection, ours.key_projection, ours.value_projection
+    theirs.in_proj_weight.data = torch.cat([query.weight, key.weight, scale * value.weight]).detach().clone()
+    theirs.in_proj_bias.data = torch.cat([query.bias, key.bias, scale * value.bias]).detach().clone()
     theirs.out_proj.load_state_dict(ours.output_projection.state_dict())
 
 
@@ -49,8 +50,24 @@ def waves(length: int, size: int) -> Tensor:
     return torch.tensor(values, dtype=torch.float32)
 
 
-def torch_logits(model: TranslationModel, given: dict[str, Tensor]) -> tuple[Tensor, nn.Transformer]:
-    """Logits of the same model, and the model, built with torch's own layers."""
+class Kept(nn.Module):
+    """Stands for dropout: the values are multiplied by the probability of keeping an element."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, values: Tensor) -> Tensor:
+        return self.share * values
+
+
+def torch_logits(
+    model: TranslationModel, given: dict[str, Tensor], kept: float = 1.0, kept_probabilities: float = 1.0
+) -> tuple[Tensor, nn.Transformer]:
+    """Logits of the same model, and the model, built with torch's own layers.
+
+    If dropout keeps the share `kept_probabilities` of the attention probabilities, the values are scaled by this share.
+    """
     config = model.config
     pre = config.normalisation == "pre_norm"
     theirs = nn.Transformer(
@@ -63,12 +80,15 @@ def torch_logits(model: TranslationModel, given: dict[str, Tensor]) -> tuple[Ten
     )
     pairs = [(ours, layer) for ours, layer in zip(model.encoder.layers, theirs.encoder.layers, strict=True)]
     for ours, layer in [*pairs, *zip(model.decoder, theirs.decoder.layers, strict=True)]:
-        copied(ours.attention, layer.self_attn)
+        copied(ours.attention, layer.self_attn, kept_probabilities)
+        # Torch also drops elements inside the feed-forward block; our block has no dropout there.
+        for name in ("dropout1", "dropout2", "dropout3"):
+            setattr(layer, name, Kept(kept))
         layer.linear1.load_state_dict(ours.feed_forward.input_projection.state_dict())
         layer.linear2.load_state_dict(ours.feed_forward.output_projection.state_dict())
         norms = [ours.attention.pre_layer_norm if pre else ours.attention_norm]
         if hasattr(ours, "source_attention"):
-            copied(ours.source_attention, layer.multihead_attn)
+            copied(ours.source_attention, layer.multihead_attn, kept_probabilities)
             norms.append(ours.source_attention.pre_layer_norm if pre else ours.source_attention_norm)
         norms.append(ours.feed_forward.pre_layer_norm if pre else ours.feed_forward_norm)
         for number, ours_norm in enumerate(norms, 1):
@@ -81,7 +101,7 @@ def torch_logits(model: TranslationModel, given: dict[str, Tensor]) -> tuple[Ten
 
     def embedded(ids: Tensor) -> Tensor:
         words = model.encoder.embedding.weight[ids] * math.sqrt(config.hidden_size)
-        return words + waves(ids.shape[1], config.hidden_size)
+        return kept * (words + waves(ids.shape[1], config.hidden_size))
 
     length = given["target_ids"].shape[1]
     hidden = theirs(
@@ -111,6 +131,19 @@ def test_logits_and_gradients_are_those_of_torch(model_of: ModelOf, normalisatio
     expected = transformer.encoder.layers[0].self_attn.out_proj.weight.grad
     torch.testing.assert_close(gradient, expected, atol=1e-10, rtol=1e-9)
     torch.testing.assert_close(embedding, model.encoder.embedding.weight.grad, atol=1e-10, rtol=1e-9)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("normalisation", ["pre_norm", "post_norm"])
+def test_what_is_dropped_in_training_is_dropped_where_torch_does_and_at_its_own_rate(
+    model_of: ModelOf, normalisation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dropout, "forward", lambda dropout, values: values * (1 - dropout.probability))
+    rates = {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.6}
+    model, given = model_of(normalisation=normalisation, disturbed=0.1, **rates).double().train(), batch()
+    theirs, _ = torch_logits(model, given, 0.7, 0.4)
+    ours = model.logits_at(model.decode(given["target_ids"], model.begin(given["input_ids"], given["attention_mask"])))
+    torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("normalisation", ["pre_norm", "post_norm"])
@@ -170,3 +203,17 @@ def test_the_paper_s_initialisation_of_the_output_matrix_has_variance_one_over_d
     weight, bias = model_of(hidden_size=48, vocab_size=400).output_layer
     assert float(weight.detach().std()) == pytest.approx(48**-0.5, rel=0.05)
     assert bias is not None and not bias.any()
+
+
+def test_matrices_start_by_xaviers_rule_and_embeddings_at_one_over_the_root_of_the_width(model_of: ModelOf) -> None:
+    for tied in (False, True):
+        model = model_of(hidden_size=48, intermediate_size=240, vocab_size=400, tie_word_embeddings=tied)
+        for name, parameter in model.named_parameters():
+            values = parameter.detach()
+            if values.dim() == 2:
+                is_table = "embedding" in name or "vocabulary" in name
+                expected = 48**-0.5 if is_table else math.sqrt(2 / sum(values.shape))
+                assert float(values.std()) == pytest.approx(expected, rel=0.08), name
+            else:
+                is_gain = "norm" in name and name.endswith("weight")
+                assert bool((values == float(is_gain)).all()), name

@@ -59,6 +59,16 @@ def test_every_kind_of_weight_has_the_published_distribution(golden_directory):
         assert values.abs().max().item() <= row["max"] * scale * 1.0001, kind
 
 
+def test_position_vectors_and_an_output_matrix_of_its_own_start_like_word_vectors(make_model):
+    sizes = {"hidden_size": 60, "max_position_embeddings": 200, "vocab_size": 300}
+    model = make_model(**sizes, position_embedding="absolute", tie_word_embeddings=False)
+    tables = [model.encoder.embedding.position_embedding.weight, model.head.vocabulary_weight]
+    for table in (*tables, model.encoder.word_embedding.weight):
+        # A normal distribution truncated at two standard deviations has 0.8796 of the standard deviation.
+        assert float(table.detach().std()) == pytest.approx(0.8796 * math.sqrt(2 / 300), rel=0.03)
+        assert float(table.detach().abs().max()) <= 2 * math.sqrt(2 / 300)
+
+
 ROBERTA: dict[str, Any] = {
     "family": "roberta",
     "embedding_size": 16,

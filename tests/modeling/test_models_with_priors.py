@@ -291,6 +291,8 @@ def test_the_report_measures_what_it_says() -> None:
     expected = {
         "weight_frobenius_norm": torch.linalg.matrix_norm(rows),
         "weight_spectral_norm": torch.linalg.matrix_norm(rows, ord=2),
+        # Half the variance of a position's logits, averaged over positions, approximates the divergence.
+        "logit_deviation": (features @ rows.T).var(dim=1, correction=0).mean().sqrt(),
         "bias_norm": values.norm(),
         "centred_bias_norm": (values - values.mean()).norm(),
         "features_rms": features.square().mean().sqrt(),

@@ -12,6 +12,7 @@ from torch import Tensor
 from hatchery.errors import ConfigError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.modeling.norm_and_dropout import Dropout
 
 SIZES = {
     "vocab_size": 61,
@@ -151,8 +152,13 @@ def test_masked_models_are_modernbert(make: Any, batch: Any) -> None:
     torch.testing.assert_close(found[0], reference[0][:24], atol=2e-5, rtol=1e-4)
 
 
-def written_out(model: LanguageModel, ids: list[int], causal: bool) -> Tensor:
-    """Return the logits [T, V] of one text: complex rotations, one head at a time, all three options on."""
+def written_out(
+    model: LanguageModel, ids: list[int], causal: bool, kept: float = 1.0, kept_probabilities: float = 1.0
+) -> Tensor:
+    """Return the logits [T, V] of one text: complex rotations, one head at a time, all three options on.
+
+    Where dropout acts, the values are multiplied by the probability of keeping an element.
+    """
     weights = {name: parameter.double() for name, parameter in model.named_parameters()}
     length, width, layers = len(ids), 8, 3
 
@@ -166,7 +172,7 @@ def written_out(model: LanguageModel, ids: list[int], causal: bool) -> Tensor:
         found = pairs * torch.polar(torch.ones_like(angles), angles)
         return torch.cat([found.real, found.imag], dim=1)
 
-    x = weights["encoder.embedding.word_embedding.weight"][ids]
+    x = kept * weights["encoder.embedding.word_embedding.weight"][ids]
     states, first_values = [x], None
     for number in range(layers):
         layer = f"encoder.layers.{number}"
@@ -190,11 +196,11 @@ def written_out(model: LanguageModel, ids: list[int], causal: bool) -> Tensor:
             scores = turned_query @ turned_key.T / width**0.5
             if causal:
                 scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
-            contexts.append(gates[:, head, None] * (scores.softmax(-1) @ value[:, columns]))
-        x = x + torch.cat(contexts, dim=1) @ weights[f"{layer}.attention.output_projection.weight"].T
+            contexts.append(gates[:, head, None] * (kept_probabilities * scores.softmax(-1) @ value[:, columns]))
+        x = x + kept * torch.cat(contexts, dim=1) @ weights[f"{layer}.attention.output_projection.weight"].T
         y = norm(x, f"{layer}.feed_forward.pre_layer_norm")
         up, gate = (y @ weights[f"{layer}.feed_forward.input_projection.weight"].T).chunk(2, dim=-1)
-        x = x + (up * gate * torch.sigmoid(gate)) @ weights[f"{layer}.feed_forward.output_projection.weight"].T
+        x = x + kept * (up * gate * torch.sigmoid(gate)) @ weights[f"{layer}.feed_forward.output_projection.weight"].T
         states.append(x)
     features = norm(x, "head.pre_layer_norm")
     return features @ weights["encoder.embedding.word_embedding.weight"].T + weights["head.vocabulary_bias"]
@@ -212,6 +218,23 @@ def test_the_switches_are_their_formulas(make: Any, batch: Any, causal: bool) ->
         torch.testing.assert_close(logits[number, :length], expected, atol=1e-6, rtol=1e-6)
         if number < 2:
             torch.testing.assert_close(some[number], expected[int(rows[number]) % 12], atol=1e-6, rtol=1e-6)
+
+
+@torch.no_grad()
+def test_what_is_dropped_in_training_is_dropped_where_the_formulas_say_and_at_its_own_rate(
+    make: Any, batch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dropout, "forward", lambda dropout, values: values * (1 - dropout.probability))
+    rates = {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.6}
+    model = make(value_residual=True, head_gate=True, unet_skips=True, **rates).double().train()
+    ids = batch[0][0]
+    found = model.logits_at(model.encoder(ids[None])[-1])[0]
+    torch.testing.assert_close(found, written_out(model, ids.tolist(), False, 0.7, 0.4), atol=1e-6, rtol=1e-6)
+    normed = make(embedding_norm=True, normalisation="layer_norm", **rates).double().train()
+    words = normed.encoder.embedding.word_embedding.weight[ids]
+    gain = normed.encoder.embedding.layer_norm.weight
+    expected = 0.7 * gain * (words - words.mean(-1, keepdim=True)) / (words.var(-1, False, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(normed.encoder(ids[None])[0][0], expected)
 
 
 def test_switches_that_are_off_add_no_parameter(make: Any) -> None:

@@ -108,6 +108,10 @@ def test_every_kind_of_task_starts_at_the_marginal_of_its_targets() -> None:
     labels = np.array([[1, 0], [1, 0], [0, 0], [1, 0]])
     np.testing.assert_allclose(torch.sigmoid(marginal_bias("multi_label", labels, 2)), [4 / 6, 1 / 6], rtol=1e-6)
     assert marginal_bias("regression", np.array([1.0, 2.0, 4.5]), 1).tolist() == [2.5]
+    assert marginal_bias("regression", np.array([[1.0, 7.0], [2.0, 9.0]]), 2).tolist() == [1.5, 8.0]
+    # With the smoothing 2 instead of 1.
+    np.testing.assert_allclose(softmax(marginal_bias("softmax", classes, 3, 2.0)), [6 / 12, 3 / 12, 3 / 12], atol=1e-6)
+    assert torch.sigmoid(marginal_bias("binary", binary, 1, 2.0)).item() == pytest.approx(7 / 10)
     with pytest.raises(ModelError, match="got class 3"):
         marginal_bias("softmax", np.array([3]), 3)
     with pytest.raises(ModelError, match="for 2 outputs, expected 3"):

@@ -15,6 +15,7 @@ from torch import Tensor
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.ltg.published_names import published_name
+from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.training.objectives.masked import pair_term
 
 EPS = 1e-7
@@ -37,7 +38,7 @@ def attention(
 ) -> Tensor:
     batch, length, size = x.shape
     heads, width = config.num_attention_heads, size // config.num_attention_heads
-    x = norm(x)
+    x, kept = norm(x), 1 - config.attention_probs_dropout_prob
     projection, offset = w[f"{name}.in_proj_qk.weight"], w[f"{name}.in_proj_qk.bias"]
     query, key = (x @ projection.T + offset).split(size, dim=-1)
     value = x @ w[f"{name}.in_proj_v.weight"].T + w[f"{name}.in_proj_v.bias"]
@@ -45,7 +46,7 @@ def attention(
         [int(bucket(i - j, config.position_bucket_size, config.max_position_embeddings)) for j in range(length)]
         for i in range(length)
     ]
-    pairs = (table @ projection.T + offset)[torch.tensor(rows) + config.position_bucket_size - 1]
+    pairs = (kept * table @ projection.T + offset)[torch.tensor(rows) + config.position_bucket_size - 1]
     if config.position_head_layout == "bnc":
         position_query, position_key = pairs.view(length, length, heads, 2 * width).split(width, dim=-1)
     else:
@@ -57,19 +58,19 @@ def attention(
     scores = scores + torch.einsum("bihd,ijhd->bhij", query, position_key)
     scores = scores + torch.einsum("bjhd,ijhd->bhij", key, position_query)
     scores = (scores / math.sqrt(3 * width)).masked_fill(~visible, -math.inf)
-    context = torch.einsum("bhij,bjhd->bihd", scores.softmax(-1), value).reshape(batch, length, size)
+    context = torch.einsum("bhij,bjhd->bihd", kept * scores.softmax(-1), value).reshape(batch, length, size)
     output = context @ w[f"{name}.out_proj.weight"].T + w[f"{name}.out_proj.bias"]
-    return norm(output, w[f"{name}.post_layer_norm.weight"], w[f"{name}.post_layer_norm.bias"])
+    return kept * norm(output, w[f"{name}.post_layer_norm.weight"], w[f"{name}.post_layer_norm.bias"])
 
 
-def feed_forward(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
+def feed_forward(w: dict[str, Tensor], name: str, x: Tensor, kept: float) -> Tensor:
     value, gate = (norm(x) @ w[f"{name}.mlp.1.weight"].T).chunk(2, dim=-1)
-    return norm(value * F.gelu(gate, approximate="tanh")) @ w[f"{name}.mlp.4.weight"].T
+    return kept * norm(value * F.gelu(gate, approximate="tanh")) @ w[f"{name}.mlp.4.weight"].T
 
 
-def transformed(w: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
+def transformed(w: dict[str, Tensor], name: str, x: Tensor, kept: float = 1.0) -> Tensor:
     """Return the transformed states that both heads pass to their output layer."""
-    return norm(F.gelu(norm(x) @ w[f"{name}.1.weight"].T + w[f"{name}.1.bias"]))
+    return norm(kept * F.gelu(norm(x) @ w[f"{name}.1.weight"].T + w[f"{name}.1.bias"]))
 
 
 def plain_forward(
@@ -77,15 +78,16 @@ def plain_forward(
 ) -> tuple[list[Tensor], Tensor, Tensor]:
     """Return all states, the logits of the subwords, and the logits of the sentence pairs.
 
-    The variants are those of docs/papers/elc-bert.md, "Layer weighting".
+    The variants are those of docs/papers/elc-bert.md, "Layer weighting". Where dropout acts, the values are multiplied
+    by the probability of keeping an element.
     """
-    variant = config.layer_weighting
+    variant, kept = config.layer_weighting, 1 - config.hidden_dropout_prob
     table = norm(
         w["embedding.relative_embedding"],
         w["embedding.relative_layer_norm.weight"],
         w["embedding.relative_layer_norm.bias"],
     )
-    states = [norm(w["embedding.word_embedding.weight"][ids])]
+    states = [kept * norm(w["embedding.word_embedding.weight"][ids])]
     for number in range(config.num_hidden_layers):
         layer = f"transformer.layers.{number}"
         if variant == "none":
@@ -96,10 +98,10 @@ def plain_forward(
         attended = attention(w, f"{layer}.attention", before, table, visible, config)
         if variant == "none":
             after = before + attended
-            states.append(after + feed_forward(w, f"{layer}.mlp", after))
+            states.append(after + feed_forward(w, f"{layer}.mlp", after, kept))
             continue
         inner = attended if variant == "biased" else before + attended
-        output = attended + feed_forward(w, f"{layer}.mlp", inner)
+        output = attended + feed_forward(w, f"{layer}.mlp", inner, kept)
         if variant == "normalized":
             output = norm(output)
         elif variant == "normalized_unit_vector":
@@ -108,9 +110,10 @@ def plain_forward(
     if variant == "weighted_output":
         alphas = w["transformer.prev_layer_weights"].softmax(0)
         states.append(sum(alpha * state for alpha, state in zip(alphas, states, strict=True)))
-    hidden = transformed(w, "classifier.nonlinearity", states[-1])
+    hidden = kept * transformed(w, "classifier.nonlinearity", states[-1])
     logits = hidden @ w["embedding.word_embedding.weight"].T + w["classifier.nonlinearity.5.bias"]
-    first = transformed(w, "nsp_classifier.nonlinearity", states[-1][:, 0])
+    # In the head of sentence pairs, dropout precedes the second norm.
+    first = transformed(w, "nsp_classifier.nonlinearity", states[-1][:, 0], kept)
     pairs = first @ w["nsp_classifier.nonlinearity.5.weight"].T + w["nsp_classifier.nonlinearity.5.bias"]
     return states, logits, pairs.squeeze(-1)
 
@@ -134,7 +137,13 @@ def test_so_are_those_of_a_causal_model(weighting, sizes):
     compare(weighting, sizes, "babylm", "query_minus_key", causal=True)
 
 
-def compare(weighting, sizes, layout, index, causal=False):
+def test_what_is_dropped_in_training_is_dropped_where_the_formulas_say_and_at_its_own_rate(monkeypatch):
+    monkeypatch.setattr(Dropout, "forward", lambda dropout, values: values * (1 - dropout.probability))
+    for weighting in ("none", "biased"):
+        compare(weighting, SIZES[1], "babylm", "query_minus_key", hidden_dropout=0.3, attention_dropout=0.6)
+
+
+def compare(weighting, sizes, layout, index, causal=False, hidden_dropout=0.0, attention_dropout=0.0):
     size, heads, inner, layers, buckets, positions, length = sizes
     config = LtgBertConfig(
         vocab_size=53,
@@ -144,8 +153,8 @@ def compare(weighting, sizes, layout, index, causal=False):
         num_attention_heads=heads,
         max_position_embeddings=positions,
         position_bucket_size=buckets,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+        hidden_dropout_prob=hidden_dropout,
+        attention_probs_dropout_prob=attention_dropout,
         layer_weighting=weighting,
         position_head_layout=layout,
         position_to_content_index=index,

@@ -6,6 +6,7 @@ The losses and predictions of all targets are compared with independent computat
 import hashlib
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,9 @@ from hatchery.modeling.heads.sequence_classifier import (
     SequenceRegressor,
 )
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE, IndependentLabels, Number, OneClass, RightChoice
-from hatchery.modeling.heads.task_model import TRANSFORMS, HeadContext, ScoreHead, TaskModel
+from hatchery.modeling.heads.task_model import TRANSFORMS, HeadContext, ScoreHead, TaskModel, initialise_as_pytorch_
 from hatchery.modeling.heads.word_classifiers import OneSpan
+from hatchery.modeling.norm_and_dropout import Dropout
 
 # Measured with the first version of the classifier (make_model(), 3 labels, dropout 0.1, seed 5), before heads were
 # composed of parts. The digest is computed from the names and bytes of all parameters, in order.
@@ -131,6 +133,43 @@ def test_the_position_layer_weighs_padding_too(make_encoder, tokens, attend):
     assert torch.equal(pooling(encoder, ids.where(mask, 40), mask), pooling(encoder, ids, mask))
 
 
+def test_options_of_pooling_and_epsilon_reach_the_head(make_head, tokens):
+    ids, mask = tokens
+    options = {"pooling": "position_linear", "n_positions": 14, "attend_padding": False, "layer_norm_eps": 0.5}
+    model = make_head("sequence_classification", **options).eval()
+    states = model.encoder(F.pad(ids, (0, 2), value=PAD), F.pad(mask, (0, 2)))[-1]
+    weights = model.pooling.position_weights
+    pooled = torch.einsum("t,btd->bd", weights.weight[0], states) + weights.bias
+    norm = partial(F.layer_norm, normalized_shape=(24,), eps=0.5)
+    expected = model.head.output(norm(F.gelu(model.head.linear(norm(pooled)))))
+    torch.testing.assert_close(model(ids, mask), expected, atol=1e-6, rtol=0)
+
+
+def test_pytorchs_initialisation_is_uniform_and_depends_on_the_seed_alone(make_head):
+    first, again, other = (
+        make_head("sequence_classification", seed=seed, initialisation="pytorch").head for seed in (5, 5, 6)
+    )
+    state = torch.get_rng_state()
+    initialise_as_pytorch_(again, 5)
+    assert torch.equal(torch.get_rng_state(), state)
+    for layer, same, different in zip(*([head.linear, head.output] for head in (first, again, other)), strict=True):
+        # All weights and biases are uniform up to 1 / sqrt(24), because both layers read 24 numbers.
+        for name in ("weight", "bias"):
+            values = getattr(layer, name)
+            assert 0.5 * 24**-0.5 < float(values.abs().max()) <= 24**-0.5
+            assert torch.equal(values, getattr(same, name)) and not torch.equal(values, getattr(different, name))
+    assert float(first.linear.weight.std()) == pytest.approx((3 * 24) ** -0.5, rel=0.1)
+
+
+def test_a_trained_encoder_keeps_the_dropout_of_its_pretraining_where_that_is_asked(make_encoder):
+    for keeps, expected in ((True, {0.3, 0.2}), (False, {0.25})):
+        encoder = make_encoder(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
+        context = HeadContext(3, 0.25, 5, PAD, keeps_encoder_dropout=keeps)
+        model = build_task_model("sequence_classification", encoder, context)
+        assert {child.probability for child in model.encoder.modules() if isinstance(child, Dropout)} == expected
+        assert {child.probability for child in model.head.modules() if isinstance(child, Dropout)} == {0.25}
+
+
 def test_inputs_that_a_pooling_cannot_read_are_refused(make_encoder, tokens):
     encoder, (ids, mask) = make_encoder(), tokens
     with pytest.raises(EvaluationError, match="got 12 positions, expected at most 8"):
@@ -206,6 +245,8 @@ def test_the_studys_loader_gives_models_of_one_width_the_stock_head_and_drops_th
     assert isinstance(model.pooling, FirstToken) and model.head.steps == TRANSFORMS["roberta"]
     assert model.encoder.projection is None and model.encoder.projection_layer_norm is None
     assert loaded(encoder, "regression").target == Number(rectified_loss=False)
+    encoder.first_token_is_blind = True
+    assert isinstance(loaded(encoder).pooling, LastToken)
 
 
 def test_the_studys_loader_is_for_its_own_family(make_encoder: Callable[..., LayeredEncoder]) -> None:
