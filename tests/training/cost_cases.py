@@ -15,8 +15,8 @@ def plan(**changes: Any) -> dict[str, Any]:
     return {**defaults, **changes}
 
 
-def settings_of(slices: list[dict[str, Any]], vocabulary_size: int = 16_384, **planned: Any) -> CostSettings:
-    body = {
+def body_of(slices: list[dict[str, Any]], vocabulary_size: int = 16_384, **planned: Any) -> dict[str, Any]:
+    return {
         "stage": "write_cost",
         "stage_version": 1,
         "experiment": "some",
@@ -24,7 +24,10 @@ def settings_of(slices: list[dict[str, Any]], vocabulary_size: int = 16_384, **p
         "plan": plan(**planned),
         "runs": [{"name": f"run{i}-s42", "pretraining": slice_} for i, slice_ in enumerate(slices)],
     }
-    return cost_settings(body)
+
+
+def settings_of(slices: list[dict[str, Any]], vocabulary_size: int = 16_384, **planned: Any) -> CostSettings:
+    return cost_settings(body_of(slices, vocabulary_size, **planned))
 
 
 def cost_of(slice_: dict[str, Any], vocabulary_size: int = 16_384, **planned: Any) -> RunCost:

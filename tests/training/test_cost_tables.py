@@ -28,6 +28,14 @@ def test_the_csv_has_a_row_for_each_run_in_base_units(pretrain_slice):
     assert set(rows[0]) == {"experiment", "cell", "device", "devices", "mfu", *fields}
     assert int(rows[0]["training_flops"]) == round(costs[0].training_flops)
     assert int(rows[0]["parameters"]) == costs[0].parameters
+    assert (rows[0]["precision"], rows[0]["steps"], rows[1]["steps"]) == ("fp32", "20", "0")
+    assert rows[0]["device_hours"] == f"{costs[0].wall_seconds / 3600:.4f}"
+    assert (rows[0]["experiment"], rows[0]["device"], rows[0]["devices"], rows[0]["mfu"]) == (
+        "some",
+        "h100",
+        "1",
+        "0.3",
+    )
 
 
 def test_people_read_the_labels_of_swept_runs_and_programs_their_names(pretrain_slice):
@@ -67,6 +75,59 @@ def test_the_page_says_what_memory_each_zero_stage_asks_for(pretrain_slice):
     assert "Memory" not in cost_markdown(settings_of(slices), costs)
 
 
+def rows_of(page, title):
+    """Return the cells of the rows of the table below a title."""
+    table = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
+    return rows[2:]
+
+
+def test_the_page_has_a_row_for_each_run_and_adds_up_all_runs(pretrain_slice):
+    settings = settings_of([pretrain_slice(), pretrain_slice()])
+    first = {"parameters": 1_000, "steps": 1_200, "tokens": 20_000, "training_flops": 2e6, "development_flops": 1e6}
+    first |= {"paper_flops": 4e6, "precision": "bf16", "wall_seconds": 3600.0, "device_hours": 2.0}
+    first |= {"checkpoint_bytes": 1_000, "run_folder_bytes": 3_000, "model_bytes": 400, "export_bytes": 500}
+    second = {"parameters": 2_000, "steps": 8, "tokens": 3_000, "training_flops": 5e6, "development_flops": 3e6}
+    second |= {"paper_flops": 7e6, "precision": "fp32", "wall_seconds": 1800.0, "device_hours": 1.0}
+    second |= {"checkpoint_bytes": 2_000, "run_folder_bytes": 4_000, "model_bytes": 600, "export_bytes": 800}
+    whole = zip(estimate(settings), (first, second), strict=True)
+    page = cost_markdown(settings, [dataclasses.replace(cost, **values) for cost, values in whole])
+    assert rows_of(page, "Pretraining") == [
+        ["run0-s42", "1,000", "1,200", "20.0 k", "2.00e6", "1.00e6", "4.00e6", "6 N D", "bf16", "1 h 00 min", "2.0"],
+        ["run1-s42", "2,000", "8", "3.00 k", "5.00e6", "3.00e6", "7.00e6", "6 N D", "fp32", "30 min", "1.0"],
+        ["all, one after another", "-", "1,208", "23.0 k", "7.00e6", "4.00e6", *"---", "1 h 30 min", "3.0"],
+    ]
+    assert rows_of(page, "Disk") == [
+        ["run0-s42", "1.00 kB", "3.00 kB", "400 B", "500 B"],
+        ["run1-s42", "2.00 kB", "4.00 kB", "600 B", "800 B"],
+        ["all at once", "-", "7.00 kB", "1.00 kB", "1.30 kB"],
+    ]
+
+
+def test_the_notes_name_runs_whose_cost_is_not_that_of_their_table_alone(pretrain_slice):
+    slices = [
+        pretrain_slice(initialise_from={"take": "weights"}),
+        pretrain_slice(early_stopping={"patience_evaluations": 2}),
+        *[pretrain_slice()] * 9,
+    ]
+    settings = settings_of(slices)
+    costs = estimate(settings)
+
+    def notes(*taught: int) -> str:
+        runs = list(settings.runs)
+        for number in taught:
+            runs[number] = dataclasses.replace(runs[number], teachers=(slices[0]["model"],))
+        return cost_markdown(dataclasses.replace(settings, runs=runs), costs).partition("## Notes")[2]
+
+    assert "- run0-s42 start from a trained model, whose steps, tokens and FLOPs are not included." in notes()
+    assert "- run1-s42 may stop early; the table states the cost of all steps, an upper bound." in notes()
+    assert "learn from teachers" not in notes()
+    assert "- run2-s42, run4-s42 learn from teachers; FLOPs and time include" in notes(2, 4)
+    eight = ", ".join(f"run{number}-s42" for number in range(3, 11))
+    assert f"- {eight} learn from teachers" in notes(*range(3, 11))
+    assert "- 9 models, such as run2-s42, learn from teachers" in notes(*range(2, 11))
+
+
 def test_the_page_adds_up_operations_by_set_of_a_grid(pretrain_slice):
     settings = settings_of([pretrain_slice(steps=steps) for steps in (8, 0, 16)])
     assert "## By grid set" not in cost_markdown(settings, estimate(settings))
@@ -77,10 +138,8 @@ def test_the_page_adds_up_operations_by_set_of_a_grid(pretrain_slice):
         for cost, (training, evaluations) in zip(estimate(settings), flops, strict=True)
     ]
     page = cost_markdown(dataclasses.replace(settings, runs=runs), costs)
-    table = page.partition("## By grid set")[2].partition("## Disk")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
     expected = [["a", "2", "1", "3.00e6"], ["b", "1", "1", "7.00e6"], ["all", "3", "2", "1.00e7"]]
-    assert [row[:4] for row in rows[2:]] == expected
+    assert [row[:4] for row in rows_of(page, "By grid set")] == expected
 
 
 def test_the_page_says_what_the_text_says(pretrain_slice):
@@ -94,9 +153,10 @@ def test_the_page_says_what_the_text_says(pretrain_slice):
 
 
 def test_the_page_shows_token_shards_and_passes_where_they_are_there(pretrain_slice):
-    settings = settings_of([pretrain_slice(steps=10, batch_size=8, sequence_length=16)])
+    # Ten steps of eight sequences with 16 tokens are 1,280 tokens; the other run has half of them.
+    settings = settings_of([pretrain_slice(steps=steps, batch_size=8, sequence_length=16) for steps in (10, 5)])
     page = cost_markdown(settings, estimate(settings), ShardsOnDisk(bytes=2_500_000, training_tokens=640))
-    assert "2.50 MB" in page
+    assert rows_of(page, "Disk")[-1] == ["token shards, on disk", "-", "-", "-", "2.50 MB"]
     assert "640 training subwords, so the longest run makes at most 2.0 passes" in page
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import forked
 import pytest
 import yaml
-from cost_cases import cost_of, settings_of
+from cost_cases import body_of, cost_of, settings_of
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import LTG_BERT_RUN
@@ -269,6 +269,32 @@ def test_a_cluster_is_asked_for_the_estimated_time_and_half_of_it_and_a_quarter_
         seconds = (cost.training_flops + cost.development_flops) / (cost.peak_flops_per_second * 0.5)
         assert times.seconds(cost.run) == pytest.approx(seconds, rel=1e-12)
         assert times.minutes(cost.run) == pytest.approx(15 + 1.5 * seconds / 60, rel=1e-12)
+
+
+def test_the_asked_time_is_that_of_the_remaining_steps_of_teachers_and_of_a_budget_in_minutes(
+    repository, pretrain_slice
+):
+    plain = pretrain_slice(steps=40, evaluation_sequences=0)
+    # A step is so large that the device's peak limits the number of steps per minute.
+    timed = pretrain_slice(batch_size=2**20, budget={"minutes": 30}, evaluation_sequences=0)
+    del timed["steps"]
+    body = body_of([plain, plain, plain, timed])
+    body["runs"][1]["first_step"] = 25
+    for run in body["runs"][2:]:
+        run["teachers"] = [plain["model"]]
+
+    def times_on(**cluster: Any) -> PretrainingTimes:
+        return PretrainingTimes(Project(repository / "config", {"cluster": cluster}), json.dumps(body))
+
+    times = times_on(gpus_per_node=1)
+    whole, rest, taught, minutes = (times.seconds(run["name"]) for run in body["runs"])
+    # A forward pass of a teacher of the same size costs a third of a training step.
+    assert (rest, taught) == (pytest.approx(whole * 15 / 40), pytest.approx(whole * 4 / 3))
+    assert minutes == pytest.approx(30 * 60, rel=0.01)
+    assert times.minutes("run3-s42") == pytest.approx(15 + 1.5 * 30, rel=0.01)
+    # Without GPUs, the processors of the cluster compute.
+    one, eight = (times_on(cpus_per_gpu=threads).seconds("run0-s42") for threads in (None, 8))
+    assert one == pytest.approx(8 * eight) and eight > whole
 
 
 def test_planning_the_workflow_needs_no_torch(repository):
