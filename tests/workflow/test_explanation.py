@@ -159,16 +159,36 @@ def test_inputs_of_many_models_are_one_reason(tmp_path: Path, jobs: Jobs) -> Non
 
 
 def test_a_change_that_is_no_setting_is_still_a_reason(tmp_path: Path, jobs: Jobs) -> None:
-    job = pretrain(
-        jobs, RUNS[0], reason(params_changed=ParamsChange({"'a'"}, {"'b'"}), code_changed=True, input_changed=True)
-    )
+    changed = {"code_changed": True, "software_stack_changed": True, "input_changed": True, "forced": True}
+    changed |= {"params_changed": ParamsChange({"'a'"}, {"'b'"}), "incomplete_output": {"it"}}
+    job = pretrain(jobs, RUNS[0], reason(**changed))
     finished(tmp_path, job, jobs)
     (entry,) = by_rule([job], jobs, tmp_path)
     assert [cause.text for cause, _ in entry.causes] == [
         "its arguments changed",
         "its rule's command in workflow/ changed",
+        "its conda environment changed",
         "its list of input files changed",
+        "an interrupted run left its output unfinished",
+        "forced",
     ]
+
+
+def test_of_many_changed_files_and_settings_the_first_are_shown_and_all_in_full(tmp_path: Path, jobs: Jobs) -> None:
+    files = [f"results/{name}.json" for name in "abcde"]
+    job = pretrain(jobs, RUNS[0], reason(updated_input=set(files), forced=True))
+    finished(tmp_path, job, jobs)
+    (entry,) = by_rule([job], jobs, tmp_path)
+    shown = "; ".join(f"changed input {name}" for name in files[:3])
+    assert reasons_text([entry]) == f"pretrain  1 job  {shown}; forced; and 2 more (--full lists them)\n"
+    shown = "; ".join(f"changed input {name}" for name in files)
+    assert reasons_text([entry], full=True) == f"pretrain  1 job  {shown}; forced\n"
+    settings = {f"key_{number}": number for number in range(9)}
+    finished(tmp_path, job, jobs, **settings)
+    (entry,) = by_rule([job], jobs, tmp_path)
+    limited = reasons_text([entry])
+    assert "key_7: 7 -> " in limited and "key_8" not in limited and "forced; and 3 more (--full lists them)" in limited
+    assert "key_8: 8 -> " in reasons_text([entry], full=True)
 
 
 def test_edited_and_removed_files_of_the_user_are_named(

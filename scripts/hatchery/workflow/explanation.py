@@ -72,7 +72,7 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
     causes = [Cause("settings", str(difference)) for difference in changed]
     if reason.params_changed and not changed:
         edited = RawFiles(jobs.project).edited_files(job.wildcards["source"]) if job.rule == "register_source" else []
-        causes += [Cause("input", text) for text in _some(edited)]
+        causes += [Cause("input", text) for text in edited]
         if not edited:
             causes.append(Cause("settings", "its arguments changed"))
     if reason.code_changed:
@@ -84,7 +84,7 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
     if reason.missing_output:
         return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "its output is missing")]
     updated = sorted(reason.updated_input - reason.updated_input_run)
-    causes += [Cause("input", f"changed input {_general(name, job)}") for name in _some(updated)]
+    causes += [Cause("input", f"changed input {_general(name, job)}") for name in updated]
     if reason.input_changed:
         causes.append(Cause("input", "its list of input files changed"))
     if reason.incomplete_output:
@@ -157,11 +157,6 @@ def _general(path: str, job: PlannedJob) -> str:
     return "/".join(names.get(part, part) for part in path.split("/"))
 
 
-def _some(names: Sequence[str]) -> list[str]:
-    rest = len(names) - _MOST_FILES
-    return [*names[:_MOST_FILES], f"and {rest} more"] if rest > 1 else list(names)
-
-
 def reasons_text(rules: Sequence[RuleReasons], full: bool = False) -> str:
     """Return one line per rule: its number of jobs, and the reasons why the jobs would run.
 
@@ -181,7 +176,7 @@ def _causes(entry: RuleReasons, full: bool) -> str:
         text = cause.text if full else shorten(cause.text, 160)
         texts.append(text if count == entry.jobs else f"{text} ({count} of {entry.jobs})")
     rest = len(entry.causes) - len(shown)
-    return "; ".join(texts) + (f"; and {rest} more changes (--full lists them)" if rest else "")
+    return "; ".join(texts) + (f"; and {rest:,} more (--full lists them)" if rest else "")
 
 
 def _limited(causes: list[tuple[Cause, int]]) -> list[tuple[Cause, int]]:
