@@ -94,6 +94,15 @@ def test_inputs_that_are_gone_and_dates_ahead_are_named(tmp_path: Path, monkeypa
     second = SimpleNamespace(rule=job.rule, output=[other])
     for jobs in ([job, second], [second, job]):
         assert [found.is_wrong for found in stale_lines(jobs)] == [True]
+    # Results of two further rules have inputs that no longer exist.
+    rules = ["pretrain", "train_tokenizer"]
+    further = [SimpleNamespace(rule=SimpleNamespace(name=name), output=[TOKENS]) for name in rules]
+    ((line, is_wrong),) = stale_lines([second, *further])
+    assert is_wrong and line.startswith(f"wrongly considered up to date: {other} ")
+    assert "than the current file (and results of 2 more rules); to make these results again" in line
+    assert line.endswith("--forcerun encode_corpus pretrain train_tokenizer")
+    ((line, is_wrong),) = stale_lines(further)
+    assert not is_wrong and line.startswith("considered up to date, but perhaps outdated: ")
 
 
 def test_last_results_that_were_altered_or_exchanged_between_experiments_are_named(

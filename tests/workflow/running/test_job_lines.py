@@ -15,6 +15,7 @@ import pytest
 from snakemake.exceptions import LockException
 from snakemake.logging import LogEvent
 
+from hatchery.workflow import job_lines
 from hatchery.workflow.job_failures import FailedJob
 from hatchery.workflow.job_lines import JobLines
 
@@ -49,7 +50,11 @@ def test_the_errors_of_last_attempts_stand_at_the_end_and_a_later_success_is_no_
     ]
 
 
-def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
+def test_a_job_of_slurm_has_one_line_with_its_number_and_a_long_job_another_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(job_lines.time, "monotonic", lambda: now[0])
     lines = JobLines(sys.stderr, dict.values)
     started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"run": "a-s1"}}
     stats = {"pretrain": 1, "summarise": 1, "total": 2}
@@ -64,7 +69,12 @@ def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
         ({**started, "jobid": 8, "rule_name": "summarise", "wildcards": {}, "local": True}, "[2/2] summarise"),
         ({**started, "local": False}, "pretrain/a-s1 is tried again"),
         ({"msg": "Job 7 has been submitted with SLURM jobid 29 (log: x)."}, "[1/2] pretrain/a-s1 (Slurm job 29)"),
+        # Records are 10 seconds apart. The second attempt took 20 seconds, and the job of Snakemake's machine 50.
+        ({"event": LogEvent.JOB_FINISHED, "job_id": 7}, ""),
+        ({"msg": "Nothing", "levelno": logging.INFO}, ""),
+        ({"event": LogEvent.JOB_FINISHED, "job_id": 8}, "summarise: done in 50 s"),
     ):
+        now[0] += 10
         assert re.sub(r"^[-\d]+ [:\d]+ ", "", lines.line_of(makeLogRecord(record))) == line
 
 
