@@ -156,6 +156,23 @@ def test_generated_raw_files_lead_to_their_generator_and_are_compared_with_it(to
     assert generated_problems(chain_of(toy, sha256_file(source))) == [
         "resources/sources/embedded_toy.json: 'a.txt' has another checksum than in resources/embedded/manifest.json"
     ]
+    # A source may also be a single file.
+    with stage_run(folder / "manifest.json", settings) as run:
+        write_text(run.add_output(folder / "b.txt"), "generated\n")
+    register_source("embedded_toy", folder / "b.txt", source)
+    chain = chain_of(toy, sha256_file(source))
+    assert stages(chain) == ["source", "generate_embedded_sources"] and generated_problems(chain) == []
+    (folder / "manifest.json").unlink()
+    assert generated_problems(chain_of(toy, sha256_file(source))) == [
+        "resources/sources/embedded_toy.json: the manifest of the generated files is missing"
+    ]
+
+
+def test_folders_of_unfinished_runs_are_left_out_and_results_of_the_same_name_are_not(toy: Any) -> None:
+    settings = {"stage": "convert_corpus", "stage_version": 2}
+    found, left_out = (toy.stage(place, settings, {}) for place in ("corpora/settings", "settings/toy"))
+    index = ManifestIndex(toy.folder)
+    assert index.digest_of(found) == sha256_file(found) and index.digest_of(left_out) is None
 
 
 def made(manifest: Path, inputs: dict[str, Path]) -> Path:

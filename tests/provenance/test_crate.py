@@ -20,7 +20,7 @@ import pytest
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import HatcheryError
-from hatchery.provenance.crate_graph import named_by_digest
+from hatchery.provenance.crate_graph import Crate, named_by_digest
 from hatchery.runner import run_stage
 from hatchery.views.stages.write_crate import write_crate
 
@@ -97,6 +97,9 @@ def test_the_metadata_are_a_flat_graph_of_entities_that_are_all_there(crate: Rea
     assert root["description"] == "Two models."
     (licence,) = crate.linked(root, "license")
     assert licence["description"].endswith("Licence of each raw input: raw input toy: CC BY")
+    (raw,) = [entity for entity in crate.of_type("Collection") if entity["name"] == "raw input toy"]
+    assert (raw["license"], raw["usageInfo"]) == ("CC BY", "with attribution")
+    assert raw["description"] == "Registered raw files. Origin: url: a page; year: 2020"
 
 
 def test_every_file_is_described_with_its_size_and_is_there_or_named_by_its_digest(crate: Read) -> None:
@@ -110,6 +113,8 @@ def test_every_file_is_described_with_its_size_and_is_there_or_named_by_its_dige
         else:
             padded = name.removeprefix("ni:///sha-256;") + "="
             assert base64.urlsafe_b64decode(padded).hex() == entity["sha256"]
+    formats = {Path(entity["name"]).suffix: entity["encodingFormat"] for entity in files.values()}
+    assert (formats[".csv"], formats[".json"], formats[".txt"]) == ("text/csv", "application/json", "text/plain")
     assert json.loads(crate.files["configuration.json"]) == SETTINGS["configuration"]
     # The manifests are of two trained models, two results of pairs, a corpus and its tokens.
     assert sum(name.endswith("manifest.json") for name in crate.files) == 6
@@ -123,6 +128,16 @@ def sum_of(content: bytes) -> str:
 def test_a_digest_as_a_name_is_that_of_the_standard() -> None:
     # The first example of RFC 6920.
     assert named_by_digest(sum_of(b"Hello World!")) == "ni:///sha-256;f4OxZX_x_FO5LcGBSKHWXfwtSx-j1ncoSt3SABJtkGk"
+
+
+def test_files_with_equal_bytes_are_one_entity_with_the_names_of_all() -> None:
+    crate, digest = Crate(), sum_of(b"equal")
+    names = {crate.file(name, digest, 5) for name in ("b.jsonl", "c.bin", "b.jsonl", "a.txt")}
+    entity = crate.entities[names.pop()]
+    assert not names and (entity["name"], entity["alternateName"]) == ("b.jsonl", ["a.txt", "c.bin"])
+    assert entity["encodingFormat"] == "application/jsonl"
+    other = crate.entities[crate.file("c.bin", sum_of(b"other"), 5)]
+    assert other["encodingFormat"] == "application/octet-stream" and "alternateName" not in other
 
 
 def test_the_graph_leads_from_a_result_to_every_raw_file(crate: Read, toy: Any) -> None:
@@ -148,12 +163,22 @@ def test_a_run_goes_from_its_first_start_to_its_last_end_and_is_published_then(t
     for hour, path in enumerate(paths, 24 - len(paths) // 2):
         facts = json.loads(path.read_text())
         facts |= {"started": f"2020-01-{2 + hour // 24:02}T{hour % 24:02}:00:00+00:00", "wall_seconds": 60.0}
+        # The software was updated at midnight of the second day.
+        facts |= {"packages": {"torch": "2.6", "snakemake": f"9.{hour // 24}"}, "code_revision": "ba"[hour // 24]}
         path.write_text(json.dumps({key: value for key, value in facts.items() if key != "checksum"}))
     graph = Read(made(toy)).graph
     first, last = 24 - len(paths) // 2, len(paths) - 1 - len(paths) // 2
     assert graph["#run"]["startTime"] == f"2020-01-02T{first:02}:00:00+00:00"
     assert graph["#run"]["endTime"] == f"2020-01-03T{last:02}:01:00+00:00"
     assert graph["./"]["datePublished"] == "2020-01-03"
+    assert graph["#run"]["description"] == "Two models."
+    workflow = graph["Snakefile"]
+    assert workflow["description"] == "Revisions of the code that made the results: a, b"
+    software = [graph[link["@id"]] for link in workflow["softwareRequirements"]]
+    found = [(package["name"], package["softwareVersion"]) for package in software]
+    assert found == [("snakemake", "9.0"), ("snakemake", "9.1"), ("torch", "2.6")]
+    assert graph["https://snakemake.github.io"]["softwareVersion"] == "9.0, 9.1"
+    assert graph["#stage-score_minimal_pairs"]["softwareVersion"] == "Stage score_minimal_pairs, version 2"
 
 
 def test_the_workflow_its_steps_and_its_runs_are_those_of_the_profiles(crate: Read) -> None:

@@ -12,10 +12,14 @@ import pytest
 from hatchery.analysis.summary_rows import row_anchor
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifests import stage_run
+from hatchery.provenance.chain import ManifestIndex, follow
+from hatchery.provenance.chain_text import tree_text
 from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
 from hatchery.views.stages.write_provenance import write_provenance
 
+MODELS = {"elc_bert": "zero", "ltg_bert": "none"}
 Trace = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -44,12 +48,27 @@ def test_full_shows_every_setting_output_and_raw_file(trace: Trace, toy: Any) ->
         assert sha256_file(path) in result.stdout
 
 
-def test_a_second_run_of_a_stage_tells_only_what_differs(trace: Trace) -> None:
+def test_a_second_run_of_a_stage_tells_only_what_differs(trace: Trace, toy: Any) -> None:
     result = trace("--row", "3")
     numbers = "60.0000 ± 1.5000 (n = 2, 1 failed (61.5 without)) published 61.0000 in Paper Table 1: within"
     assert numbers in result.stdout
     assert result.stdout.count("hidden_size") == 1
-    assert "but model.layer_weighting: " in result.stdout
+    pairs = {sha256_file(toy.manifest(f"exp/minimal_pairs/{model}-s1/pairs"))[:12]: model for model in MODELS}
+    first, second = (pairs[digest] for digest in sorted(pairs))
+    assert result.stdout.count(f"settings as [{min(pairs)}]") == 1
+    trained = sha256_file(toy.manifest(f"exp/pretraining/{first}-s1"))[:12]
+    assert f"settings as [{trained}], but model.layer_weighting: {MODELS[second]}" in result.stdout
+
+
+def test_the_first_outputs_of_a_stage_are_named_and_further_ones_counted(toy: Any) -> None:
+    manifest = toy.manifest("corpora/many")
+    for number, shown in ((5, " and 1 more (10 bytes)"), (4, " (8 bytes)")):
+        with stage_run(manifest, {"stage": "convert_corpus", "stage_version": 2}) as run:
+            for index in range(number):
+                write_text(run.folder / f"{index}.txt", "ab")
+                run.add_output(run.folder / f"{index}.txt")
+        chain = follow(ManifestIndex(toy.folder), [sha256_file(manifest)], "here")
+        assert f"wrote 0.txt, 1.txt, 2.txt, 3.txt{shown}" in tree_text("title", chain)
 
 
 def test_json_holds_the_whole_chain(trace: Trace, toy: Any) -> None:
