@@ -45,11 +45,11 @@ _IN_A_GAP = "a"
 class HiddenStates:
     """Hidden states of all layers for one sentence.
 
-    `states` is float32 [L, T, D]: the embedding's output, then each layer's output. If the layer weighting is
-    `weighted_output`, the last entry of `states` is the weighted sum of all layers, which task heads read. `tokens` are
-    the texts of the T tokens, special tokens included. `attentions` float32 [layers, H, T, T] are the attention weights
-    of the H heads, summing to 1 over the last axis; None for models of `transformers` and for a user's module. A user's
-    module determines its `states` itself.
+    `states` is float32 [L, T, D]: the embedding's output, then each layer's output. With the layer weighting
+    `weighted_output`, the last entry is the weighted sum of all layers, which task heads read. A user's module
+    determines its `states` itself. `tokens` are the texts of the T tokens, special tokens included. `attentions`
+    float32 [layers, H, T, T] are the attention weights of the H heads, summing to 1 over the last axis; None for models
+    of `transformers` and for a user's module.
     """
 
     tokens: tuple[str, ...]
@@ -88,26 +88,24 @@ class AskedModel:
 
     @property
     def fills_gaps(self) -> bool:
-        """Return whether the model has a mask token, so that `fill` can fill gaps."""
+        """Return True if the model has a mask token, so that `fill` can fill gaps."""
         return self._model.mask_id is not None
 
     @property
     def continues(self) -> bool:
-        """Return whether `continuation` can continue a text: the model is a single model that Hatchery trained to
-        predict the next token."""
+        """Return True if `continuation` can continue a text: this needs a single model that Hatchery trained to predict
+        the next token.
+        """
         return self._is_ours and "causal" in self.kinds
 
     def scores(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
-        """Return a row of `sentence`, `score` (natural log-probability) and `tokens` (number of tokens) for each
-        sentence.
+        """Return for each sentence a row with `sentence`, `score` (natural log-probability) and `tokens` (number of
+        tokens). A single text is one sentence.
 
-        A single text is read as one sentence.
-
-        If `scoring` is "auto", the score is the pseudo-log-likelihood for masked and hybrid models, and the
-        left-to-right log-likelihood for all other models; docs/evaluation.md lists the other scoring methods. Raises
-        EvaluationError for a sentence without tokens, and for a value that is not a text. In the second case, the
-        message contains the number of the value, counted from 1. Raises ConfigError for a scoring method that does not
-        fit the model.
+        With "auto", the score is the pseudo-log-likelihood for masked and hybrid models, and the left-to-right
+        log-likelihood for all other models; docs/evaluation.md lists the other scoring methods. Raises EvaluationError
+        for a sentence without tokens, and for a value that is not a text; the message then contains the number of the
+        value, counted from 1. Raises ConfigError for a scoring method that does not fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring, padded=True)
@@ -200,8 +198,8 @@ class AskedModel:
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
-        """Return the model that computes the scoring method `scoring`. For a hybrid model and a causal scoring method,
-        return the hybrid model's left-to-right use.
+        """Return the model that computes the scoring method `scoring`. For a causal method, a hybrid model is used from
+        left to right.
 
         Raises ConfigError for a scoring method that the model was not trained for.
         """

@@ -50,9 +50,9 @@ def differing(bases: Iterable[str]) -> dict[str, list[str]]:
 
 def joined(bases: Iterable[tuple[object, str]]) -> str:
     """Return the comparison basis of a number that is computed from other numbers, such as a mean over tasks. `bases`
-    are pairs: a key, such as a task, and the basis of the number with this key.
+    are pairs of a key, such as the task, and the basis of its number.
 
-    For an aspect with several values, the result contains the number of values and a digest of the values by key.
+    If an aspect has several values, the result contains their number, and a digest of the values by key.
     """
     parts = sorted({(str(key), text) for key, text in bases})
     different = differing(text for _, text in parts)
@@ -95,8 +95,8 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
 
 
 def window_of(objective: "ObjectiveKeys", sequence_length: int) -> str:
-    """Return in words the number of tokens of a model's input sequences, and the method that splits a text into
-    sequences. The text also states whether tokens attend to earlier documents in their sequence.
+    """Return in words the number of tokens of an input sequence, and how a text is split into sequences. The text also
+    states if tokens attend to earlier documents in their sequence.
     """
     apart = "" if getattr(objective, "reset_attention", True) else ", behind other documents"
     return f"{sequence_length} tokens, {getattr(objective, 'segments', 'sentences')}{apart}"

@@ -36,7 +36,7 @@ def hold_out(
     """Return two ascending lists of row positions: the rows that remain, and the held-out rows. `groups` has the group
     of each row.
 
-    `round(fraction * number of distinct groups)` groups are held out, at least one; a group is never divided. Raises
+    `round(fraction * number of distinct groups)` groups are held out, at least one. A group is never divided. Raises
     EvaluationError naming `where` for fewer than two groups, or if all groups would be held out.
     """
     positions: dict[Hashable, list[int]] = {}
@@ -55,8 +55,8 @@ def hold_out(
 
 
 def input_groups(examples: Sequence[Example | SpanExample]) -> list[int]:
-    """Return a group index for each row: rows with equal inputs have the same index, and so have the rows of one group,
-    such as a question.
+    """Return a group index for each row. Rows with equal inputs, and rows of one group such as a question, have the
+    same index.
 
     Groups are numbered from 0 in the order of their first rows.
     """

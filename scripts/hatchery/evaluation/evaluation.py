@@ -34,10 +34,10 @@ ONCE = ("",)
 def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> TidyRow:
     """Return a row of `measurements.parquet`; `more` holds values of further columns.
 
-    `value` is in the unit of `metric`; None if the run has no value (for example, because the run diverged). `failed`
-    is empty, or names the reason for a missing value, or the collapse of a model that predicts one answer for all rows;
-    a collapsed model's value is still stored. `settings` describe in words how the number was computed, if other
-    settings give other numbers. `basis` is the comparison basis (`evaluation.basis`).
+    `value` is in the unit of `metric`. It is None if the run has no value, for example because it diverged; `failed`
+    then names the reason. `failed` also names the collapse of a model that predicts one answer for all rows; its value
+    is still stored. `settings` describe in words how the number was computed, if other settings give other numbers.
+    `basis` is the comparison basis (`evaluation.basis`).
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 
@@ -46,10 +46,10 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
 class Evaluated:
     """A finished evaluation: its manifest, its model's manifest, and the name of its suite or task.
 
-    Four fields are functions that return a fact about a split, if known. `unigram_loss`: the loss of a unigram baseline
-    in nats per token. `tokens_per_byte`: the number of predicted tokens per byte of their text. `n_bytes`: for an
-    external model, the number of UTF-8 bytes of the split's text. `text`: an identifier of the split's documents that
-    were read.
+    Four fields are functions that return a fact about a split, if known. `unigram_loss` returns the loss of a unigram
+    baseline in nats per token. `tokens_per_byte` returns the number of predicted tokens, divided by the number of bytes
+    of their text. `n_bytes` returns the number of UTF-8 bytes of the split's text, for an external model. `text`
+    returns an identifier of the split's documents that were read.
     """
 
     manifest: Manifest
@@ -82,7 +82,7 @@ class ReadData(NamedTuple):
     """Data that an experiment passes to one kind of evaluation.
 
     `where` is the configuration's file and key that name the data, for messages. `source` is the name of a raw input;
-    the constant ABSENT means generated data. `settings` define how the data is read.
+    ABSENT means generated data. `settings` define how the data is read.
     """
 
     where: str
@@ -96,8 +96,10 @@ class DataCheck:
 
     `reads` takes the project and the name of an experiment, and yields the data that the experiment evaluates. `check`
     reads a source as evaluations will read it, under settings of the class `settings`. It returns notes on surprising
-    properties of the data, and raises HatcheryError naming the file and line of a mistake. The check runs twice: during
-    planning, on the first rows of local files, and when the raw input is registered, on all rows.
+    properties of the data, and raises HatcheryError naming the file and line of a mistake.
+
+    The check runs twice: during planning on the first rows of local files, and during the registration of the raw input
+    on all rows.
     """
 
     settings: type[Settings]

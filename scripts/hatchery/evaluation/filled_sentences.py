@@ -47,10 +47,10 @@ _MARKER = re.compile(r"\[[A-Z]+\]|<[a-z]+>|____")
 def candidates(
     corpus: Manifest, number: int = CANDIDATES, sentences_of: Callable[[str], Iterable[str]] | None = None
 ) -> tuple[str, list[str]]:
-    """Return the name of the split, and at most `number` of its distinct sentences, those with the smallest SHA-256
+    """Return the name of the split, and at most `number` of its distinct sentences: those with the smallest SHA-256
     digests.
 
-    `sentences_of` returns the sentences of a document, by default the `suitable` ones. The split is `dev`; for a corpus
+    `sentences_of` returns the sentences of a document, by default the `suitable` ones. The split is `dev`. For a corpus
     without `dev`, the first shard of `train` is read. Raises CorpusError for missing or damaged shards.
     """
     splits = shards_by_split(corpus)
@@ -78,14 +78,16 @@ def suitable(text: str) -> Iterator[str]:
 
 
 def beginnings(text: str) -> Iterator[str]:
-    """Return the first MOST_WORDS words of the lines of a document for which `is_readable` is true, for a text that was
-    not split into sentences."""
+    """Return the first MOST_WORDS words of each line of a document, for a text that was not split into sentences. Lines
+    for which `is_readable` is false are omitted.
+    """
     return filter(is_readable, (" ".join(line.split()[:MOST_WORDS]) for line in split_sentences(text)[0]))
 
 
 def is_readable(sentence: str) -> bool:
-    """Return whether a sentence has FEWEST_WORDS to MOST_WORDS words, at most MOST_CHARACTERS characters, and neither
-    markers such as [UNK] nor unprintable characters."""
+    """Return True if a sentence has FEWEST_WORDS to MOST_WORDS words, at most MOST_CHARACTERS characters, no markers
+    such as [UNK], and no unprintable characters.
+    """
     return (
         FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
         and len(sentence) <= MOST_CHARACTERS
@@ -95,8 +97,9 @@ def is_readable(sentence: str) -> bool:
 
 
 def words_by_length(sentence: str) -> list[tuple[int, int]]:
-    """Return [start, end) of the words that may be left out, the longest first; among equally long words the later
-    first."""
+    """Return [start, end) of the words that may be left out, longest first; among equally long words, the later word is
+    first.
+    """
     # The first word of a sentence is never left out: it is usually short, and its capital letter would be a hint.
     found = [match.span() for match in _WORD.finditer(sentence) if match.start() > 0]
     long = [(start, end) for start, end in found if end - start >= LEAST_LETTERS]
@@ -178,8 +181,8 @@ def filled(model: AskedModel, sentences: Sequence[str], number: int = SENTENCES)
     """Return continuations of the first `number` sentences, or predictions for the first `number` sentences in which
     the model can fill a gap.
 
-    Return no predictions for a model that can neither continue a text nor fill a gap, such as an ensemble of causal
-    models.
+    Some models can neither continue a text nor fill a gap, such as an ensemble of causal models. They have no
+    predictions.
     """
     if model.continues:
         return FilledSentences("continue", tuple(continued_sentence(model, one) for one in sentences[:number]))

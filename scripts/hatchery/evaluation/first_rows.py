@@ -39,8 +39,9 @@ class FirstLines(RawSource):
     """A raw input that is not registered yet. Of its large text files, only the first lines are read."""
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file. A text file of more than SMALL_BYTES is reduced to the complete lines in its first HEAD_BYTES,
-        unless there is no complete line or the file is one JSON list. Raises SourceError if the file cannot be read.
+        """Open a file. Of a text file of more than SMALL_BYTES, only the complete lines in its first HEAD_BYTES are
+        read. The whole file is read if there is no complete line, or if the file is one JSON list. Raises SourceError
+        if the file cannot be read.
         """
         handle = super().open(name)
         if self.size(name) <= SMALL_BYTES or name.endswith(".parquet"):
@@ -56,8 +57,9 @@ class FirstLines(RawSource):
 
 
 def _with_whole_cells(lines: bytes) -> bytes:
-    """Remove lines from the end of a CSV table until the last line does not end inside quotes; return the table
-    unchanged if no line would remain."""
+    """Remove lines from the end of a CSV table until the last line does not end inside quotes. If no line would remain,
+    return the table unchanged.
+    """
     whole = lines
     while whole and whole.count(b'"') % 2:
         whole = whole[: whole.rfind(b"\n", 0, -1) + 1]
@@ -87,8 +89,8 @@ def _check_of(kind: str) -> DataCheck:
 
 
 def _first_rows(source: RawSource) -> MostRows:
-    """Return the function that limits the rows to read: all rows of the first files, as long as these files have at
-    most SMALL_BYTES in total, and the first MOST_ROWS rows of every other file.
+    """Return the function that limits the rows to read. The first files are read completely, as long as they have at
+    most SMALL_BYTES in total. Of every other file, the first MOST_ROWS rows are read.
     """
     sizes: dict[str, int] = {}
 
@@ -104,8 +106,8 @@ def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) 
     """Read a registered raw input as evaluations will read it, and raise an error for wrong data.
 
     `readings` maps each configuration file and key that names the input to a kind of evaluation, and to the settings
-    with which this evaluation reads the input. Filters by vocabulary are not applied, because vocabularies may not
-    exist yet. Raises HatcheryError naming file and key of the configuration, and the file and line of the data.
+    with which it reads the input. Filters by vocabulary are not applied, because vocabularies may not exist yet. Raises
+    HatcheryError naming file and key of the configuration, and the file and line of the data.
     """
     source = open_source(manifest)
     for where, reading in readings.items():

@@ -15,8 +15,10 @@ from hatchery.raw.registration import RawSource
 
 @dataclass(slots=True)
 class Record:
-    """A record of a raw file, such as a JSON object. `where` is its file and line, for messages. `line` is the number
-    of its line, counted from 1; in a file without a line for each record, `line` is the number of the item or row.
+    """A record of a raw file, such as a JSON object.
+
+    `where` is its file and line, for messages. `line` is the number of its line, counted from 1. If a record is not a
+    line of its file, `line` is the number of the item or row.
     """
 
     values: Mapping[str, Any]
@@ -29,7 +31,7 @@ class Record:
         return sorted(self.values)
 
     def has(self, name: str) -> bool:
-        """Return whether the record has the field `name`; dots in `name` separate the names of nested objects."""
+        """Return True if the record has the field `name`; dots in `name` separate the names of nested objects."""
         return self._find(name) is not _MISSING
 
     def value(self, name: str) -> Any:

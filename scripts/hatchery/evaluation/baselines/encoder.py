@@ -114,8 +114,8 @@ class BaselineEncoder(Encoder):
         return last.flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Set the probability of every dropout, including probabilities that `transformers` stores as numbers instead
-        of dropout modules. Raises ModelError for a probability outside [0, 1).
+        """Set the probability of every dropout, even if `transformers` stores it as a number instead of a dropout
+        module. Raises ModelError for a probability outside [0, 1).
         """
         set_dropout_(self, probability)
 
@@ -131,8 +131,10 @@ class BaselineEncoder(Encoder):
         )
 
     def _written(self, input_ids: Tensor, attention_mask: Tensor | None, encoded: Tensor) -> Tensor:
-        """Return the states [B, T, D] of the decoder's last layer. The decoder reads the input shifted by one token, so
-        position t sees the tokens before t, and through `encoded`, the encoder's states, the whole input.
+        """Return the states [B, T, D] of the decoder's last layer.
+
+        The decoder reads the input shifted by one token, so position t sees the tokens before t. Through `encoded`, the
+        encoder's states, it also sees the whole input.
         """
         assert self.decoder is not None and self.start_id is not None
         starts = torch.full_like(input_ids[:, :1], self.start_id)
@@ -144,8 +146,8 @@ class BaselineEncoder(Encoder):
 
 
 def set_dropout_(network: nn.Module, probability: float) -> None:
-    """Set the probability of every dropout of an external network, including probabilities that are stored as numbers
-    instead of dropout modules.
+    """Set the probability of every dropout of an external network, even if it is stored as a number instead of a
+    dropout module.
 
     Raises ModelError for a probability outside [0, 1).
     """
@@ -201,12 +203,11 @@ class BaselineModel:
         device: torch.device,
         template: bool = False,
     ) -> None:
-        """Move the network to `device`, and choose the tokens that frame each text. If `template` is true, these tokens
-        come from the tokenizer's template, except in an encoder-decoder; a causal model reads only the template's
-        tokens before the text.
+        """Move the network to `device`, and choose the tokens that frame each text.
 
-        If no token precedes the text, a model that predicts each token from the position before it computes no
-        probability for the first token.
+        If `template` is true, these tokens come from the tokenizer's template, except in an encoder-decoder. A causal
+        model reads only the template's tokens before the text. If no token precedes the text, a model that predicts
+        each token from the position before it has no probability for the first token.
         """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -273,8 +274,8 @@ class BaselineModel:
 
     @cached_property
     def shares_prefixes(self) -> bool:
-        """Return whether texts with a common prefix can share its keys and values: the model is causal, and its cache
-        holds only the keys and values of all tokens.
+        """Return True if texts with a common prefix can share its keys and values: the model is causal, and its cache
+        holds the keys and values of all tokens, and nothing else.
         """
         if self.architecture != "causal":
             return False
@@ -288,10 +289,8 @@ class BaselineModel:
         return bool(layers) and all(type(layer) is transformers.cache_utils.DynamicLayer for layer in layers)
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the flat positions `rows`. The positions are counted over the tokens of all
-        `prefixes` first, then over the tokens of `rest`.
-
-        Text i of `rest` follows prefix `of[i]`.
+        """Return logits [M, V] at the flat positions `rows`. Positions are counted over the tokens of all `prefixes`
+        first, then over the tokens of `rest`. Text i of `rest` follows prefix `of[i]`.
         """
         n_before = prefixes.numel()
         first = rows[rows < n_before]
@@ -308,8 +307,8 @@ class BaselineModel:
         return together
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield, once, logits [N, V] and labels int64 [N] at all N labelled positions of a batch. The batch is on the
-        CPU.
+        """Yield a single time logits [N, V] and labels int64 [N] at all N labelled positions of a batch. The batch is
+        on the CPU.
         """
         labels = batch["labels"].flatten()
         rows = labelled_positions(labels)

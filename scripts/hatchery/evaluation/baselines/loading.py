@@ -28,9 +28,8 @@ class BaselineTokenizer:
 
     The tokens that frame a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
     </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If the template has no end token, as in causal models, EOS is
-    appended to each text, because only the state of a last token depends on the whole text. Tokenizers of the LTG-BERT
-    family have no template, although their models were trained with a start token and an end token; both tokens are
-    added.
+    appended to each text, because only the last token's state depends on the whole text. Tokenizers of the LTG-BERT
+    family have no template, but their models were trained with a start token and an end token, so both are added.
 
     If `template` is true, only the template's own tokens are added, and texts have no token types (BabyLM since 2025).
     The same applies to masked models whose tokenizer has neither an end token in its template nor a `sep_token`.
@@ -75,10 +74,10 @@ class BaselineTokenizer:
 
     @property
     def returns_types(self) -> bool:
-        """Return whether `transformers`, in the version that BabyLM pins, returns token types with the ids.
+        """Return True if `transformers`, in the version that BabyLM pins, returns token types with the ids.
 
-        If the tokenizer has a list of model inputs, the list must contain `token_type_ids`. If the tokenizer has no
-        list, its class must be the library's generic class.
+        If the tokenizer has a list of model inputs, this list must contain `token_type_ids`. Without a list, the
+        tokenizer's class must be the library's generic class.
         """
         named = self._tokenizer.init_kwargs.get("model_input_names")
         has_no_class = type(self._tokenizer).__name__ in ("PreTrainedTokenizerFast", "TokenizersBackend")
@@ -106,8 +105,10 @@ class BaselineTokenizer:
         raise ModelError(f"{self.where}: the tokenizer has no {wanted}, which scoring needs")
 
     def _template(self) -> tuple[list[int], int, list[int], bool]:
-        """Return the template's ids before a text, its number of tokens between two texts, its ids after a text, and
-        whether the template assigns token types to the two texts (BERT does, RoBERTa does not)."""
+        """Return four facts about the template: the ids before a text, the number of tokens between two texts, the ids
+        after a text, and True if the template assigns different token types to the two texts (as in BERT, not in
+        RoBERTa).
+        """
         alone, pair = self.backend.encode("a"), self.backend.encode("a", "a")
         inside = [index for index, special in enumerate(alone.special_tokens_mask) if not special]
         n_between = len(pair.ids) - len(alone.ids) - len(inside)
@@ -177,12 +178,13 @@ class LoadedFolder(NamedTuple):
 
 
 def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
-    """Load the model and tokenizer in `folder`; special tokens spelled out in a text are encoded as plain text.
+    """Load the model and tokenizer in `folder`. If a text contains the spelling of a special token, it is encoded as
+    plain text.
 
-    Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError for
-    a folder that `transformers` cannot load, for a model that needs code outside `transformers` or has another
-    architecture, for missing weights, for a tokenizer that is not a fast one or whose texts may have ids without an
-    embedding, for a folder with an adapter, and for a folder whose index names files outside the folder.
+    Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError in
+    these cases: `transformers` cannot load the folder; the model needs code outside `transformers`, or has another
+    architecture; weights are missing; the tokenizer is not a fast one, or a text may have ids without an embedding; the
+    folder contains an adapter; its index names files outside the folder.
     """
     # Import inside the function: the import takes seconds, and only external models need the library.
     import torch

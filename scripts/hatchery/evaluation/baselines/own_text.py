@@ -32,8 +32,9 @@ class OwnSpecialIds(SpecialIds):
     special id."""
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
-        """Return which tokens of `ids` may be predicted, as bool: all tokens except framing and padding, or all tokens
-        except padding if `special_tokens_too` is true."""
+        """Return as bool which tokens of `ids` may be predicted: all except framing and padding, or with
+        `special_tokens_too` all except padding.
+        """
         framing = (self.pad,) if special_tokens_too else (self.cls, self.sep, self.pad)
         return ~np.isin(ids, framing)
 
@@ -85,7 +86,7 @@ class OwnText:
         """Return sequences with tokens of one document each. Together, they predict every token and every end of a
         document once.
 
-        Hatchery's causal models have the same targets, but read several documents per sequence, separated by the
+        Hatchery's causal models have the same targets, but a sequence contains several documents, separated by the
         attention mask. Not every class of `transformers` accepts this mask.
         """
         pieces = Pieces(self, room_for_tokens(sequence_length))

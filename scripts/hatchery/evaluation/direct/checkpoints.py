@@ -46,9 +46,9 @@ class Checkpoints:
 def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Checkpoints:
     """Return the checkpoints of a run.
 
-    `model` is the folder of a Hatchery run, or a mapping from numbers of words to models that `open_model` can open,
-    all with this `tokenizer` and `architecture`. Raises ConfigError for other values, for a run without stored
-    checkpoints, and for a run whose model is a module of the user.
+    `model` is the folder of a Hatchery run, or a mapping from numbers of words to models. `open_model` opens these
+    models, all with the same `tokenizer` and `architecture`. Raises ConfigError for other values, for a run without
+    stored checkpoints, and for a run whose model is a module of the user.
     """
     if isinstance(model, Mapping):
         return _given(model, tokenizer, architecture)
@@ -88,8 +88,10 @@ def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None)
 
 
 def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
-    """Map each checkpoint's name to the number of words that it has seen. If the run has word milestones
-    (`checkpoints_at`), the checkpoints are these milestones, else the checkpoints by step.
+    """Map each checkpoint's name to the number of words that it has seen.
+
+    If the run has word milestones (`checkpoints_at`), these are the checkpoints. Otherwise, the checkpoints are those
+    by step.
     """
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}

@@ -40,8 +40,8 @@ def pairs_of(data: Any) -> pl.DataFrame:
 def settings_of_pairs(frame: pl.DataFrame, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings (`SuiteSettings`) with which a table of pairs is read, including the names of its columns.
 
-    Raises ConfigError for a table without columns of right and wrong sentences, and EvaluationError for a cell of these
-    columns that is not a text. The columns of a multiple-choice table are checked by the reader of that format.
+    Raises ConfigError for a table without columns of correct and wrong sentences, and EvaluationError for a cell of
+    these columns that is not a text. If the table is multiple-choice, its reader checks the columns later.
     """
     if settings.get("format") == "multiple_choice":
         return {**settings, "files": "*.parquet"}

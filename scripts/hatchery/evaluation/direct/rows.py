@@ -40,7 +40,7 @@ class EvaluationResult:
     """The scores of one model on one suite or task.
 
     `rows` has one row for each score, with the columns COLUMNS; `summary` has the main scores. `tables` are the
-    workflow's tables by file name, such as scores of single items; `texts` are other files, and `facts` are the values
+    workflow's tables by file name, such as scores of single items. `texts` are all other files. `facts` are the values
     that a manifest lists under `measures`. A metric's name contains its unit.
     """
 
@@ -70,8 +70,8 @@ class EvaluationResult:
 
     @property
     def _shown(self) -> pl.DataFrame:
-        """The summary as it is printed. An average over phenomena that equals the average over paradigms is omitted, as
-        when each phenomenon consists of one paradigm.
+        """Return the summary as it is printed. If the averages over phenomena and over paradigms are equal (each
+        phenomenon consists of one paradigm), only one is shown.
         """
         columns = [name for name in self.summary.columns if name != "task"]
         of_paradigms = self.summary.filter(task=PARADIGM_AVERAGE).select(columns)
@@ -93,9 +93,9 @@ def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
 
 def summary_of(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of averages, of held-out splits and of tasks, without the accuracies that count ties as correct.
-    If there are no such rows, return all rows except the rows of words.
+    Without such rows, return all rows except the rows of words.
 
-    For several fine-tuning runs, a row has the mean over runs, with Student's 95 % interval of the mean.
+    For several fine-tuning runs, a row contains the mean over runs, with Student's 95 % interval of the mean.
     """
     found = rows.filter(pl.col("level").is_in(IN_SUMMARY) & ~pl.col("metric").str.contains(TIES_CORRECT))
     if found.is_empty():
@@ -123,8 +123,9 @@ def _over_runs(runs: pl.DataFrame) -> dict[str, Any]:
 
 
 def _interval(mean: float, half: float, metric: str) -> dict[str, float]:
-    """Return the bounds of an interval. For a metric in percent, the bounds are clipped to 0 and 100, or to -100 and
-    100 if the metric may be negative."""
+    """Return the bounds of an interval. For a metric in percent, they are clipped to 0 and 100, or to -100 and 100 if
+    the metric may be negative.
+    """
     bounds = {"low": mean - half, "high": mean + half}
     if not metric.endswith("_percent"):
         return bounds

@@ -58,9 +58,7 @@ class EncodedData(Protocol):
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units (examples or targets): int64 [units], int64 [units, K], float64 [units] or bool [units,
-        K].
-        """
+        """Labels of all units: int64 [units], int64 [units, K], float64 [units] or bool [units, K]."""
 
     def batch(self, items: np.ndarray) -> Batch:
         """Return the items at the given positions, padded to the longest item; the batch's `units` are positions in
@@ -89,8 +87,8 @@ def training_batches(
     """Return the item positions of each batch of an epoch. Every item occurs once, and at most one batch has fewer than
     `batch_size` items.
 
-    Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled. If
-    `drop_incomplete` is true, the items at the end of the shuffled order that do not fill a batch are dropped.
+    Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled. With
+    `drop_incomplete`, items at the end of the shuffled order are dropped if they do not fill a batch.
     """
     random = generator(seed, "training order", epoch)
     n_batches = batches_per_epoch(len(lengths), batch_size, drop_incomplete)
@@ -148,8 +146,8 @@ class Predicted(NamedTuple):
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
     """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
 
-    If `edition` is 2025 or later, batches are those of BabyLM's pipeline: 64 items in file order. Since 2026, the
-    pipeline pads texts at their start, so the scores of a model with absolute positions depend on the longest text of
+    If `edition` is 2025 or later, batches are those of BabyLM's pipeline: 64 items in file order. Since 2026, this
+    pipeline pads texts at their start. The scores of a model with absolute positions then depend on the longest text of
     the batch.
     """
     model.eval()

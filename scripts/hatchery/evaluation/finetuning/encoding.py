@@ -41,8 +41,9 @@ class SegmentPool:
 
 
 def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
-    """Encode texts without framing, in several calls of limited size, because the tokenizer's Python lists need much
-    memory."""
+    """Encode texts without framing. The tokenizer's Python lists need much memory, so texts are encoded in several
+    calls of limited size.
+    """
     parts, lengths = [np.empty(0, dtype=np.int32)], [0]
     for start in range(0, len(texts), TEXTS_PER_CALL):
         encoded = tokenizer.encode_sentences(texts[start : start + TEXTS_PER_CALL])
@@ -76,10 +77,10 @@ class TextArrays:
     """Arrays of all examples, shared by all subsets of a data set. The inputs of example i begin at row
     `first_inputs[i]` of `segments`.
 
-    `segments` int32 [inputs, S] are indices of texts in `pool`, or NO_SEGMENT if an input has fewer than S texts;
-    `kept` int32 [inputs, S] are the lengths of these texts in tokens after truncation. `spans` int64 [examples, M, 2]
-    are token positions [start, end) of the examples' marked words (`Example.marked`); None if no words are marked. If
-    `pads_in_front` is true, padding precedes the shorter inputs of a batch.
+    `segments` int32 [inputs, S] are indices of texts in `pool`; an input with fewer than S texts has NO_SEGMENT in the
+    remaining columns. `kept` int32 [inputs, S] are the lengths of these texts in tokens after truncation. `spans` int64
+    [examples, M, 2] are token positions [start, end) of the examples' marked words (`Example.marked`), or None without
+    marked words. If `pads_in_front` is true, padding precedes the shorter inputs of a batch.
     """
 
     pool: SegmentPool
@@ -115,8 +116,8 @@ class EncodedTexts:
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of the examples: int64 [n] for classes and right choices, int64 [n, K] for several labels per example,
-        float64 [n] for regression.
+        """Labels of the examples: int64 [n] for classes and correct choices, int64 [n, K] for several labels per
+        example, float64 [n] for regression.
         """
         return self.arrays.labels[self.items]
 
@@ -157,10 +158,11 @@ class EncodedTexts:
 def encode_texts(
     examples: Sequence[Example], tokenizer: TextTokenizer, max_length: int, pads_in_front: bool = False
 ) -> EncodedTexts:
-    """Encode every distinct text once; an input has at most `max_length` tokens, special tokens included.
+    """Encode every distinct text once. An input has at most `max_length` tokens, special tokens included.
 
     Raises EvaluationError for an example without inputs, for a marked word without a token, and for examples with
-    different numbers of marked words; ConfigError for a `max_length` that leaves no room for a token of each segment.
+    different numbers of marked words. Raises ConfigError for a `max_length` that leaves no room for a token of each
+    segment.
     """
     numbers, flat, segment_counts, input_counts = TextNumbers(), array("i"), array("i"), array("i")
     for example in examples:
@@ -216,7 +218,7 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
-    """Arrange the rows [R, T] in order in an array [B, C, T], at the entries where `exists` bool [B, C] is true. All
+    """Write the rows [R, T] in order into an array [B, C, T], at the entries where `exists` bool [B, C] is true. All
     other entries are `missing`.
     """
     laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
@@ -230,5 +232,7 @@ def _labels(examples: Sequence[Example]) -> np.ndarray:
 
 
 def _per_example(combine: np.ufunc, values: np.ndarray, first_inputs: np.ndarray) -> np.ndarray:
-    """Combine the `values` [inputs] of the inputs of each example with the NumPy ufunc `combine`, such as maximum."""
+    """Return one value for each example: the `values` [inputs] of its inputs, combined by the NumPy ufunc `combine`,
+    such as maximum.
+    """
     return combine.reduceat(values, first_inputs[:-1]) if len(values) else values

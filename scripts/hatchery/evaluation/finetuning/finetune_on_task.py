@@ -132,8 +132,8 @@ def score(
     """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays unchanged.
 
     The tables are results.csv (metrics are fractions or correlations), predictions.parquet, breakdown.csv if the task
-    or a transfer task lists `facts`, and layer_weights.csv for probes. If `store` is set, finished runs are stored, and
-    stored runs are not trained again unless the job is forced. Raises the errors of `train_run`.
+    or a transfer task lists `facts`, and layer_weights.csv for probes. If `store` is set, finished runs are stored. A
+    stored run is trained again only if the job is forced. Raises the errors of `train_run`.
     """
     started, facts = time.monotonic(), dict[str, Any](measures(task))
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
@@ -184,9 +184,10 @@ def with_frozen_layers(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, mib: int, device: torch.device
 ) -> EncodedTask:
     """Replace the token ids of sentences with spans by the states of a frozen encoder, which are computed once for all
-    runs. `mib` limits the memory for these states, in MiB; states that do not fit are computed in every batch.
+    runs.
 
-    Return the task unchanged if the head trains its encoder, or if `mib` is 0.
+    `mib` limits the memory for these states, in MiB. States that do not fit are computed again in every batch. If the
+    head trains its encoder, or if `mib` is 0, the task is returned unchanged.
     """
     head = settings.task.head
     if mib == 0 or not can_be_kept(head):
@@ -239,8 +240,8 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the positions of the training items, and the development data on which the best step is selected. The
-    development data are None if `selection` is "last".
+    """Return the positions of the training items, and the development data on which the best step is selected. If
+    `selection` is "last", there are no development data (None).
 
     If `selection` is "scored", the development data are all rows of the task's first scored set, including rows that
     enter no metric (docs/papers/babylm-evaluation.md, "Official fine-tuning").

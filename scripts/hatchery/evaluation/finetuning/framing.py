@@ -33,7 +33,7 @@ class TextTokenizer(Protocol):
 
     @property
     def between_ids(self) -> Sequence[int]:
-        """Ids of the tokens between two texts: a separator once or twice, or no token."""
+        """Ids of the tokens between two texts: no token, one separator, or two separators."""
 
     @property
     def end_ids(self) -> Sequence[int]:
@@ -85,10 +85,10 @@ class Framing:
 
 
 def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, max_length: int) -> np.ndarray:
-    """Return the number of tokens of every segment after truncation, int64 [inputs, S]. `lengths` [inputs, S] are the
-    segments' numbers of tokens before truncation; `n_segments` is the number of segments of each input.
+    """Return the number of tokens of every segment after truncation, int64 [inputs, S].
 
-    Raises ConfigError if the framing alone leaves no room for a token of each segment.
+    `lengths` [inputs, S] are the segments' numbers of tokens before truncation. `n_segments` is the number of segments
+    of each input. Raises ConfigError if the framing leaves no room for a token of each segment.
     """
     room = max_length - framing.overhead(n_segments)
     if len(room) and np.any(room < n_segments):
@@ -103,9 +103,9 @@ def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, m
 def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
     """Return the lengths int64 [N, S] of segments after longest-first truncation to `room` int64 [N] tokens in total.
 
-    The result is the same as if tokens were removed one by one from the end of the longest segment (among equally long
-    segments, from the later segment). All segments longer than a common length are truncated to this length, and the
-    remaining tokens go to the first of these segments.
+    The result is the same as if tokens were removed one by one from the end of the longest segment, or of the last
+    among equally long segments. To compute it, all segments longer than a common length are truncated to this length.
+    The remaining tokens go to the first of these segments.
     """
     kept = lengths.astype(np.int64)
     rows = np.flatnonzero(kept.sum(axis=1) > room)
@@ -132,8 +132,7 @@ FIRST_TOKEN = (0, 1)
 def marked_token_spans(
     examples: Sequence[Example], tokenizer: TextTokenizer, kept: np.ndarray, framing: Framing
 ) -> np.ndarray | None:
-    """Return token positions int64 [examples, M, 2], [start, end), of the M marks of every example; None if there are
-    no marks.
+    """Return token positions int64 [examples, M, 2], [start, end), of the M marks of every example; None without marks.
 
     `kept` int64 [examples, S] are the lengths of the segments in tokens after truncation. If truncation removed all
     tokens of a mark, the position of the input's first token ([CLS], if the model has it) is returned. Raises

@@ -55,12 +55,12 @@ class TrainedModel:
 
 class BestState:
     """The best state of a run so far: a copy of its trained parameters. Among states with equal development values, the
-    first one is the best.
+    first is the best.
 
-    The trainer of BabyLM's official pipeline has the same rules (docs/papers/babylm-evaluation.md, "Official
-    fine-tuning"); that ELC-BERT's early stopping has these rules, too, is inferred. Every state with a higher
-    development value becomes the best state, but only an increase of more than `minimum_improvement` resets the
-    patience. A run without evaluations keeps its last state.
+    Every state with a higher development value becomes the best state, but only an increase of more than
+    `minimum_improvement` resets the patience. These are the rules of BabyLM's official trainer
+    (docs/papers/babylm-evaluation.md, "Official fine-tuning"); it is inferred that ELC-BERT's early stopping has the
+    same rules. A run without evaluations keeps its last state.
     """
 
     def __init__(self, model: nn.Module, patience_evaluations: int | None, minimum_improvement: float) -> None:
@@ -72,7 +72,7 @@ class BestState:
 
     @torch.no_grad()
     def note(self, step: int, value: float) -> bool:
-        """Record the development value after `step` steps; return whether training should stop.
+        """Record the development value after `step` steps; return True if training should stop.
 
         NaN (a correlation of constant predictions) ranks below every number.
         """
@@ -124,9 +124,9 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
 
 
 def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Yield each parameter once, with its name, a dot and the parameter's role: `norm`, `embedding`, or an empty text.
+    """Yield each parameter once, with its name, a dot and its role: `norm`, `embedding`, or an empty text.
 
-    The role is added, because the names of an external model's parameters do not show the role.
+    The names of an external model's parameters do not show this role.
     """
     roles: dict[int, str] = {}
     for module in model.modules():
@@ -138,7 +138,7 @@ def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def decays(name: str, protocol: ProtocolSettings) -> bool:
-    """Return whether weight decay applies to the parameter `name` under `protocol.decay`."""
+    """Return True if weight decay applies to the parameter `name` under `protocol.decay`."""
     if protocol.decay == "matrices":
         return is_decayed(name)
     return protocol.decay == "all" or not any(part in name for part in NEVER_DECAYED)
@@ -179,7 +179,7 @@ def train_model(
     on_step: Callable[[int], None] = lambda steps: None,
 ) -> TrainedModel:
     """Train `model` on `device`, in place. At the end, the model has its best state by the score on the development
-    data; without development data, and if `protocol.official` is true, the model has its last state.
+    data. Without development data, or if `protocol.official` is true, it has its last state.
 
     `on_step` is called with 1 after each optimiser step and, after early stopping, with the number of skipped steps.
     Raises NotFiniteError if the run diverges. Raises EvaluationError if scores of the pretrained model are not finite

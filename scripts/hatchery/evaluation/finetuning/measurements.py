@@ -48,8 +48,8 @@ class _Result(Record):
 
 @dataclass(frozen=True)
 class _ScoredSet:
-    """One scored set of a job: the suite and the task that are named in its rows, the first metric of its task, and
-    whether the set is the first scored set of the job.
+    """One scored set of a job: the suite and the task named in its rows, its task's first metric, and True if it is the
+    job's first scored set.
     """
 
     suite: str
@@ -73,10 +73,10 @@ class _Measured(Record):
 def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return one row per scored set, run (seed and learning rate) and metric.
 
-    If one row of a run on a set reports a failure, all metrics of the run on this set are reported as failed: a
-    classifier that predicts the same class for all rows has collapsed, even if one of its metrics is high. The values
-    of a collapsed run are still listed; only a run that diverged ("nan") has no values. The first metric in a task's
-    settings is the task's primary metric.
+    If one row of a run on a set reports a failure, all metrics of this run and set are reported as failed: a classifier
+    that predicts one class for all rows has collapsed, even if one of its metrics is high. The values of a collapsed
+    run are still listed; only a diverged run ("nan") has no values. The first metric in a task's settings is the task's
+    primary metric.
 
     Raises EvaluationError naming file and line of a malformed table, EvaluationError for an impossible value among a
     manifest's `measures`, and ManifestError if the settings lack a key.
@@ -192,10 +192,11 @@ def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
 
 
 def with_distinct_tasks(measurements: Iterable[TidyRow]) -> list[TidyRow]:
-    """Return the measurements with unique task names. If models that were fine-tuned on different tasks were scored on
-    the same task, the scored task's name gets a suffix that names the fine-tuning task, except on the main scored set
-    of the task on which the model was fine-tuned.
-    HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
+    """Return the measurements with unique task names.
+
+    Models fine-tuned on different tasks may be scored on the same task. A suffix of the scored task's name then names
+    the fine-tuning task. For example, HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and
+    `hans_from_babylm_mnli`. The main scored set of the fine-tuning task itself has no suffix.
     """
     measurements = list(measurements)
     origins: dict[tuple[str, str], set[str]] = {}

@@ -42,7 +42,7 @@ class SetResult:
     """Results of one run on one scored set: metric values as fractions or correlations, and predictions for all units
     (rows, or targets in sentences), in the order of the rows.
 
-    If a run diverged, `failed` is "nan", and the run has no values and no answers.
+    If the run diverged, `failed` is "nan", and there are no values and no predictions.
     """
 
     values: dict[str, float | None]
@@ -99,7 +99,7 @@ class RunStore:
                 other.unlink(missing_ok=True)
 
     def load(self, runs: Sequence[tuple[int, float]]) -> dict[tuple[int, float], RunResult]:
-        """Return the results in the store by (seed, learning rate), for the elements of `runs` that have a result."""
+        """Return the stored results of those `runs` that have one, by (seed, learning rate)."""
         for run in runs:
             remove_leftovers(self.folder, f"{_stem(*run)}.")
         stored = {run: self._load(*run) for run in runs}
@@ -151,8 +151,9 @@ def _checksum(content: bytes) -> str:
 
 
 def _result(content: bytes, folder: str) -> RunResult | None:
-    """Parse the content of a result file; return None if the content cannot be parsed, as when another version of the
-    code wrote the file, or if the file belongs to another folder."""
+    """Parse the content of a result file. Return None if the content cannot be parsed (another version of the code
+    wrote it), or if the file belongs to another folder.
+    """
     try:
         with np.load(BytesIO(content), allow_pickle=False) as arrays:
             description = json.loads(str(arrays[DESCRIPTION]))
@@ -218,8 +219,8 @@ def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.Da
 def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
     """Return the table breakdown.csv, without diverged runs.
 
-    For each field in a task's `facts` (such as the heuristic in HANS), the table has the accuracy for each value of the
-    field and each label; an empty label means rows of any label.
+    The table contains the accuracy for each value of each field in a task's `facts` (such as the heuristic in HANS) and
+    each label. An empty label means rows of any label.
     """
     rows = []
     for scored in sets:

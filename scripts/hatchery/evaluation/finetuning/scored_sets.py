@@ -84,11 +84,10 @@ class FactAccuracy:
 
 def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence[str]) -> list[FactAccuracy]:
     """Return accuracies for each value of each field in `facts`; values are sorted. The first accuracy of a value is
-    over all rows with this value; one accuracy follows for each label that these rows have.
+    over all its rows, and one accuracy follows for each label of these rows.
 
-    HANS' scorer prints these levels (docs/papers/ltg-bert.md, "HANS"). A model that follows an overlap heuristic has
-    accuracies near 100 % for one gold label of a heuristic and near 0 % for the other label; a model that guesses does
-    not.
+    HANS' scorer prints these levels (docs/papers/ltg-bert.md, "HANS"). For a model that follows an overlap heuristic,
+    the accuracy is near 100 % for one gold label and near 0 % for the other. For a model that guesses, it is not.
 
     `label_names` are in the order of the classes. Raises EvaluationError if a row lacks a field, and if the labels are
     not classes.
@@ -144,9 +143,8 @@ class LabelMapping:
 def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMapping:
     """Return the mapping from `model_labels` to the labels of `task`.
 
-    Raises ConfigError if the task defines no transfer, if the transfer's labels are not the task's labels, if the
-    transfer lists a label that the model does not have, and if a label of the model is not mapped to exactly one label
-    of the task.
+    Raises ConfigError if the task defines no transfer, if the transfer's labels are not the task's labels, if it lists
+    a label that the model does not have, and if a label of the model is not mapped to exactly one label of the task.
     """
     where = f"finetune.transfer.{task.name}"
     if task.transfer is None:
@@ -177,11 +175,11 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` are the names of the units'
-    groups; the rows of a group are evaluated together. `facts` are additional texts for metrics. `groups` and `facts`
-    have one entry per unit, and are empty for sentences with spans.
+    """One set of rows on which a model is scored.
 
-    `label_names` are the labels of the task to which the set belongs, empty for a task without named labels.
+    `is_scored` is bool [units]. `groups` are the names of the units' groups, whose rows are evaluated together. `facts`
+    are further texts for metrics. `groups` and `facts` have one entry per unit, and are empty for sentences with spans.
+    `label_names` are the labels of the set's task, empty for a task without named labels.
     """
 
     name: str
@@ -251,8 +249,8 @@ OFFICIAL_SCORED_BATCH = 8
 
 
 def whole_batches(found: ScoredSet) -> ScoredSet:
-    """Return the scored set without the rows after its last complete batch of 8: these rows are not scored. Sentences
-    with spans stay unchanged.
+    """Return the scored set without the rows after its last complete batch of 8: these rows are not scored. Sets of
+    sentences with spans stay unchanged.
 
     Raises EvaluationError for a set of fewer than 8 rows.
     """

@@ -32,8 +32,8 @@ class EncodedTask:
     """The encoded task that all runs share. Training items with the same group index in `groups` are held out together
     (see `input_groups`).
 
-    `sets` are the splits on which runs are scored. Splits with the same `data` object are predicted once. `counts` are
-    the numbers of rows that were read, kept, used and scored, for the manifest.
+    `sets` are the splits on which runs are scored; splits with the same `data` object are predicted once. `counts`, for
+    the manifest, are the numbers of rows that were read, kept, used and scored.
     """
 
     train: ScoredSet
@@ -90,9 +90,11 @@ def encode_task(
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
-    """Return measurements for the manifest: `task.counts`; for each split, the number of rows (of targets, in sentences
-    with spans) and the number of truncated rows or dropped sentences; and for each scored split, the scores of a
-    majority baseline, unless the task is a regression.
+    """Return measurements for the manifest.
+
+    They contain `task.counts`. For each split, they contain the number of rows (of targets, in sentences with spans),
+    and the number of truncated rows or dropped sentences. For each scored split, they contain the scores of a majority
+    baseline, unless the task is a regression.
     """
     measures: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
@@ -118,8 +120,10 @@ def _transferred(
     tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
 ) -> list[ScoredSet]:
-    """Return the first scored split of each task in `settings.transfer`; the model is scored on these tasks without
-    training on them. Splits that differ only in the label mapping share their encoded rows.
+    """Return the first scored split of each task in `settings.transfer`. The model is scored on these tasks without
+    training on them.
+
+    Splits that differ only in the label mapping share their encoded rows.
     """
     sets, known = list[ScoredSet](), list[tuple[object, Rows, EncodedData]]()
     for task in settings.transfer:

@@ -32,11 +32,11 @@ def classes(scored: Scored, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @metric
 def accuracy(scored: Scored) -> float:
-    """Fraction of the rows with a right prediction.
+    """Fraction of the rows with a correct prediction.
 
-    With independent labels, a row is right if the label with the highest score is true. Therefore this accuracy is
-    comparable with the accuracy of a softmax over the labels. `micro_f1` is not comparable with this accuracy, because
-    `micro_f1` compares each score with a threshold.
+    With independent labels, a row is correct if the label with the highest score is true. This accuracy is thus
+    comparable with the accuracy of a softmax over the labels. `micro_f1` is not, because it compares each score with a
+    threshold.
     """
     if independent(scored):
         best = scored.scores.argmax(axis=1)

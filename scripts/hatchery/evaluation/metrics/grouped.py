@@ -110,11 +110,10 @@ UNCLEAN_PREFIXES = ("C-", "R-")
 
 @metric
 def micro_f1(scored: Scored) -> float:
-    """F1 over the pooled decisions about all targets and labels; with one class per target, the F1 equals the accuracy.
+    """F1 over the pooled decisions about all targets and labels. With one class per target, it equals the accuracy.
 
-    If the model knows none of a target's true labels, no label of the target is true. One label then counts as missed,
-    so that dropping unknown labels does not raise the F1. Unknown labels of a target that also has a known label are
-    not counted.
+    If the model knows none of a target's true labels, one label counts as missed. Otherwise, dropping unknown labels
+    would raise the F1. If the model knows one of the true labels, the target's unknown labels are not counted.
     """
     if not independent(scored):
         return accuracy(scored)

@@ -14,10 +14,10 @@ from hatchery.evaluation.metrics import FILES
 class Scored:
     """Labels, predictions and scores of n units of one scored set.
 
-    `labels` and `predictions` are int64 [n] (classes, right choices), float64 [n] (regression) or bool [n, K]
+    `labels` and `predictions` are int64 [n] (classes, correct choices), float64 [n] (regression) or bool [n, K]
     (independent labels). The label -1 is unknown to the model, so its prediction is always wrong. `scores`, float [n,
     K], are the head's outputs, or in a transfer the summed probabilities of each label. Units with the same entry in
-    `groups` belong to one group, such as a question; `facts` are further inputs of some metrics (see `Example`);
+    `groups` belong to one group, such as a question. `facts` are further inputs of some metrics (see `Example`).
     `label_names` are the task's labels in the order of their indices, empty for a task without a label set.
     """
 
@@ -33,8 +33,8 @@ def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.nda
     """Return labels and predictions, both [n], after checking that their dtype has one of the NumPy kind letters
     `kinds`.
 
-    Raises EvaluationError naming the metric and the expected value `what` (such as "class") for another dtype or shape.
-    Also raises EvaluationError if there are no labels, or not as many predictions as labels.
+    Raises EvaluationError naming the metric and the expected value `what` (such as "class") for another dtype or shape,
+    if there are no labels, and if the number of predictions differs from the number of labels.
     """
     for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
         if values.ndim != 1 or values.dtype.kind not in kinds:
