@@ -137,8 +137,9 @@ def open_model(
 
 
 def architecture_in(values: Mapping[str, Any], where: str) -> Architecture:
-    """Return the architecture of a `transformers` configuration. Raises ConfigError if the configuration's class names
-    do not determine the architecture."""
+    """Return the architecture of a `transformers` configuration. Raises ConfigError if its class names do not determine
+    the architecture.
+    """
     names = [str(name) for name in values.get("architectures") or ()]
     for name in names:
         for end, architecture in ENDS.items():
@@ -178,8 +179,9 @@ def fetched(name: str) -> Path:
 
 
 def _is_hub_name(name: str) -> bool:
-    """Return whether a text may be a name on the hub: it has the form of a hub name, and the part before a slash is not
-    a local folder."""
+    """Return True if a text may be a name on the hub: it has the form of a hub name, and the part before a slash is not
+    a local folder.
+    """
     return bool(_NAME.fullmatch(name)) and not ("/" in name and Path(name).parent.exists()) and name[0] != "."
 
 
@@ -302,8 +304,8 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
 
 
 def _example(folder: Path) -> str:
-    """Return the end of a message: an example of a folder, and the names of the folders next to `folder` that contain a
-    manifest. If there are more than MOST_LISTED names, only the most similar name is given.
+    """Return the end of a message: an example of a folder, and the names of folders with a manifest next to `folder`.
+    With more than MOST_LISTED names, only the most similar name is given.
     """
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{MANIFEST}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest

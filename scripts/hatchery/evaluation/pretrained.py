@@ -34,7 +34,7 @@ class OurModel:
 
     If a text contains the spelling of a special token such as "[MASK]", the tokenizer encodes it as plain text.
     `objective` is None if the training settings of the model are unknown. `where` names the model in messages: the path
-    of its manifest, the path of its folder if there is no manifest of its training, or the class name of a module.
+    of its training's manifest or, without one, the path of its folder, or the class name of a module.
     """
 
     network: LanguageModel

@@ -53,7 +53,7 @@ def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str,
 
 
 def chosen_model(word: str, names: Sequence[str]) -> str | None:
-    """Return the name of the model that the line `word` selects, by the model's name with or without the seed, or by
+    """Return the name of the model that the line `word` selects: by the model's name with or without the seed, or by
     its number in the list. Return None if the line is a text.
 
     Raises ConfigError for a number without a model, and for an unknown word with `_` or `-` that is similar to a name;

@@ -99,8 +99,8 @@ def load_sentence_model(
 
 
 def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, tokens: int) -> None:
-    """Compile the layers of a Hatchery model in place if `choice` allows it and `tokens`, the number of tokens to
-    evaluate, is large enough for compiling to save time.
+    """Compile the layers of a Hatchery model in place, if `choice` allows it and if `tokens`, the number of tokens to
+    evaluate, is large enough to save time.
     """
     if not isinstance(model, HatcheryModel):
         return
@@ -123,8 +123,8 @@ def prepare_device(name: DeviceName, threads: int | None = None, precision: Matr
     reproducibly.
 
     `auto` is a CUDA device if there is one. `threads` limits the CPU threads of PyTorch; None uses PyTorch's default.
-    On CUDA, deterministic algorithms are enabled. Matrix products stay in full float32 unless `precision` is reduced,
-    because reduced precision flips near-ties. Raises ConfigError if CUDA is required and missing, or if `threads` is
+    On CUDA, deterministic algorithms are enabled. Reduced precision of matrix products flips near-ties, so they stay in
+    full float32 unless `precision` is reduced. Raises ConfigError if CUDA is required and missing, or if `threads` is
     not positive.
     """
     if threads is not None:

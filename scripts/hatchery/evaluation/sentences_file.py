@@ -30,8 +30,8 @@ class FilledSentence(Record):
 
     The input is a sentence with GAP in place of a word, the beginning of a sentence, or a sentence to translate.
     `original` is the missing word, the continuation or the translation in the corpus. The answers for a gap are sorted,
-    the most probable answer first. Of two continuations, the first has the most probable token at each step, and the
-    second is drawn.
+    most probable first. There are two continuations: the first has the most probable token at each step, and the second
+    is drawn.
     """
 
     given: str

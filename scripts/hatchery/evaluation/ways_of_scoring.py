@@ -91,10 +91,10 @@ _PREDICTED = {"masked": "masked tokens", "causal": "next tokens"}
 
 
 def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
-    """Return the reason why a scoring method does not fit the model's training, or None if the method fits.
+    """Return the reason why a scoring method does not fit the model's training, or None if it fits.
 
-    `kinds` are the uses (masked, causal) that the network supports. `learned` are the uses for which the network was
-    trained; a scoring method fits only a learned use.
+    `kinds` are the uses (masked, causal) that the network supports, and `learned` the uses for which it was trained. A
+    scoring method fits only a learned use.
     """
     if name not in WAYS:
         return None  # `auto` uses the model as it was trained.
@@ -108,8 +108,8 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
 
 
 def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
-    """Return the reason why a scoring method does not fit the model: it masks shares of tokens that were never masked
-    in training. Return None if the method fits.
+    """Return the reason why a scoring method does not fit the model: it masks proportions of tokens that were never
+    masked in training. Return None if it fits.
     """
     rates = getattr(objective, "rates", None)
     if name != "diffusion" or (rates is not None and rates.covers_all):

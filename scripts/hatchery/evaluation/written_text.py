@@ -28,8 +28,8 @@ def continuation(
 ) -> list[int]:
     """Return at most `most_tokens` ids that continue `ids`, the beginning of a text.
 
-    Without `generator`, each id is the most probable id (the first if several are equally probable); otherwise, each id
-    is drawn with `generator`. The continuation ends when the model predicts the end of the text or of the paragraph, or
+    Without `generator`, each id is the most probable one (the first if several are equally probable); otherwise, it is
+    drawn with `generator`. The continuation ends when the model predicts the end of the text or of the paragraph, or
     when the text has the model's maximum length. A model that was trained with one sentence per paragraph always
     predicts the end of the paragraph after a sentence. Other special tokens are never predicted.
     """
@@ -59,8 +59,8 @@ def best_subwords(
 ) -> list[tuple[str, float]]:
     """Return the `number` most probable subwords under `logits` [V], in readable form, with their probabilities.
 
-    Equally probable subwords are ordered by id. Only for Hatchery models, the special tokens have the probability 0,
-    because the special tokens of an external model are unknown.
+    Equally probable subwords are ordered by id. The special tokens of a Hatchery model have the probability 0; those of
+    an external model are unknown.
     """
     probabilities = logits.double().softmax(-1)
     if isinstance(tokenizer, Tokenizer):

@@ -20,8 +20,9 @@ NOTHING = "nothing"
 
 
 def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: one target after each of two contexts (BabyLM 2026), or two targets after the first
-    context (BabyLM 2025)."""
+    """Yield an item per row. In BabyLM 2026, its candidates are one target after each of two contexts; in BabyLM 2025,
+    two targets after the first context.
+    """
     for record in read_json_lines(source, name):
         domain = plain_name(record.text("Domain"))
         contexts = record.text("Context1"), record.text("Context2")
@@ -34,8 +35,10 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: the options after one prefix, the right option first. With the edition 2026, rows in which
-    an option contains NOTHING are omitted. Rows of a file with the same number of operations are a paradigm.
+    """Yield an item per row: the options after one prefix, the correct option first. Rows of a file with the same
+    number of operations are a paradigm.
+
+    With the edition 2026, rows in which an option contains NOTHING are omitted.
     """
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
@@ -60,7 +63,7 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
 
 
 def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: one property after the right concept, and after the wrong concept."""
+    """Yield an item per row: one property after the correct concept, and after the wrong concept."""
     paradigm = plain_name(PurePosixPath(name).stem).removeprefix("comps_").replace("-", "_")
     for record in read_json_lines(source, name):
         phrase = record.text("property_phrase")
@@ -70,8 +73,9 @@ def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]
 
 
 def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item per row: the solutions after one prompt. The right solution is the first candidate, regardless of
-    its position in the row."""
+    """Yield an item per row: the solutions after one prompt. The correct solution is the first candidate, regardless of
+    its position in the row.
+    """
     path = PurePosixPath(name)
     paradigm = plain_name(path.parent.name or path.stem)
     seen: set[str] = set()
@@ -117,7 +121,8 @@ BABYLM_READERS: Mapping[PairFormat, Callable[[RawSource, SuiteSettings, str], It
 
 
 def predicted_text(candidate: Candidate, suite: SuiteSettings) -> str:
-    """Return the text of a preferred candidate for prediction files: its whole text for COMPS and for EWoK (except in
-    BabyLM 2025), else its scored part."""
+    """Return the text of a preferred candidate for prediction files. In COMPS and EWoK (except in BabyLM 2025), it is
+    the whole text; in all other tasks, it is the scored part.
+    """
     whole = suite.format == "comps" or (suite.format == "ewok" and suite.edition != 2025)
     return candidate.text if whole else candidate.completion

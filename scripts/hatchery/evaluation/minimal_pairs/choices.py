@@ -26,8 +26,8 @@ HUB_METADATA = ("dataset_infos.json", "dataset_dict.json", "dataset_info.json", 
 
 
 def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
-    """Return the paradigm of a file: the file's stem. In the multilingual track, if a file in a folder is named after a
-    split (such as `test.jsonl`), return the name of the folder.
+    """Return the paradigm of a file: the file's stem. In the multilingual track, a file in a folder may be named after
+    a split (such as `test.jsonl`); its paradigm is the folder's name.
     """
     path = PurePosixPath(name)
     is_split = suite.track == "multilingual" and _SPLIT.fullmatch(path.stem) is not None
@@ -35,8 +35,8 @@ def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
 
 
 def read_choices(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item for each row. The candidates are the row's choices, each with a space before it and the prompt as
-    context. The right choice is first.
+    """Yield an item for each row. The candidates are the row's choices, the correct one first. Each has a space before
+    it, and the prompt as context.
 
     Raises EvaluationError naming file and line for a malformed row.
     """
@@ -73,8 +73,8 @@ def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
 
 
 def label_index(record: Record, name: str, choices: list[str]) -> int:
-    """Return the index of the right choice; the field `name` holds the index as an integer, the index as digits, or the
-    text of the choice.
+    """Return the index of the correct choice. The field `name` holds this index as an integer or as digits, or the text
+    of the choice.
 
     Raises EvaluationError for a label of another form, and for an index without a choice.
     """
@@ -92,8 +92,8 @@ def label_index(record: Record, name: str, choices: list[str]) -> int:
 
 
 def document_name(index: int, record: Record) -> str:
-    """Return a row's name as lm-evaluation-harness names documents, `<index>:<hash>`; all columns of the row are
-    hashed.
+    """Return a row's name as lm-evaluation-harness names documents: `<index>:<hash>`, with the hash of all columns of
+    the row.
     """
     text = json.dumps(dict(record.values), indent=2, ensure_ascii=False, default=str)
     return f"{index}:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"

@@ -16,10 +16,10 @@ from hatchery.raw.registration import RawSource
 
 
 def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) -> list[tuple[str, str]]:
-    """Return (paradigm, right text) for each row that the organisers compare with a prediction, in the order of the
+    """Return (paradigm, correct text) for each row that the organisers compare with a prediction, in the order of the
     rows.
 
-    For entity tracking, the server compares all rows whose right option does not contain NOTHING, while items also
+    For entity tracking, the server compares all rows whose correct option does not contain NOTHING, while items also
     exclude rows in which another option contains this word. For EWoK, the collator compares with the bare target,
     although predictions are whole texts.
     """
@@ -34,8 +34,8 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
 def counted_by_text(
     items: Sequence[Item], decisions: Sequence[Decision], rights: Sequence[tuple[str, str]], suite: SuiteSettings
 ) -> list[Decision]:
-    """Return the decisions with the organisers' credit: 1 if the preferred text equals the right text of its row, else
-    0.
+    """Return the decisions with the organisers' credit: 1 if the preferred text equals the correct text of its row,
+    else 0.
 
     `rights` is the result of `right_texts`.
     """

@@ -44,10 +44,10 @@ class Accuracy:
 
 
 def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
-    """Return the indices of the candidates with the highest score, ascending.
+    """Return the indices of the candidates with the highest score, ascending. NaN is the lowest score.
 
-    A candidate with the right candidate's text gets the right candidate's score, because rounding could give equal
-    texts different scores. NaN is the lowest score.
+    Rounding could give equal texts different scores. A candidate with the correct candidate's text therefore gets the
+    correct candidate's score.
     """
     right = item.candidates[0]
     scores = [-math.inf if math.isnan(score) else score for score in scores]
@@ -57,7 +57,7 @@ def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
 
 
 def decide(item: Item, *scores: float) -> Outcome:
-    """Return whether a model with these scores is right or wrong about an item, or undecided (a tie)."""
+    """Return the outcome of an item for a model with these scores: right, wrong or tie."""
     best = best_candidates(item, scores)
     return "wrong" if 0 not in best else "correct" if len(best) == 1 else "tie"
 
@@ -93,11 +93,11 @@ def tie_rule(suite: SuiteSettings) -> str:
 
 
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
-    """Return the decision on an item under its suite's rules. If several candidates have the best score, the first of
-    these candidates is preferred. In BabyLM 2026, one of these candidates is drawn at random. With the tie rule
-    "first_in_row", the first of these candidates in the file's row is preferred.
+    """Return the decision on an item under its suite's rules.
 
-    If `unknown` is true, a text of the item contains an unknown token, and the item counts as wrong.
+    If several candidates have the best score, the first of them is preferred. In BabyLM 2026, one of them is drawn at
+    random. With the tie rule "first_in_row", the first of them in the file's row is preferred. If `unknown` is true, a
+    text of the item contains an unknown token, and the item counts as wrong.
     """
     best, outcome, rule = best_candidates(item, scores), decide(item, *scores), tie_rule(suite)
     chosen = best[0]
@@ -130,13 +130,13 @@ def accuracy_table(
     """Return accuracies of every paradigm, every phenomenon and the suite; names are sorted within a level.
 
     The accuracy of a paradigm or phenomenon is over all its pairs. The suite has two rows, because papers average in
-    two ways that differ by more than a percentage point on the same decisions: `<suite>` is the unweighted mean over
-    paradigms (LTG-BERT, 67 paradigms), and `<suite>_by_phenomenon` is the unweighted mean over phenomena (BabyLM 2023
-    and ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a tie has credit 0.
+    two ways that differ by more than a percentage point on the same decisions. `<suite>` is the unweighted mean over
+    paradigms (LTG-BERT, 67 paradigms). `<suite>_by_phenomenon` is the unweighted mean over phenomena (BabyLM 2023 and
+    ELC-BERT, 12 phenomena). `credits` are the credits of the items; by default a tie has credit 0.
 
     If `by_split` is true (entity tracking), the accuracy of a phenomenon is the mean over its paradigms, and both rows
-    of the suite contain the mean over phenomena. If `by_pair` is true, the suite has a third row, `<suite>_by_pair`, in
-    which all pairs have equal weights (lm-evaluation-harness).
+    of the suite contain the mean over phenomena. If `by_pair` is true, a third row of the suite, `<suite>_by_pair`,
+    weights all pairs equally (lm-evaluation-harness).
     """
     credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
     chances = [1 / len(pair.candidates) for pair in pairs]

@@ -33,15 +33,16 @@ class Item:
     candidates: tuple[Candidate, ...]
     field: str = ""
     preference: float | None = None
-    """Fraction of people who prefer the first candidate; only for items without a right answer."""
+    """Fraction of people who prefer the first candidate; only for items without a correct answer."""
     place: int = 0
-    """Index of the right candidate in the file's row. `candidates` lists the right candidate first, and the other
-    candidates in the row's order."""
+    """Index of the correct candidate in the file's row. `candidates` lists the correct candidate first, and the others
+    in the row's order.
+    """
 
     @property
     def identical(self) -> bool:
-        """True if another candidate has the same text as the right candidate, so that no model can distinguish the two
-        candidates.
+        """Return True if another candidate has the same text as the correct candidate, so that no model can distinguish
+        them.
 
         BLiMP has seven pairs with identical sentences.
         """

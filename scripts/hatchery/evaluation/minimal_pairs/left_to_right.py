@@ -56,8 +56,8 @@ def token_left_to_right_likelihoods(
     rounding.
 
     `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always at
-    least one sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are
-    computed once, if the model can continue from cached prefixes and the only temperature is 1.
+    least one sentence. `on_tokens` is called with the number of finished tokens, context included. If the model can
+    continue from cached prefixes and the only temperature is 1, shared prefixes are computed once.
     """
     # Pad only the inputs of Hatchery's models: modules of users and external models may attend to padding.
     padding = POSITIONS_OF_A_CALL if padded and isinstance(model, HatcheryModel) else 0
@@ -148,7 +148,7 @@ def _each_by_itself(
 def buckets(sentences: Sequence[EncodedSentence], padding: int) -> Iterator[list[EncodedSentence]]:
     """Yield lists of sentences that share batches, from sentences in ascending length.
 
-    Sentences of the next length join a list if padding the list to this length adds at most `padding` positions.
+    Sentences of the next length join a list if this adds at most `padding` positions of padding.
     """
     joined: list[EncodedSentence] = []
     for length, same in groupby(sentences, key=lambda sentence: len(sentence.ids)):
@@ -167,8 +167,9 @@ def token_fused_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures,
 ) -> list[np.ndarray]:
-    """Return for each scored token the sum of two log-probabilities under one model: the log-probability as a masked
-    token, and the log-probability as the next token."""
+    """Return for each scored token the sum of two log-probabilities under one model: as a masked token, and as the next
+    token.
+    """
     causal = model.left_to_right
     assert causal is not None, "a hybrid model can be asked as a causal one"
     hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)

@@ -92,15 +92,15 @@ class TargetScores:
     """Log-probabilities of `n_targets` targets; each batch requests some of them with `ask`.
 
     Two methods save time for a Hatchery model on the CPU at temperature 1. First, multiplying states by the vocabulary
-    matrix is fastest with many rows, but a batch has few masked positions, so the states of several batches are
-    collected and multiplied together. The order of the requests alone determines which batches are multiplied together.
+    matrix is fastest with many rows, but a batch has few masked positions. Therefore the states of several batches are
+    collected and multiplied together; only the order of the requests determines which.
 
-    Second, a target needs its own logit and the logarithm of the sum over the vocabulary, but not the matrix of all
-    log-probabilities. The logits are therefore computed for some rows and some vocabulary items at a time (tiles). In
-    float32, all tiles use the same memory, because allocating new memory takes as long as the matrix product. The
-    log-probabilities equal those of log_softmax up to rounding.
+    Second, a target needs only its own logit and the logarithm of the sum over the vocabulary, not the matrix of all
+    log-probabilities. The logits are therefore computed in tiles: some rows and some vocabulary items at a time. In
+    float32, all tiles use the same memory, because allocating new memory takes as long as the matrix product. Up to
+    rounding, the log-probabilities equal those of log_softmax.
 
-    `finished` returns all log-probabilities, float32 [n_targets]. If several temperatures are given, `finished` returns
+    `finished` returns all log-probabilities, float32 [n_targets]. If several temperatures are given, it returns
     [n_targets, temperatures], and all logits are computed.
     """
 
@@ -177,8 +177,8 @@ TOKENS_PER_BLOCK = 1 << 22
 class MaskedRows:
     """The distinct masked inputs (rows) of some sentences of equal length, and the tokens scored in each row.
 
-    `ids` int64 [R, T] are the rows, sorted by position and then by content; `positions` int64 [R] is the position of
-    the scored masked token in each row. `of` int64 [A] is the index of the row for each scored token, sentence by
+    `ids` int64 [R, T] are the rows, sorted by position and then by content. `positions` int64 [R] is the position of
+    the masked, scored token in each row. `of` int64 [A] is the index of the row for each scored token, sentence by
     sentence.
     """
 
@@ -220,7 +220,8 @@ def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, wit
 
 def blocks(bucket: Sequence[EncodedSentence], frame: Frame) -> Iterator[Sequence[EncodedSentence]]:
     """Split a list of equally long sentences, in order, into parts. The masked rows of a part have at most
-    TOKENS_PER_BLOCK tokens in total, unless the rows of a single sentence have more tokens."""
+    TOKENS_PER_BLOCK tokens in total. Only a part with a single sentence may have more.
+    """
     length = len(bucket[0].ids)
     tokens = length * (length + len(frame.before) + len(frame.after))
     size = max(1, TOKENS_PER_BLOCK // tokens)

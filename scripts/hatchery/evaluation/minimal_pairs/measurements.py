@@ -48,13 +48,13 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return accuracies in percent of every paradigm, every phenomenon and the suite, and averages over the suite, from
     `accuracy.csv`.
 
-    Each accuracy is listed twice: with the suite's tie rule, and with ties counted as correct. `phenomenon_average`
-    weights phenomena equally (the tables of BabyLM 2023), `paradigm_average` weights paradigms equally (the original
-    BLiMP, LTG-BERT, Table 8), and `pair_average`, in the multilingual track, weights pairs equally. On the same
-    predictions these averages may differ by more than a percentage point. If the suite was scored with `temperatures`,
-    the accuracies at the best temperature are added once, with the suite's tie rule.
+    Each accuracy is listed twice: with the suite's tie rule, and with ties counted as correct. There are three
+    averages. `phenomenon_average` weights phenomena equally (the tables of BabyLM 2023), and `paradigm_average` weights
+    paradigms equally (the original BLiMP, LTG-BERT, Table 8). In the multilingual track, `pair_average` weights pairs
+    equally. On the same predictions, these averages may differ by more than a percentage point. If the suite was scored
+    with `temperatures`, the accuracies at the best temperature are added once, with the suite's tie rule.
 
-    For a suite without right answers (WUG), return only the correlations of `correlation.csv`, in percent.
+    For a suite without correct answers (WUG), return only the correlations of `correlation.csv`, in percent.
     """
     if evaluated.has(CORRELATION_FILE):
         return _correlations(evaluated)
@@ -91,8 +91,8 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
     """Return the comparison basis of a suite's accuracies: its items, the scoring method, the rules and the precision.
 
-    The pseudo-log-likelihood of a masked model and the log-likelihood of a causal model are comparable, as in papers. A
-    scoring method that is not a model's default, such as `fused`, is comparable only with itself.
+    As in papers, the pseudo-log-likelihood of a masked model and the log-likelihood of a causal model are comparable.
+    Any other scoring method, such as `fused`, is comparable only with itself.
     """
     manifest, settings = evaluated.manifest, evaluated.manifest.settings
     if "source" not in manifest.inputs:
@@ -164,8 +164,8 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
 def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
     """Return accuracy and its binomial standard deviation, both in percent, and the number of pairs.
 
-    The deviation is computed after adding two right and two wrong pairs (Agresti and Coull, 1998), so that it is not 0
-    if all of a few pairs are right.
+    Two correct and two wrong pairs are added for the deviation (Agresti and Coull, 1998). Otherwise it would be 0 if
+    all of a few pairs are correct.
     """
     accuracy: float = getattr(row, column)
     pairs = row.pairs + 4

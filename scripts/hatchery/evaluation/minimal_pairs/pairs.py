@@ -59,8 +59,8 @@ def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> 
     """Return all items of the suite's files, ordered by file name and line.
 
     In the format of BLiMP, the setting `unit` determines the names. If `unit` is "paradigm", the paradigm is the field
-    `UID`, by default the file's stem; the phenomenon is `linguistics_term`, by default the paradigm. If `unit` is
-    "file" (BabyLM's pooled files), paradigm and phenomenon are the file's stem, and a pair is identified by its line,
+    `UID`, by default the file's stem, and the phenomenon is `linguistics_term`, by default the paradigm. If `unit` is
+    "file" (BabyLM's pooled files), paradigm and phenomenon are the file's stem. A pair is then identified by its line,
     because ids repeat in these files. `SuiteSettings` describes the other formats. Names are sanitised by `plain_name`,
     because they appear in tables, terminals and pages.
 
@@ -71,8 +71,8 @@ def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> 
 
 
 def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
-    """Return the names of the suite's files, sorted. Raises EvaluationError if there are no files, and, if `unit` is
-    "file", for two files with the same stem.
+    """Return the names of the suite's files, sorted. Raises EvaluationError if there are no files. If `unit` is "file",
+    also raises EvaluationError for two files with the same stem.
     """
     names = source.names(suite.files)
     if suite.track == "multilingual":
@@ -128,8 +128,8 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield pairs of adjacent lines. Blank lines are allowed between pairs only, because a blank line within a pair
-    would shift all later pairs.
+    """Yield pairs of adjacent lines. Blank lines are allowed only between pairs: within a pair, a blank line would
+    shift all later pairs.
     """
     stem = plain_name(PurePosixPath(name).stem)
     phenomenon = stem.partition("-")[0]  # The names of Zorro's files are <phenomenon>-<paradigm>.txt.
@@ -215,10 +215,10 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
 
 
 def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
-    """Read the files of a suite for which `rows` returns None (no limit); skip larger files. Raises the
+    """Read the files of a suite for which `rows` returns None (no limit); larger files are skipped. Raises the
     EvaluationErrors of `read_minimal_pairs`.
 
-    The size of the suite is checked if all files were read.
+    If all files were read, the size of the suite is also checked.
     """
     names = pair_files(source, suite)
     whole = [name for name in names if rows(name) is None]
@@ -231,8 +231,8 @@ def choose_pairs(pairs: Sequence[Item], pairs_per_paradigm: int | None, seed: in
     """Return at most `pairs_per_paradigm` pairs of every paradigm, drawn with `seed`, in their original order. If
     `pairs_per_paradigm` is None, return all pairs.
 
-    The pairs drawn for a smaller number are among the pairs drawn for a larger number, and the pairs drawn from a
-    paradigm do not depend on the other paradigms. Raises ConfigError if `pairs_per_paradigm` is below 1.
+    A smaller number yields a subset of the pairs of a larger number. The pairs drawn from a paradigm do not depend on
+    the other paradigms. Raises ConfigError if `pairs_per_paradigm` is below 1.
     """
     if pairs_per_paradigm is None:
         return list(pairs)

@@ -20,9 +20,8 @@ def prediction_files(
 ) -> Iterator[tuple[str, str]]:
     """Yield name and text of each prediction file of a suite.
 
-    No file is yielded for results that the server does not accept in this form: a sample of a suite's items, suites
-    outside the challenge, WUG (whose format is unknown), and the multilingual track, to which accuracies are submitted
-    instead of predictions.
+    The server does not accept some results in this form, so they have no file: a sample of a suite's items, suites
+    outside the challenge, WUG (whose format is unknown), and the multilingual track, to which accuracies are submitted.
     """
     if settings.pairs_per_paradigm is not None or settings.format == "wug" or settings.track is not None:
         return

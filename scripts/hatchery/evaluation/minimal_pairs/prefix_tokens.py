@@ -19,8 +19,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Fr
 def behind_prefixes(
     model: SentenceModel, candidates: Sequence[Candidate], sentences: Sequence[EncodedSentence]
 ) -> list[EncodedSentence]:
-    """Return the encoded sentences of the candidates, with `given` set to the number of tokens of the candidate's
-    prefix when the prefix is encoded alone.
+    """Return the encoded sentences of the candidates. Their `given` is the number of tokens of the candidate's prefix,
+    encoded alone.
     """
     prefixes = [candidate.prefix.rstrip() for candidate in candidates]
     counts = token_counts(model, prefixes)
@@ -41,7 +41,8 @@ def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "")
     """Return the divisors of per-token scores, int64 [I, K]: the number of tokens of prompt and choice encoded
     together, minus the number of tokens of the prompt encoded alone.
 
-    A divisor is at least 1, also where an item has fewer than K candidates. `blank` is inserted before each text.
+    A divisor is at least 1, even for missing candidates of items with fewer than K. `blank` is inserted before each
+    text.
     """
     texts = [[blank + one.text for one in item.candidates] for item in items]
     prompts = [[blank + one.prefix if one.prefix else "" for one in item.candidates] for item in items]
@@ -55,7 +56,7 @@ def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "")
 
 
 def unknown_items(model: SentenceModel, items: Sequence[Item]) -> list[bool]:
-    """Return for each item whether one of its texts contains an unknown token."""
+    """Return for each item True if one of its texts contains an unknown token."""
     texts = sorted({one.text for item in items for one in item.candidates})
     if model.unknown_id is None:
         return [False] * len(items)
@@ -64,7 +65,8 @@ def unknown_items(model: SentenceModel, items: Sequence[Item]) -> list[bool]:
 
 
 def frame_by_bos_(model: SentenceModel) -> None:
-    """Set the context of an external causal model to BOS (EOS for a tokenizer without BOS); other tokens of its
-    template are omitted."""
+    """Set the context of an external causal model to BOS (EOS for a tokenizer without BOS), without other tokens of its
+    template.
+    """
     if isinstance(model, BaselineModel) and model.architecture == "causal":
         model.frame = Frame((model.tokenizer.found("bos_token_id", "eos_token_id"),), ())

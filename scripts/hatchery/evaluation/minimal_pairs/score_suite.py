@@ -116,9 +116,9 @@ the right candidate first.
 class CandidateScores:
     """Scores of the candidates of I items, at most K each: `scores` float64 [I, K] and `tokens` int32 [I, K].
 
-    `tokens` is the number of scored tokens. Where an item has fewer than K candidates, `scores` is NaN and `tokens` is
-    0. `rows` is the number of model inputs for the distinct texts (`Way.rows`). For example, pseudo-log-likelihoods
-    need one input per scored token, and log-likelihoods from left to right need one input per text.
+    `tokens` is the number of scored tokens. If an item has fewer than K candidates, the remaining `scores` are NaN and
+    the remaining `tokens` 0. `rows` is the number of model inputs for the distinct texts (`Way.rows`). For example,
+    pseudo-log-likelihoods need one input per scored token, and log-likelihoods from left to right one per text.
     """
 
     scores: np.ndarray
@@ -185,8 +185,9 @@ def read_suite(source: RawSource, settings: ScoringSettings) -> Suite:
 def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime: EvaluationRuntime) -> Scores:
     """Score the candidates of all items, and determine the preferred candidate of each item.
 
-    The tables are scores.parquet (a row for each item) and accuracy.csv (for WUG: correlation.csv). If `temperatures`
-    is set, temperatures.csv and accuracy_at_best_temperature.csv are added. Raises the errors of `candidate_scores`.
+    The tables are scores.parquet (a row for each item) and accuracy.csv (for WUG: correlation.csv). With
+    `temperatures`, there are also temperatures.csv and accuracy_at_best_temperature.csv. Raises the errors of
+    `candidate_scores`.
     """
     items, edition = suite.items, settings.edition
     scoring = scoring_name(settings.scoring, model.architecture, model.predicted_before, edition)
@@ -260,8 +261,8 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
 def _screened(
     items: Sequence[Item], compared: Callable[[Sequence[Item]], CandidateScores], model: SentenceModel, seed: int
 ) -> tuple[CandidateScores, Screening]:
-    """Return the scores of `items` in bf16; items with a small margin are scored again in fp32. `compared` is the
-    function that scores items.
+    """Return the scores of `items` in bf16; items with a small margin are scored again in fp32. The function `compared`
+    scores items.
     """
     with in_bf16(model.device):
         half = compared(items)

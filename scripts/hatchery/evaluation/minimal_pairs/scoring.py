@@ -27,8 +27,8 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
     """Return the architecture (masked or causal) in which the method `scoring` scores a model that was trained for the
     uses `kinds`.
 
-    Return the first architecture of the method that is in `kinds`. If there is no such architecture, and if the method
-    is "auto", return the first of `kinds`.
+    It is the first architecture of the method that is in `kinds`. If there is none and the method is "auto", it is the
+    first of `kinds`.
     """
     for architecture in WAYS[scoring].architectures if scoring in WAYS else ():
         if architecture in kinds:
@@ -57,7 +57,7 @@ def scoring_name(
 
 def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
     """Return the number of tokens of a batch: `wanted`, or the device's number in TOKENS_PER_BATCH if `wanted` is None.
-    The number is reduced if the batch would have more than LOGITS_PER_BATCH logits.
+    It is reduced if the batch would have more than LOGITS_PER_BATCH logits.
 
     Raises ConfigError if `wanted` is below 1.
     """
@@ -70,8 +70,8 @@ def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
 def distinct_sentences(sentences: Sequence[EncodedSentence]) -> list[EncodedSentence]:
     """Return the distinct sentences, sorted by length and then by content.
 
-    This canonical order determines which sentences share a batch, so scores are equal to the last bit for every order
-    of the input. Raises EvaluationError for a sentence without scored tokens.
+    This order determines which sentences share a batch. Scores are thus equal to the last bit for every order of the
+    input. Raises EvaluationError for a sentence without scored tokens.
     """
     distinct = sorted(set(sentences), key=lambda one: (len(one.ids), one.ids, one.words or (), one.given))
     if any(sentence.scored < 1 for sentence in distinct):
@@ -111,8 +111,8 @@ def token_scores(
 
 
 def sentence_scores(tokens: Sequence[np.ndarray]) -> np.ndarray:
-    """Return each sentence's score, the plain sum of its token log-probabilities, never divided by a length: float64
-    [sentences].
+    """Return each sentence's score, float64 [sentences]: the plain sum of its token log-probabilities, never divided by
+    a length.
 
     If `tokens` has several temperatures, the scores are [sentences, temperatures].
     """

@@ -56,8 +56,9 @@ def screened(
     half: np.ndarray, counts: Sequence[int], in_fp32: Callable[[np.ndarray], np.ndarray], seed: int
 ) -> Screening:
     """Return scores that give the same decisions as fp32, provided that no error exceeds the measured bound.
-    `half` float64 [I, K] are the scores in bf16 of I items; item i has `counts[i]` candidates, and its later columns
-    are ignored. `in_fp32` maps item indices int64 [n] to scores float64 [n, K] in fp32. `seed` draws the sample.
+
+    `half` float64 [I, K] are the bf16 scores of I items; item i has `counts[i]` candidates, and its later columns are
+    ignored. `in_fp32` maps item indices int64 [n] to fp32 scores float64 [n, K]. `seed` draws the sample.
     """
     exists = np.arange(half.shape[1]) < np.array(counts, dtype=np.int64)[:, None]
     margins = _margins(np.where(exists, half, -np.inf))

@@ -37,9 +37,10 @@ class Frame:
 @dataclass(frozen=True)
 class EncodedSentence:
     """A sentence's ids without special tokens (in an encoder-decoder, with EOS), and the word number of each id.
+
     Word numbers count the tokenizer's pre-tokens (in which punctuation is separate), because Kauf & Ivanova (2023) mask
     all subwords of a pre-token together. `words` is None unless requested. The first `given` tokens are context: the
-    model reads these tokens, but they are not scored.
+    model reads them, but they are not scored.
     """
 
     ids: tuple[int, ...]
@@ -97,14 +98,16 @@ class SentenceModel(Protocol):
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Return logits [M, V] at the positions `rows`, int64 [M], of unpadded `input_ids` int64 [B, T]. A position is
-        the flat index b * T + t. In a masked model, `rows` are the positions of masked tokens, whose logits are read
-        `predicted_before` positions earlier.
+        the flat index b * T + t.
+
+        In a masked model, `rows` are the positions of masked tokens, whose logits are read `predicted_before` positions
+        earlier.
         """
         ...
 
     @property
     def shares_prefixes(self) -> bool:
-        """Return whether the model can continue texts from cached prefixes (`logits_behind`)."""
+        """Return True if the model can continue texts from cached prefixes (`logits_behind`)."""
         ...
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
@@ -117,16 +120,16 @@ class SentenceModel(Protocol):
         ...
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield logits [N, V] and labels int64 [N] of the labelled positions of `batch`, a part of these positions at a
-        time. The batch is on the CPU.
+        """Yield logits [N, V] and labels int64 [N] of the labelled positions of `batch`, some positions at a time. The
+        batch is on the CPU.
 
-        The batch has the keys of training examples (`input_ids`, `attention_mask`, `labels`).
+        It has the keys of training examples (`input_ids`, `attention_mask`, `labels`).
         """
         ...
 
     @property
     def output_bias(self) -> Tensor | None:
-        """Return the bias [V] of the output layer; None if there is no separate bias."""
+        """Return the bias [V] of the output layer, or None without a separate bias."""
         ...
 
 
@@ -145,8 +148,8 @@ class WithTokenizer:
         architecture: Architecture,
         predicted_before: int = 0,
     ) -> None:
-        """Use the model as `architecture`. A masked model predicts a masked token at the position that is
-        `predicted_before` positions before that token.
+        """Use the model as `architecture`. A masked model predicts a masked token `predicted_before` positions before
+        the token's own position.
         """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -226,7 +229,7 @@ class HatcheryModel(WithTokenizer):
 
     @property
     def shares_prefixes(self) -> bool:
-        """Return whether the model reads from left to right; the encoders of all families cache keys and values."""
+        """Return True if the model reads from left to right; the encoders of all families cache keys and values."""
         return self.architecture == "causal"
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
@@ -306,8 +309,8 @@ def given_tokens(
 ) -> int:
     """Return the number of tokens that end within the first `characters` characters of a text.
 
-    A token across this boundary does not count. `offsets` are the [start, end) characters of the tokens. Source:
-    BabyLM's pipeline of 2026, which scores every token that ends after the prefix.
+    A token across this boundary does not count, as in BabyLM's pipeline of 2026, which scores every token that ends
+    after the prefix. `offsets` are the [start, end) characters of the tokens.
 
     If `official` is true, two errors of the pipeline are reproduced (docs/papers/babylm-2026.md, "Scored tokens").
     First, a leading space that is a separate token, whose offsets are empty, is not scored. Second, if the text does
@@ -321,8 +324,9 @@ def given_tokens(
 
 
 def no_gradients(device: torch.device) -> AbstractContextManager[None]:
-    """Return PyTorch's inference mode; under autocast return `no_grad`, because in inference mode autocast would copy
-    all weights in every batch."""
+    """Return PyTorch's inference mode or, under autocast, `no_grad`. In inference mode, autocast would copy all weights
+    in every batch.
+    """
     return torch.no_grad() if torch.is_autocast_enabled(device.type) else torch.inference_mode()
 
 
@@ -332,9 +336,7 @@ def target_log_probabilities(
     """Return float32 [K]: log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T]. The softmax is
     computed in float32.
 
-    The logits are divided by each of the `temperatures`; if there are several temperatures, the result is [K,
-    temperatures].
-
+    The logits are divided by each of the `temperatures`. With several temperatures, the result is [K, temperatures].
     `of` and `targets` are int64 [K]: one position may have several targets. All tensors and the result are on the
     model's device, so reading the result waits for a GPU.
     """

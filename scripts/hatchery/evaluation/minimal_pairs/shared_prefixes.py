@@ -29,8 +29,8 @@ class Group:
 
 
 def groups_of(inputs: Sequence[tuple[int, ...]]) -> list[Group]:
-    """Return groups of inputs with a common prefix. An input is in at most one group; inputs that share fewer than
-    LEAST_SHARED tokens with their neighbours in sorted order are in no group.
+    """Return groups of inputs with a common prefix; an input is in at most one group. An input is in no group if it
+    shares fewer than LEAST_SHARED tokens with its neighbours in sorted order.
 
     Inputs are visited in sorted order. The next input joins the current group if this increases the number of tokens
     that need not be computed again.

@@ -135,9 +135,9 @@ def score(
     """Score a model on splits of held-out text.
 
     The tables are perplexity.csv, words.csv if the model is causal, and frequency.csv if `frequency_bin_nats` is set.
-    For frequency.csv, `target_counts` int64 [V] counts how often each token is a target in the training text; if
-    `target_counts` is None, the table has no rows. Raises EvaluationError for a split without text or without a target,
-    for ids without an embedding, and for a loss that is not finite.
+    For frequency.csv, `target_counts` int64 [V] is the number of times that each token is a target in the training
+    text; if it is None, the table has no rows. Raises EvaluationError for a split without text or without a target, for
+    ids without an embedding, and for a loss that is not finite.
     """
     width, model = settings.frequency_bin_nats, asked.model
     is_counted = target_counts is not None and width is not None

@@ -29,8 +29,8 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     `words.csv`.
 
     A perplexity above the largest float64 is None, and `failed` names the reason; no other metric fails. Bits per byte
-    are computed only if the predicted tokens represent a known number of bytes of text. If frequency.csv exists, rows
-    for the log-probabilities of tokens by token frequency are added: bins and slopes.
+    are computed only if the number of bytes of the predicted text is known. If frequency.csv exists, rows for the
+    log-probabilities of tokens by token frequency are added: bins and slopes.
     """
     found = list[TidyRow]()
     settings, bases = _trained_otherwise(evaluated), _bases(evaluated)
@@ -108,8 +108,8 @@ def _asked(manifest: Manifest) -> PerplexitySettings:
 
 
 def _trained_otherwise(evaluated: Evaluated) -> str:
-    """Return a description of the masks with which the model was trained, if their kind or their share of masked tokens
-    differs from the evaluation's common masks; else an empty text.
+    """Return a description of the masks with which the model was trained, if their kind or their proportion of masked
+    tokens differs from the evaluation's common masks. Otherwise return an empty text.
     """
     settings, model = evaluated.manifest.settings, evaluated.model
     if settings.get("masking") != "common" or "objective" not in model.settings:
@@ -123,8 +123,8 @@ def _trained_otherwise(evaluated: Evaluated) -> str:
 
 
 def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None) -> float | None:
-    """Return the value that a unigram baseline has in a metric; None if this value is unknown. `loss` is the baseline's
-    loss in nats per token, and `per_byte` is the number of tokens per byte of the text.
+    """Return a unigram baseline's value of a metric; None if unknown. `loss` is the baseline's loss in nats per token,
+    and `per_byte` is the number of tokens per byte of the text.
     """
     known = {} if loss is None else {"loss_nats": loss, "perplexity": math.exp(loss)}
     if loss is not None and per_byte is not None:

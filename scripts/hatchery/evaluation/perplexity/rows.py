@@ -33,9 +33,9 @@ class Metric:
 
     `label` is the metric's name in summaries, written after the name of the split; summaries omit a metric without a
     label. If `percent` is true, a fraction is shown in percent, and the metric's name ends in `_percent`. `better` is 1
-    if higher values are better and -1 if lower values are better. `better` is 0 if neither direction is better, or if
-    the metric's unit (percent, nats) determines the better direction. `compares_objectives` is true if the metric can
-    be compared between models with different objectives.
+    if higher values are better and -1 if lower values are better. It is 0 if neither direction is better, or if the
+    metric's unit (percent, nats) determines the direction. `compares_objectives` is true if models with different
+    objectives can be compared by the metric.
     """
 
     label: str = ""
@@ -79,10 +79,12 @@ class Measured(Record):
 class SplitScore(Measured):
     """One row of perplexity.csv; `loss_nats` is the mean negative log-likelihood per labelled token.
 
-    `perplexity` is the exponential of the loss (infinite if the exponential exceeds float64). `accuracy` is the share
-    of labelled tokens to which the model assigns the highest probability. `pseudo_perplexity` is None unless it is
-    requested and the model predicts masked tokens. If the objective has label weights of masked diffusion, the loss is
-    the weighted sum per maskable token, and `labelled_tokens` is the number of maskable tokens.
+    `perplexity` is the exponential of the loss (infinite if it exceeds float64). `accuracy` is the fraction of labelled
+    tokens to which the model assigns the highest probability. `pseudo_perplexity` is None unless it is requested and
+    the model predicts masked tokens.
+
+    If the objective has label weights of masked diffusion, the loss is the weighted sum per maskable token, and
+    `labelled_tokens` is the number of maskable tokens.
     """
 
     split: str
@@ -113,9 +115,9 @@ class FrequencyRow(Record):
     """One row of frequency.csv: the mean of a metric over the target tokens of a bin, or a slope over all target tokens
     of a split.
 
-    `tokens` is the number of these target tokens. `lowest` is the lower end of the bin in nats (log-frequency), None
-    for a slope. `standard_error` is the standard error over tokens, None for a mean over a single token and for a slope
-    over fewer than three tokens.
+    `tokens` is the number of these target tokens. `lowest` is the lower end of the bin in nats (log-frequency), or None
+    for a slope. `standard_error` is the standard error over tokens. It is None for a mean over a single token, and for
+    a slope over fewer than three tokens.
     """
 
     split: str
@@ -127,8 +129,8 @@ class FrequencyRow(Record):
 
     @property
     def task(self) -> str:
-        """Return the task name in tables: the split, or the split and the lower end of the bin. For example, the bin of
-        `dev` that begins at -7.5 nats is `dev_from_-7.5`.
+        """Return the task name in tables. A slope has the name of the split. For the bin of `dev` that begins at -7.5
+        nats, the name is `dev_from_-7.5`.
         """
         return self.split if self.lowest is None else f"{self.split}{_BIN}{self.lowest:g}"
 

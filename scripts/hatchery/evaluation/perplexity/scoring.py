@@ -112,11 +112,11 @@ def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarra
 def batches(
     examples: Examples, chosen: np.ndarray, seed: int, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Yield batches until all sequences with the indices `chosen` are yielded: the number of sequences of the batch,
-    and the tensors `input_ids` and `labels` [B, T] and `attention_mask`.
+    """Yield batches of the sequences with the indices `chosen`: the number of sequences of the batch, and the tensors
+    `input_ids` and `labels` [B, T] and `attention_mask`.
 
     A batch holds at most `tokens_per_batch` tokens, padding included, but always at least one sequence. Sequences of
-    similar length share a batch; the columns after the last attended or labelled position are removed.
+    similar length share a batch. Columns after the last attended or labelled position are removed.
     """
     if isinstance(examples, TranslationPairs):
         yield from _batches_of_pairs(examples, chosen, tokens_per_batch)
@@ -171,11 +171,11 @@ class FrequencyTally:
     and slopes by token frequency are computed.
 
     Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, as interpreted in
-    docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a vocabulary entry's share among the
-    targets of the training text, with one added to every count, so that all logarithms are finite. The variable v is
-    the log-probability of a target token, from softmax(W phi + b) or, without the bias, from softmax(W phi). All bins
-    have equal width and begin at integer multiples of the width, so the bins of all models and seeds are the same. Each
-    slope is the slope of a least-squares regression of v on x over tokens.
+    docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a vocabulary entry's fraction of the
+    targets in the training text; one is added to every count, so that all logarithms are finite. The variable v is the
+    log-probability of a target token, from softmax(W phi + b) or, without the bias, from softmax(W phi). Each slope is
+    that of a least-squares regression of v on x over tokens. All bins have equal width and begin at integer multiples
+    of the width, so all models and seeds have the same bins.
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:
@@ -219,9 +219,9 @@ class FrequencyTally:
                 )
 
     def _slope(self, values: np.ndarray, squares: np.ndarray) -> tuple[float, float | None] | None:
-        """Return the regression slope over tokens and the standard error of the slope, or None if all tokens are
-        equally frequent. `values` and `squares` are the sums of the log-probabilities, and of their squares, by
-        vocabulary entry.
+        """Return the regression slope over tokens and its standard error, or None if all tokens are equally frequent.
+
+        `values` and `squares` are the sums of the log-probabilities, and of their squares, by vocabulary entry.
         """
         tokens = int(self._count.sum())
         mean_x, mean_v = float(self._count @ self._x) / tokens, float(values.sum()) / tokens
@@ -303,8 +303,8 @@ def exponential(loss: float) -> float:
 
 
 def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -> list[list[int]]:
-    """Return the token ids of `number` sentences, or of all sentences if there are fewer. The ids exclude special
-    tokens and are truncated to `longest` tokens per sentence.
+    """Return the token ids of `number` sentences, or of all sentences if there are fewer. Special tokens are excluded,
+    and each sentence is truncated to `longest` tokens.
 
     Sentences are drawn without replacement from the sentences with at least one token. Raises EvaluationError if there
     are no sentences.

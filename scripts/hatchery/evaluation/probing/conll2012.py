@@ -44,12 +44,11 @@ class LabelledSpan:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """A sentence with four layers of annotation; `parts_of_speech` are the pre-terminals of the sentence's constituency
-    tree.
+    """A sentence with four layers of annotation. `parts_of_speech` are the pre-terminals of its constituency tree.
 
     Each entry of `frames` contains the spans of one predicate's arguments, and the span of the predicate itself with
-    the label V. The label of a mention in `mentions` is the number of its coreference cluster, which is unique only
-    inside one part of a document.
+    the label V. In `mentions`, a label is the number of the mention's coreference cluster, which is unique only inside
+    one part of a document.
     """
 
     words: tuple[str, ...]
@@ -165,8 +164,8 @@ _PRE_TERMINAL = re.compile(r"\(([^\s()]+)\s+([^\s()]+)\s*\)")
 def read_hub_rows(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
     """Yield the sentences of a Parquet file.
 
-    Raises EvaluationError naming file, row and sentence (both counted from 0) for missing or malformed annotations, and
-    for entities or parts of speech that are class numbers if the file's metadata does not name the classes. Raises
+    Raises EvaluationError naming file, row and sentence (both counted from 0) for missing or malformed annotations.
+    Entities or parts of speech may be class numbers only if the file's metadata names the classes. Raises
     EvaluationError naming the file for a missing column and for an unreadable file.
     """
     with source.open(name) as handle:
@@ -249,8 +248,8 @@ def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]
 
 
 def _class_names(schema: pa.Schema, field: str) -> list[str]:
-    """Return the class names of a field, which the library `datasets` writes to the metadata of Parquet files. The list
-    is empty if the metadata contain no class names.
+    """Return the class names of a field, from the metadata that the library `datasets` writes to Parquet files; empty
+    without class names.
     """
     try:
         described = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))

@@ -35,12 +35,11 @@ class PlacedWords:
 
 
 def place_words(words: Sequence[str], normalisation: Normalisation) -> PlacedWords:
-    """Return the text of a sentence with the character range of each word. The normalisation `none` joins the words by
-    spaces; `ltg_detokenised` normalises the words and joins them to running text, for example without a space before a
-    comma.
+    """Return the text of a sentence with the character range of each word.
 
-    If normalisation removes all characters of a word, the word gets an empty range in front of the next word. Raises
-    ConfigError for another normalisation. Words must contain no space.
+    The normalisation `none` joins the words by spaces. `ltg_detokenised` normalises the words and joins them to running
+    text, for example without a space before a comma. If it removes all characters of a word, the word gets an empty
+    range in front of the next word. Raises ConfigError for another normalisation. Words must contain no space.
     """
     if normalisation == "none":
         ends = accumulate(len(word) + 1 for word in words)
@@ -100,7 +99,7 @@ class EncodedSpans:
 
     The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1] - 1`. `spans` int64 [units, S, 2] are token
     positions [start, end); position 0 is the input's first token, such as [CLS]. `labels` are bool [units, K], or int64
-    [units] if each unit has one label. `dropped` is the number of sentences in the full data set that were too long, or
+    [units] if each unit has one label. `dropped` is the number of sentences in the full data set that were too long or
     had no subword.
     """
 
@@ -170,7 +169,7 @@ def encode_spans(
     normalisation: Normalisation = "none",
 ) -> EncodedSpans:
     """Encode every distinct sentence once. Sentences of more than `max_length` tokens, and sentences without a subword,
-    are dropped; the number of dropped sentences is stored in `dropped`.
+    are dropped; `dropped` is their number.
 
     `max_length` includes the special tokens: with [CLS] and [SEP], 128 corresponds to the 126 subwords of the paper.
     Raises EvaluationError if targets have different numbers of spans. If `multi_label` is False, raises EvaluationError

@@ -33,7 +33,7 @@ SPANS_OF_LAYER: dict[TaskName, int] = {"pos": 1, "ner": 1, "srl": 2, "coref": 2}
 
 @dataclass(frozen=True)
 class NamedTarget:
-    """A target, with the names of its labels and not yet their indices in the label set."""
+    """A target whose labels are names, not yet indices in the label set."""
 
     spans: tuple[tuple[int, int], ...]
     labels: tuple[str, ...]
@@ -41,7 +41,7 @@ class NamedTarget:
 
 @dataclass(frozen=True)
 class NamedExample:
-    """A sentence with its targets, whose labels are names and not yet indices in the label set."""
+    """A sentence with its targets, whose labels are names, not yet indices in the label set."""
 
     words: tuple[str, ...]
     targets: tuple[NamedTarget, ...]
@@ -109,9 +109,9 @@ def read_treebanks(source: RawSource, task: TaskSettings) -> TaskData:
     """Return the sentences of treebanks in CoNLL-U with new random splits; each key in the task's `files` is a
     language.
 
-    All files of a language are pooled and shuffled with `split_seed`. The first 4,000 sentences, or all if there are
-    fewer, are divided: 80 % are for training, 10 % for validation and 10 % for testing. The training set contains the
-    same number of sentences of each language, shuffled together. The scored sets are `validation` (of all languages),
+    All files of a language are pooled and shuffled with `split_seed`. Of the first 4,000 sentences, or of all if there
+    are fewer, 80 % are for training, 10 % for validation and 10 % for testing. The training set contains the same
+    number of sentences of each language, shuffled together. The scored sets are `validation` (of all languages),
     `<language>` (the validation sentences of one language) and `test_<language>`. Source: docs/papers/babylm-2026.md,
     "The multilingual track". Raises ConfigError as `read_conllu` does. Raises EvaluationError naming file and line for
     malformed rows, and for a language with fewer than 10 sentences.

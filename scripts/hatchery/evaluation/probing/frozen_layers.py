@@ -24,8 +24,9 @@ NOT_KEPT = -1
 
 
 def can_be_kept(head: HeadSettings) -> bool:
-    """Return True if the head's inputs are equal in every epoch, so that they can be cached. This is the case for a
-    probe on a frozen encoder, because a frozen encoder has no dropout."""
+    """Return True if the head's inputs are equal in every epoch, so that they can be cached. This is true of a probe on
+    a frozen encoder, which has no dropout.
+    """
     return head.kind == "span_classification" and head.options.get("encoder_mode", "frozen") == "frozen"
 
 
@@ -41,8 +42,9 @@ class FrozenLayers:
         self.bytes_left = mib << 20
 
     def wrap(self, data: EncodedSpans) -> "LayeredSpans":
-        """Return `data` with batches that contain the key `layers` (cached vectors) instead of `input_ids`. The vectors
-        that fit in the memory limit are computed now; the other vectors are computed again for every batch.
+        """Return `data` with batches that contain the key `layers` (vectors) instead of `input_ids`.
+
+        Vectors that fit in the memory limit are computed now and cached; all others are computed again for every batch.
         """
         inside = _inside_of_spans(data)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
@@ -85,8 +87,8 @@ class _Kept:
     """The cached vectors. The vectors of sequence s begin at `places[s]`, which is NOT_KEPT if the sequence is not
     cached.
 
-    `inside` contains a bool for each token of all sequences: True for the tokens in spans. `before` is the number of
-    tokens in spans before each token, and `sizes` is the number of tokens in spans of each sequence.
+    `inside` is True for the tokens in spans, of all sequences. `before` is the number of tokens in spans before each
+    token, and `sizes` the number of tokens in spans of each sequence.
     """
 
     inside: np.ndarray
@@ -108,8 +110,8 @@ class LayeredSpans:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each encoded sentence. Because these lengths do not depend on the cache, batches contain
-        the same sentences with and without the cache.
+        """Return the number of tokens of each encoded sentence. These lengths do not depend on the cache, so batches
+        contain the same sentences with and without it.
         """
         return self.data.lengths
 
@@ -130,7 +132,7 @@ class LayeredSpans:
 
     @property
     def share_kept(self) -> float:
-        """Share of the tokens in spans whose vectors are cached."""
+        """Return the fraction of the tokens in spans whose vectors are cached."""
         return self.kept.vectors.shape[1] / max(1, int(self.kept.sizes.sum()))
 
     def batch(self, items: np.ndarray) -> Batch:

@@ -108,10 +108,10 @@ def fit_responses(
     table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """Return the rows of `scores.csv`, the rows of `coefficients.csv`, and facts for the manifest: the number of
-    omitted rows by reason, and the names of constant predictors. The reason `without_previous_words` includes rows that
-    `drop_sentence_ends` omits.
+    omitted rows by reason, and the names of constant predictors.
 
-    `words` contains a row for each word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
+    The reason `without_previous_words` includes rows that `drop_sentence_ends` omits. `words` contains a row for each
+    word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
     """
     frame = regression_frame(table, words, settings)
     values = set(columns_of((name, settings.spillover) for name in settings.of_model))
@@ -159,8 +159,8 @@ def deviation_of_sum(parts: np.ndarray) -> float | None:
 
 
 def _perplexity(nats: np.ndarray) -> dict[str, Any]:
-    """Return the number of words that have a surprisal, and the perplexity of these words. The perplexity is None if
-    the mean surprisal is MOST_NATS or more, or if no word has a surprisal.
+    """Return the number of words with a surprisal, and their perplexity. The perplexity is None if the mean surprisal
+    is MOST_NATS or more, or if no word has a surprisal.
     """
     mean = float(nats.mean()) if len(nats) else math.inf
     return {"scored_words": len(nats), "perplexity_of_words": math.exp(mean) if mean < MOST_NATS else None}

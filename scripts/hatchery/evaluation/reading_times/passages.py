@@ -60,8 +60,8 @@ class _Window:
 class _Scored:
     """Four arrays for the N tokens of a passage, each float64 [N].
 
-    `nats` are log-probabilities, `entropy` are the entropies of the predicted distributions (NaN if not computed), and
-    `begins_before` and `begins_after` are log-probabilities that a word begins before or after each token (0 if not
+    `nats` are log-probabilities, and `entropy` are the entropies of the predicted distributions (NaN if not computed).
+    `begins_before` and `begins_after` are the log-probabilities that a word begins before or after each token (0 if not
     computed).
     """
 
@@ -79,8 +79,8 @@ def passage_words(
 
     Surprisal and entropy are null for a word in which no token begins. `entropy` is also null if the word's first token
     has no prediction. It is computed only if `settings.of_model` contains `entropy` or if word boundaries are
-    corrected; otherwise, it is null for all words. Raises ConfigError for a model that assigns no surprisals or does
-    not fit the settings, and EvaluationError naming an item that is too long for a masked model.
+    corrected. Raises ConfigError for a model that assigns no surprisals or does not fit the settings, and
+    EvaluationError naming an item that is too long for a masked model.
     """
     parts = (passages[start : start + PASSAGES_AT_ONCE] for start in range(0, len(passages), PASSAGES_AT_ONCE))
     return pl.concat(
@@ -132,10 +132,8 @@ def _words_of(
 
 
 def with_bos(model: Model) -> Model:
-    """Return an external causal model so that BOS is the only special token before a text. If the tokenizer has no BOS,
-    no special token precedes a text.
-
-    Other models are returned unchanged.
+    """Return an external causal model for which BOS is the only special token before a text. Without BOS in the
+    tokenizer, no special token precedes a text. Other models are returned unchanged.
     """
     if not isinstance(model, BaselineModel) or model.architecture != "causal":
         return model

@@ -78,8 +78,8 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
 def _values_of_words(
     words: pl.DataFrame, rows: pl.DataFrame, table: ReadTable, settings: ReadingTableSettings
 ) -> pl.DataFrame:
-    """Return the words of the texts with all predictors. A predictor that is a column of the reading-time table is read
-    from the first row of each word in this table.
+    """Return the words of the texts with all predictors. If a predictor is a column of the reading-time table, its
+    value is read from the first row of each word.
     """
     known = words.with_columns(pl.col("word").str.len_chars().cast(pl.Float64).alias(LENGTH))
     if table.frequencies is not None:
@@ -123,8 +123,8 @@ class Regression:
 
 
 def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSettings) -> Regression:
-    """Return the data of one response's regression. Predictors are standardised over all rows of `frame`; then rows
-    with a missing value are omitted.
+    """Return the data of one response's regression. Predictors are first standardised over all rows of `frame`; then
+    rows with a missing value are omitted.
 
     A predictor's mean and standard deviation (n - 1) are computed over its non-missing values. Raises EvaluationError
     if there are too few rows for the coefficients, or if all responses are equal.

@@ -38,9 +38,9 @@ class Passage:
 class ReadTable:
     """The rows of a table, stored as columns, and the texts of the table.
 
-    `columns` contains the columns `item`, `position`, `participant` (if the table has one), responses and predictors.
-    Responses and predictors are numbers, NaN if missing. `passages` are in the order of their first rows. `counts` is
-    the number of omitted rows by the reason for the omission.
+    `columns` are `item`, `position`, `participant` (if the table has one), responses and predictors. Responses and
+    predictors are numbers, NaN if missing. `passages` are in the order of their first rows. `counts` are the numbers of
+    omitted rows by reason.
     """
 
     columns: "dict[str, list[str] | array[float]]"
@@ -70,10 +70,10 @@ def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
 def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows = lambda name: None) -> ReadTable:
     """Return a table of reading times. `most` returns the number of rows to read from a file, None for all rows.
 
-    Rows without a word or a position, and rows whose word differs from the word of the text, are omitted and counted.
-    Raises EvaluationError naming file and line for a missing column, a missing item or participant, and a text in a
-    column of numbers. If all rows are read, also raises EvaluationError naming the file for a table in which no row has
-    a word and a position.
+    Two kinds of rows are omitted and counted: rows without a word or a position, and rows whose word differs from the
+    word of the text. Raises EvaluationError naming file and line for a missing column, a missing item or participant,
+    and a text in a column of numbers. If all rows are read, also raises EvaluationError naming the file for a table in
+    which no row has a word and a position.
     """
     name = source.one_name(settings.files)
     numbers: dict[str, array[float]] | None = None
@@ -258,7 +258,7 @@ def frequency_key(word: str) -> str:
 
 
 def zipf(words: Iterable[str], counts: Mapping[str, int]) -> list[float]:
-    """Return, for each word, log10 of the word's occurrences per billion words, with one added to each count.
+    """Return for each word log10 of its occurrences per billion words, with one added to each count.
 
     `counts` is the number of occurrences of each word in a corpus (van Heuven et al., 2014).
     """

@@ -69,8 +69,9 @@ def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRow
 
 
 def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """Return one unnamed evaluation for a run with checkpoints at word milestones, if the experiment evaluates age of
-    acquisition; otherwise, return no evaluation."""
+    """Return one unnamed evaluation if the experiment evaluates age of acquisition and the run has checkpoints at word
+    milestones. Otherwise, return no evaluation.
+    """
     if experiment.acquisition is None or run.is_baseline or run.milestone_of:
         return ()
     return ONCE if experiment.runs[run.model].pretraining.marks else ()

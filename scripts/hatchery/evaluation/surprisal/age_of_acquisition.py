@@ -63,8 +63,8 @@ class Bounds(NamedTuple):
 
 
 def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmoid | None:
-    """Return the sigmoid with the least squared error at the points `x`, `y` [N]; None if the fit fails, for example if
-    the fit does not converge within `evaluations` evaluations of the curve.
+    """Return the sigmoid with the least squared error at the points `x`, `y` [N]. Return None if the fit fails, for
+    example if it does not converge within `evaluations` evaluations of the curve.
     """
     from scipy.optimize import OptimizeWarning, curve_fit
 
@@ -83,8 +83,8 @@ def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmo
 
 
 def child_age(shares: Mapping[float, float]) -> float | None:
-    """Return the age in months at which half of the children say a word; None if this age is unknown or outside the
-    range of the ages in `shares`. `shares` is the share of children who say the word at every age.
+    """Return the age in months at which half of the children say a word. Return None if this age is unknown, or outside
+    the ages in `shares`. `shares` is the fraction of children who say the word, by age.
     """
     known = {age: share for age, share in shares.items() if not math.isnan(share)}
     if len(known) < FEWEST_POINTS:
@@ -200,9 +200,7 @@ def acquisition(
 
 
 def added_pieces(backend: Backend, word: str, spaces: bool = True) -> int:
-    """Return the number of tokens (at least 1) that a word adds to the text "The". If `spaces` is False, the text is
-    "。".
-    """
+    """Return the number of tokens (at least 1) that a word adds to the text "The", or to "。" if `spaces` is False."""
     texts = ("The", f"The {word}") if spaces else ("。", f"。{word}")
     alone, longer = (len(backend.encode(text, add_special_tokens=False).ids) for text in texts)
     return max(1, longer - alone)
@@ -215,11 +213,11 @@ def surprisals_behind(
     tokens_per_batch: int | None = None,
     spaces: bool = True,
 ) -> list[float]:
-    """Return, for each pair (context, word), the surprisal of the word after the context, in nats.
+    """Return for each pair (context, word) the surprisal of the word after the context, in nats: the sum over the
+    tokens of `<context> <word>` that overlap the word.
 
-    The surprisal is the sum over the tokens of `<context> <word>` that overlap the word. If `spaces` is False, no space
-    separates context and word. The surprisal is NaN for a word without tokens, and for a text that is longer than the
-    model's maximum input.
+    If `spaces` is False, no space separates context and word. The surprisal is NaN for a word without tokens, and for a
+    text that is longer than the model's maximum input.
     """
     given = [context.strip() + (" " if spaces else "") for context, _ in words]
     texts = [context + word for context, (_, word) in zip(given, words, strict=True)]

@@ -27,10 +27,10 @@ TEXTS = "text"
 
 @dataclass(frozen=True)
 class GivenTexts:
-    """Texts to score, as files of a source, with the settings for reading and scoring the texts.
+    """Texts to score, as files of a source, with the settings for reading and scoring them.
 
-    `frame` is the user's table in memory, whose columns are repeated in the result; None if the texts are files, and
-    without columns if the texts are a list.
+    `frame` is the user's table in memory, whose columns are repeated in the result. It has no columns if the texts are
+    a list, and is None if they are files.
     """
 
     source: RawSource
@@ -67,9 +67,9 @@ def scored_words(
     """Return a table with a row for each word, and facts about the scoring (`ScoredTexts.facts`).
 
     For files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the columns of the file as text. For a
-    table in memory, the columns are the columns of `words.SCHEMA`, followed by the table's columns with their types. If
-    the name of a table column is reserved, the column gets the prefix `own_`. For a list of texts, the columns are
-    those of `words.SCHEMA`. Raises the errors of `word_surprisals` and `read_texts`.
+    table in memory, the columns of `words.SCHEMA` are followed by the table's columns with their types; a column with a
+    reserved name gets the prefix `own_`. For a list of texts, the columns are those of `words.SCHEMA`. Raises the
+    errors of `word_surprisals` and `read_texts`.
     """
     survey = read_texts(given.source, given.settings)
     for note in survey.notes(given.settings):

@@ -88,8 +88,8 @@ def read_norms(
 
 
 def _pattern(source: RawSource, pattern: str) -> str:
-    """Return `pattern` if it matches a file. Otherwise, return a pattern for the file name alone, because the data may
-    be a subfolder of BabyLM's folder.
+    """Return `pattern` if it matches a file. Otherwise, return a pattern for the file name alone: the data may be a
+    subfolder of BabyLM's folder.
     """
     return pattern if source.names(pattern) else f"*{pattern.rpartition('/')[2].lstrip('*')}"
 

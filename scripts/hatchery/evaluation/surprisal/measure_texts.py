@@ -111,9 +111,10 @@ class ScoredTexts:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The scoring method, the model's architecture, and counts: the number of texts, missing cells, words, tokens,
-        words with unknown tokens, and words with rare characters but no unknown token. `rare_characters` is the number
-        of words with each rare character.
+        """Return the scoring method, the model's architecture, and the numbers of texts, missing cells, words, tokens,
+        words with unknown tokens, and words with rare characters but no unknown token.
+
+        `rare_characters` is the number of words with each rare character.
         """
         return {
             "scoring": scoring_name(self._settings.scoring, self._model.architecture),

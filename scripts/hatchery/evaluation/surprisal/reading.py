@@ -51,8 +51,8 @@ class Asked:
 
 
 def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
-    """Return the predictions for the tokens of a word, as in the published code: each token after the first token is
-    decoded and tokenised again by itself.
+    """Return the predictions for the tokens of a word, as in the published code: each token after the first is decoded
+    and tokenised again by itself.
     """
     backend, unknown = model.tokenizer.backend, model.tokenizer.unknown_id
     asked: list[Asked] = []
@@ -72,8 +72,7 @@ def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]
     """Return the ids of a context with the model's special tokens, and the index of the position at which the token
     after the context is predicted.
 
-    For an imported model, the special tokens are those of its tokenizer's template, even if other evaluations add
-    different special tokens.
+    An imported model gets the special tokens of its tokenizer's template, even if other evaluations add different ones.
     """
     backend = model.tokenizer.backend
     before, after = model.frame.before, model.frame.after
@@ -170,7 +169,7 @@ def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
 
 
 def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
-    """Return 1 - R2 of a least-squares regression: the share of the variance of `outcome` that `columns` do not
+    """Return 1 - R2 of a least-squares regression: the fraction of the variance of `outcome` that `columns` do not
     explain. Return NaN without rows or if all outcomes are equal.
     """
     if not len(outcome) or np.ptp(outcome) == 0:

@@ -17,11 +17,11 @@ class Words:
     spans: tuple[tuple[int, int], ...]
 
     def of_tokens(self, offsets: Sequence[tuple[int, int]]) -> list[int]:
-        """Return, for each token, the index of its word: the word that contains the token's first character that is not
-        white space.
+        """Return for each token the index of its word: the word with the token's first character that is not white
+        space.
 
-        White space in front of a word therefore belongs to the word, as in tokens that begin with a space. White space
-        at the end of a text belongs to the last word.
+        White space in front of a word thus belongs to this word, as in tokens that begin with a space. White space at
+        the end of a text belongs to the last word.
         """
         ends = [end for _, end in self.spans]
         found = []
@@ -41,7 +41,7 @@ class Words:
 
 def split_words(text: str, separator: str | None = None) -> Words:
     """Return a text split into words, either at white space, which remains in the text, or at `separator`, which is
-    removed from the text.
+    removed.
 
     A separator does not replace the spaces of the text: `the| black| cat` contains both, `黒|猫` contains no spaces.
     """

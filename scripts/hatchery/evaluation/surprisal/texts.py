@@ -49,8 +49,7 @@ column that reaches both thresholds seems to have one word per row.
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The words of a text, with the file and the table rows that contain them: one row for the text, or one row per
-    word.
+    """The words of a text, with their file and table rows: one row for the text, or one row per word.
 
     `lines` are the numbers of these rows, counted from 1: lines of a text file or table, rows of a Parquet file, or
     items of a JSON list.
@@ -188,8 +187,8 @@ def _grouped_words(
 ) -> Iterator[Text]:
     """Yield the texts of a table in which each row is a single word, in the order of the texts' first rows.
 
-    The table is read twice. The first pass counts the rows of each text, because the rows of a text need not be
-    adjacent: a table may be sorted by words or participants.
+    A table may be sorted by words or participants, so the rows of a text need not be adjacent. The table is read twice;
+    the first pass counts the rows of each text.
     """
     left = Counter(_key(record, settings) for record in rows())
     waiting: dict[tuple[str, ...], list[tuple[float, str, Record]]] = {}
@@ -221,8 +220,8 @@ def _joined(
 
 
 def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | None:
-    """Add the row's columns to `survey`, and return the text in the row's cell. If this text is missing, count the
-    missing text in `survey`, and return None.
+    """Add the row's columns to `survey`, and return the text in the row's cell. If the text is missing, count it in
+    `survey` and return None.
     """
     assert settings.column is not None
     survey.columns.update(dict.fromkeys(record.values))

@@ -106,8 +106,8 @@ class Alphabet:
 def windows(sentence: EncodedSentence, longest: int) -> Iterator[EncodedSentence]:
     """Yield the parts of a text that are inputs of at most `longest` tokens; each token is scored in exactly one input.
 
-    In every input except the first, the first half is context and is not scored. Each token of a long text is therefore
-    predicted from at least half an input of previous tokens, except near the beginning of the text.
+    In every input except the first, the first half is context and is not scored. Each token of a long text is thus
+    predicted from at least half an input of earlier tokens, except near the beginning of the text.
     """
     length, step = len(sentence.ids), longest - longest // 2
     yield EncodedSentence(sentence.ids[:longest], sentence.words and sentence.words[:longest])
@@ -132,16 +132,16 @@ def word_surprisals(
     """Return a table with the columns of SCHEMA: a row for each word of the texts, with the surprisal of the word.
 
     If the words of a text are known, the text is a `Words`; other texts are split at white space or at `separator`.
-    `scoring` is a scoring method (WAYS). If `scoring` is "auto", a causal model predicts a word from earlier words, and
-    a masked or hybrid model predicts each token from the rest of the text; a hybrid model that was loaded for
-    left-to-right use counts as causal. If `leading_blank` is true, a space is added before every text, unless the model
-    has its own setting. `alphabet` counts rare characters; `first` is the index of the first text. `on_texts` is called
-    with the number of texts that were scored since its last call.
+    `scoring` is a scoring method (WAYS). With "auto", a causal model predicts a word from earlier words, and a masked
+    or hybrid model predicts each token from the rest of the text; a hybrid model loaded for left-to-right use counts as
+    causal. If `leading_blank` is true, a space is added before every text, unless the model has its own setting.
+    `alphabet` counts rare characters; `first` is the index of the first text. `on_texts` is called with the number of
+    texts that were scored since its last call.
 
-    For a causal model, a text that is longer than the maximum input is scored in `windows`. Raises EvaluationError for
-    a text without words or tokens and, for a masked model, for a text that is longer than the maximum input. In these
-    messages, `place(index)` is the name of the text. Raises ConfigError for an encoder-decoder, and if the model does
-    not support the scoring method.
+    For a causal model, a text longer than the maximum input is scored in `windows`. Raises EvaluationError for a text
+    without words or tokens and, for a masked model, for a text longer than the maximum input. In these messages,
+    `place(index)` is the name of the text. Raises ConfigError for an encoder-decoder, and if the model does not support
+    the scoring method.
     """
     if model.architecture == "encoder_decoder":
         raise ConfigError("surprisals: got an encoder-decoder, expected a causal, masked or hybrid model")
@@ -215,8 +215,8 @@ class _Asked:
 
 
 def _in_texts(total: int, texts: int, on_texts: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a function that adds up the numbers of scored tokens and reports progress in texts: it calls `on_texts`
-    with the number of texts that correspond to these tokens, if `total` tokens correspond to `texts` texts.
+    """Return a function that adds up the numbers of scored tokens and reports progress in texts. It calls `on_texts`
+    with the corresponding number of texts, if `total` tokens correspond to `texts` texts.
     """
     done = [0, 0]
 

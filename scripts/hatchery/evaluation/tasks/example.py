@@ -27,8 +27,8 @@ class Example:
     choice. `label` is the index of a class or of the correct choice, a number (regression), or a tuple of integers for
     a head with several labels per example. Metrics evaluate examples with the same `group` together (the question of
     MultiRC, the query of ReCoRD). If `scored` is false, the example is predicted and stored, but enters no metric (MSGS
-    rows of other conditions). `marked` are the words that the head reads. `facts` are further texts that metrics and
-    tables need (ReCoRD's entity and answers, HANS' heuristic). `where` is `file:line` of the example's row.
+    rows of other conditions). `marked` are the words that the head reads. `facts` are further texts for metrics and
+    tables (ReCoRD's entity and answers, HANS' heuristic). `where` is `file:line` of the example's row.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -50,8 +50,8 @@ class Example:
 class SpanTarget:
     """One target of a sentence: one span of words [start, end), or a pair of spans, with the true labels.
 
-    Labels are distinct indices into the task's label set. Labels outside the label set become one index -1, which no
-    prediction can equal.
+    Labels are distinct indices into the task's label set. All labels outside the label set together become one index
+    -1, which no prediction can equal.
     """
 
     spans: tuple[tuple[int, int], ...]

@@ -108,10 +108,10 @@ thousand is wrong.
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a tab-separated table in order; `columns` contains the column names of a file without a header.
 
-    Rows with more or fewer cells than columns, such as rows that a line break splits, are omitted. Quotes are plain
-    characters, as in GLUE. If the header begins with a quote, the table was written by R and is read by `read_csv`.
-    Raises EvaluationError naming file and line for a header that repeats a name, and if the share of omitted rows
-    exceeds MOST_TORN_ROWS.
+    If the number of cells in a row differs from the number of columns, for example because of a line break inside a
+    cell, the row is omitted. Quotes are plain characters, as in GLUE. If the header begins with a quote, the table was
+    written by R and is read by `read_csv`. Raises EvaluationError naming file and line for a header that repeats a
+    name, and if the fraction of omitted rows exceeds MOST_TORN_ROWS.
     """
     names, rows, torn, first_torn = list(columns), 0, 0, ""
     for line, text in decode_lines(source, name):
@@ -137,12 +137,12 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
 
 
 def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[Record]:
-    """Yield the rows of a table in CSV, as spreadsheets save it; empty rows are omitted.
+    """Yield the rows of a table in CSV, as spreadsheet programs save it; empty rows are omitted.
 
-    The separator is stated by a line such as `sep=;`; without such a line, it is the delimiter (comma, semicolon, tab
-    or `|`) that occurs most often in the header. Raises EvaluationError naming file and line for a row with more cells
-    than the header and, if `complete` is true, for a row with fewer cells. Raises SourceError for a malformed table,
-    and for a table that is not UTF-8.
+    A line such as `sep=;` states the separator. Without it, the separator is the most frequent one of comma, semicolon,
+    tab and `|` in the header. Raises EvaluationError naming file and line for a row with more cells than the header
+    and, if `complete` is true, for a row with fewer cells. Raises SourceError for a malformed table, and for a table
+    that is not UTF-8.
     """
     lines = Lines(source, name, has_options=False)
     lines.where, lines.mark = name, ":"
@@ -188,8 +188,8 @@ READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str] | No
 
 
 def is_table(name: str) -> bool:
-    """Return True if `read_rows` reads a file with this suffix, except for the suffix .txt, which may also be a text
-    file.
+    """Return True if `read_rows` reads a file with this suffix as a table. The suffix .txt does not count, because it
+    may also be a text file.
     """
     ending = PurePosixPath(name).suffix.lower()
     return ending in READERS and ending != ".txt"
@@ -270,7 +270,7 @@ def text_fields(task: TaskSettings) -> tuple[str, ...]:
 
 def set_names(task: TaskSettings) -> list[str]:
     """Return the names of the splits that a task's files contain: "train", then "validation", then the other scored
-    splits in their order; only "train" if the keys of `files` are labels.
+    splits in their order. If the keys of `files` are labels, the only split is "train".
     """
     if FORMATS[task.format].files_by_label:
         return ["train"]

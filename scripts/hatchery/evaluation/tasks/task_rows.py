@@ -223,8 +223,8 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
-    """Check the rows of a task as `read_through` does, or by `read_task` for a format of edge probing. For a format
-    other than `rows`, the check runs only if `most_rows` limits none of the files.
+    """Check the rows of a task: of a format of edge probing by `read_task`, of other formats as `read_through` does.
+    For a format other than `rows`, the check runs only if `most_rows` limits none of the files.
     """
     if task.format == "rows":
         read_through(source, task, most_rows)
@@ -271,11 +271,11 @@ def _limited(data: TaskData, task: TaskSettings) -> TaskData:
 
 
 def limited(examples: Sequence[Labelled], limit: int | None, seed: int, purpose: str) -> list[Labelled]:
-    """Return at most `limit` examples, drawn with `seed`, in their original order. With the same seed, the examples of
-    a smaller limit are a subset of the examples of a larger limit.
+    """Return at most `limit` examples, drawn with `seed`, in their original order. With the same seed, a smaller limit
+    yields a subset of the examples of a larger limit.
 
-    A group (the answers to a question) is drawn completely or not at all. At least one group is drawn, even if the
-    group exceeds the limit.
+    A group (the answers to a question) is drawn completely or not at all. At least one group is drawn, even if it
+    exceeds the limit.
     """
     if limit is None or limit >= len(examples):
         return list(examples)

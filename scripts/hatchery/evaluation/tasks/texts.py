@@ -50,8 +50,8 @@ def normalise(text: str) -> str:
 def detokenise(text: str) -> str:
     """Return running text made from tokens separated by spaces (docs/papers/ltg-bert.md, "Detokenisation").
 
-    As in LTG-BERT's code, a contraction at the very end of a text stays separate (`it does n't`), because the rule
-    requires a space after the contraction. Spaces around hyphens stay, too.
+    As in LTG-BERT's code, the rule for contractions requires a space after the contraction, so a contraction at the end
+    of a text stays separate (`it does n't`). Spaces around hyphens also stay.
     """
     text = " ".join(token for piece in text.split(" ") if (token := normalise(piece)))
     text = repair_spaces(join_contractions(text))
@@ -59,11 +59,11 @@ def detokenise(text: str) -> str:
 
 
 def repair_free_quotes(text: str, mark: str) -> str:
-    """Return the text with corrected spaces around opening and closing quotes `mark`. Only quotes next to a space, or
-    at the beginning or end of the text, count; they alternate between opening and closing.
+    """Return the text with corrected spaces around opening and closing quotes `mark`.
 
-    Quotes inside words (apostrophes) do not count. If the number of quotes is odd, the text is returned unchanged,
-    because the quotes cannot be paired.
+    Only quotes next to a space, or at the beginning or end of the text, count; quotes inside words (apostrophes) do
+    not. The counted quotes alternate between opening and closing. If their number is odd, they cannot be paired, and
+    the text is returned unchanged.
     """
     if mark not in text:
         return text

@@ -54,8 +54,8 @@ def lay_out_entities(context: Context) -> LayOut:
 
 
 def without_highlights(passage: str) -> str:
-    """Return the passage with its summary lines as sentences: a full stop is added to the text before each mark
-    `@highlight` if this text has no final punctuation. The last summary line stays unchanged.
+    """Return the passage with its summary lines as sentences. If the text before a mark `@highlight` has no final
+    punctuation, a full stop is added. The last summary line stays unchanged.
     """
     *before, last = (part.strip() for part in passage.split(_HIGHLIGHT))
     return " ".join([*(part if part.endswith(_ENDS) else f"{part}." for part in before), last])
