@@ -157,8 +157,7 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
 def official_parts(
     measurements: "pl.DataFrame", suites: str, tasks: str, counts: Sequence[RowCount]
 ) -> dict[str, bool]:
-    """Map each measured part of a run to True if it was measured on the official data of 2026 with the official rules of
-    2026.
+    """Map each measured part of a run to True if it was measured on the official data and with the rules of 2026.
 
     `counts` are the official numbers of rows; all other arguments are as in `parts_of`. The age of acquisition has no
     official word list. It counts as official if all other measured parts are official.
