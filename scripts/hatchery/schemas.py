@@ -290,18 +290,23 @@ class _Page:
     def simple(self, kind: str, rules: Mapping[str, Any]) -> str:
         """Return a description of the values of one type, such as numbers, with their range."""
         if kind == "array":
-            return f"list of {self.kind_of(rules.get('items', {}))}"
+            return f"list of {self.within(rules.get('items', {}))}"
         if kind == "object":
             inner = [*rules.get("patternProperties", {}).values(), rules.get("additionalProperties")]
             if not isinstance(inner[0], dict):
                 return "keys with values"
             self.path += ".<name>"
-            return f"names, each with {self.kind_of(inner[0])}"
+            return f"mapping from names to {self.within(inner[0])}"
         if kind == "string":
             return str(rules.get("x-expected", "text"))
         bounds = [f"{BOUNDS[word][0]} {rules[key]:,}" for key, word in RANGES.items() if key in rules]
         range_of = [" and ".join(bounds)] if kind in ("integer", "number") and bounds else []
         return ", ".join([TYPES.get(kind, "any value"), *range_of])
+
+    def within(self, rules: Mapping[str, Any]) -> str:
+        """Return a description of the values inside a list or mapping, in brackets if several kinds are allowed."""
+        several = "anyOf" in rules or "oneOf" in rules or isinstance(rules.get("type"), list)
+        return f"({self.kind_of(rules)})" if several else self.kind_of(rules)
 
     def link(self, title: str, rules: Mapping[str, Any]) -> str:
         """Return a link to the table of a class, and plan the table if it is not yet written."""
