@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Hypothesis(NamedTuple):
-    """A finished translation: its ids without start and end token, and its log-probability per token. The end token
-    counts as a token.
+    """A finished translation: its ids without start and end token, and its log-probability per token, end token
+    included.
     """
 
     ids: list[int]
@@ -34,7 +34,7 @@ class Hypothesis(NamedTuple):
 class _Search:
     """State of the search for one sentence: unfinished translations (the beam), and finished translations.
 
-    `index` is the row of the sentence in the batch, `longest` is the maximum number of tokens, and `sums` contains the
+    `index` is the row of the sentence in the batch. `longest` is the maximum number of tokens. `sums` contains the
     log-probability of each unfinished translation in `prefixes`.
     """
 
@@ -64,8 +64,9 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Return the finished translations of each source, best first, at most `limits.beam` translations.
 
-    In each step, each unfinished translation is copied and finished with the end token, and the best `beam`
-    continuations with other tokens are kept. The search ends when a longer search cannot change the best translation.
+    In each step, two things happen to the unfinished translations. A copy of each is finished with the end token, and
+    the best `beam` continuations with other tokens are kept. The search ends when a longer search cannot change the
+    best translation.
 
     `input_ids` int64 [B, S] end with the end token, and `attention_mask` bool [B, S] is True at tokens. Padding, the
     start token and the ids in `never` are not generated. The model must be in evaluation mode.
@@ -172,8 +173,8 @@ def translate_ids(
     """Return the text of the best translation of each sentence, in the order of the sentences.
 
     `ids_of_sentences` are ids without end token. The model is on `device`, in evaluation mode. `tokens_per_batch`
-    changes the speed; it changes results only by rounding errors. `done` is called after each batch with the number of
-    sentences in the batch.
+    changes only the speed, and results by rounding errors. `done` is called after each batch with the number of its
+    sentences.
     """
     sources = [[*ids, tokenizer.sep_id] for ids in ids_of_sentences]
     special = never_written(tokenizer)
@@ -198,10 +199,9 @@ def never_written(tokenizer: "Tokenizer") -> tuple[int, ...]:
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Return batches of rows with similar lengths. Each batch is a list of row indices.
+    """Return batches of rows with similar lengths, each as a list of row indices.
 
-    A batch has at most `budget` tokens including padding. A single row that is longer than `budget` is a batch of its
-    own.
+    A batch has at most `budget` tokens, padding included. A row that is longer than `budget` is a batch of its own.
     """
     batches: list[list[int]] = []
     for row in np.argsort(np.asarray(lengths), kind="stable").tolist():

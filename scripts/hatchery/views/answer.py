@@ -22,8 +22,8 @@ even if their number is larger.
 def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     """Return sentences about the averages in `headline`.
 
-    Only averages with comparable scores of at least two models, and with a known direction, have sentences about
-    leading models. The last sentence, on models that are not better than a blind guess, considers all averages.
+    Sentences about leading models require an average with a known direction and comparable scores of at least two
+    models. The last sentence, on models that are not better than a blind guess, considers all averages.
     """
     leads: dict[tuple[str, ...], list[str]] = {}
     open_measures: list[str] = []
@@ -73,8 +73,8 @@ def _mean(row: SummaryRow) -> float:
 
 
 def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
-    """Return True if some model has only one pretraining seed, and either a model would lead if all models had several
-    seeds, or the noise of a mean is unknown.
+    """Return True if some model has only one pretraining seed, and one of two conditions holds: a model would lead if
+    all models had several seeds, or the noise of a mean is unknown.
     """
     if all(row.seeds > 1 for row in rows.values()):
         return False
@@ -87,8 +87,8 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     """Return a sentence that names the models that are not clearly better than a blind guess in any average.
 
-    A model is clearly better if the difference exceeds the standard deviation over runs (0 for a single run). Return no
-    sentence if there are no such models, or more than MOST_NAMED.
+    A model is clearly better if the difference exceeds the standard deviation over runs (0 for a single run). If there
+    are no models to name, or more than MOST_NAMED, there is no sentence.
     """
     beats: dict[str, list[bool]] = {}
     for measure in headline:

@@ -142,9 +142,8 @@ def _units(headline: Sequence[Measure]) -> str:
 
 
 def _swatches(settings: PageSettings) -> dict[str, str]:
-    """Return the colour of each model in figures, by the labels that tables use for the model and its runs.
-
-    Empty if the colour of a model in figures shows its grid set.
+    """Return the colour of each model in figures, by the labels that tables use for the model and its runs. Empty if
+    colours in figures show grid sets.
     """
     if settings.sets:
         return {}

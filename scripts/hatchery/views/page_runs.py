@@ -111,8 +111,10 @@ def _count(value: int | None) -> str:
 
 
 def _tokens(row: Mapping[str, Any]) -> str:
-    """Return the number of training tokens as text. If the initial weights are those of another model, the text is "n +
-    m before", where m is the number of tokens that this model has seen.
+    """Return the number of training tokens as text.
+
+    If the initial weights are those of another model, the text is "n + m before", where m is the number of tokens that
+    the other model has seen.
     """
     if row["initial"] != "weights":
         return _count(row["tokens"])

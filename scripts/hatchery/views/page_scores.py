@@ -29,12 +29,11 @@ class ScoreTables:
         self._places = {row.selectors: place for place, row in enumerate(scores.rows)}
 
     def tables(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
-        """Return tables with `measures` as rows and models as columns; if there are ROWS_FROM or more models, models
-        are rows.
+        """Return tables with `measures` as rows and models as columns. With ROWS_FROM or more models, models are rows.
 
-        If measures are rows, a line separates the first `averages` measures from the other measures. The best scores of
-        a measure are bold. The scores of a blind guess are the last column or, if models are rows, the first row. If
-        there are more than MOST_MODELS models, only the first MODELS_OF_MANY models are shown.
+        If measures are rows, a line separates the first `averages` measures from the others. The best scores of a
+        measure are bold. The scores of a blind guess are the last column or, if models are rows, the first row. With
+        more than MOST_MODELS models, only the first MODELS_OF_MANY are shown.
         """
         models = self.scores.with_numbers(measures)
         if len(self.scores.models) > MOST_MODELS:

@@ -114,7 +114,7 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
 
 
 def _place(chain: Chain, root: Path) -> str:
-    """Return the path of a folder of raw files as text; for a folder outside the project, return only its name, as
+    """Return the path of a folder of raw files as text. For a folder outside the project, return only its name, as
     `.../name`.
     """
     shown = chain.shown(root)
@@ -146,9 +146,7 @@ def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
 
 
 def _link(node: Node, places: Collection[str]) -> Markup:
-    """Return the name of a manifest as a link to its section; the name has no link if the page has no section for this
-    manifest.
-    """
+    """Return the name of a manifest as a link to its section, or without a link if the page has no such section."""
     if node.digest in places:
         return Markup('<a href="#m-{}">{}</a>').format(node.short, html_text(_name(node)))
     return Markup("{} <code>{}</code>").format(html_text(_name(node)), node.short)

@@ -40,8 +40,8 @@ class Dot:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """The dots of one average; `guess` is the position of the blind guess, or None if the score of a blind guess is
-    unknown, differs between models, or is outside the axis.
+    """The dots of one average. `guess` is the position of the blind guess, or None if its score is unknown, differs
+    between models, or is outside the axis.
     """
 
     label: str
@@ -78,8 +78,8 @@ class Chart:
 def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[str, str]) -> Chart | None:
     """Return the chart: consecutive averages in percent share one axis, and each other average has its own axis.
 
-    `colours` are colours by label of the model. An average of only one model is drawn only if no average has several
-    models. Return None if there are no averages, or more than MOST_MODELS models.
+    `colours` are colours by label of the model. An average with only one model is drawn only if no average has several
+    models. Return None without averages, or with more than MOST_MODELS models.
     """
     known = [measure for measure in scores.present(headline) if scores.with_means(measure)]
     measures = [measure for measure in known if len(scores.with_means(measure)) > 1] or known
@@ -103,7 +103,7 @@ def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[st
 
 
 def _axis(index: int, measure: Measure) -> tuple[bool, int]:
-    """Return a key that is equal for all measures in percent, and differs between other measures. Consecutive measures
+    """Return a key that is equal for all measures in percent, and differs for every other measure. Consecutive measures
     with equal keys share an axis.
     """
     percent = measure.metric.endswith("_percent")

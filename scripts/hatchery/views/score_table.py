@@ -53,12 +53,13 @@ class Score:
     """One number of a table.
 
     `mean` is None if no run has a score; then `without_number` is displayed. The mean is over `n` runs, of which
-    `n_failed` failed; `n_without_number` further runs have no score. These three fields are 0 for printed numbers.
+    `n_failed` failed; `n_without_number` further runs have no score. For printed numbers, these three fields are 0.
     `note` is the remark on a printed number, or the reason why the number is not `comparable`. `best` marks the best
-    number of a column. If a column contains changes from a `reference`, the reference is ranked as a change of 0. For
-    our numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions that
-    must be equal for comparable numbers. `row` is the summary row of the number, if there is one; this row contains the
-    published value and the result of the comparison.
+    number of a column. If a column contains changes from a `reference`, the reference is ranked as a change of 0.
+
+    For our numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions
+    that must be equal for comparable numbers. If the number has a summary row, `row` is this row, with the published
+    value and the result of the comparison.
     """
 
     mean: float | None
@@ -173,7 +174,7 @@ class ScoreTable:
         return replace(self, corner="measure", headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
 
     def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
-        """Return the table for display: missing scores are dashes; if lines have a source, there are columns of sources
+        """Return the table for display. Missing scores are dashes. If lines have a source, there are columns of sources
         and of numbers of runs.
 
         `cell` returns the content of a score's cell.
@@ -223,12 +224,13 @@ class PaperTable(ScoreTable):
 def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Line]:
     """Return the lines with the best number of each column marked, separately among printed lines and among our lines.
 
-    Numbers with equal displayed digits count as equal; if several numbers are the best, all are marked. If
-    `within_deviation` is True, a number is also marked if its distance from the best number is at most the deviation of
-    the best number. If several numbers are the best, the largest of their deviations is used: in LTG-BERT's Table 3,
-    92.3 on SST-2 is bold next to 92.8 ± 0.5 and 92.8 ± 0.4. The only number of a column is not marked. None of our
-    numbers in a column is marked if our numbers are not comparable with each other, or if one of the best numbers
-    belongs to a model with one pretraining seed.
+    Numbers with equal displayed digits count as equal, and all best numbers are marked. If `within_deviation` is True,
+    a number is also marked if its distance from the best number is at most the deviation of the best number. With
+    several best numbers, the largest of their deviations is used: in LTG-BERT's Table 3, 92.3 on SST-2 is bold next to
+    92.8 ± 0.5 and 92.8 ± 0.4.
+
+    The only number of a column is not marked. None of our numbers in a column is marked if they are not comparable with
+    each other, or if one of the best belongs to a model with one pretraining seed.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}
@@ -294,7 +296,7 @@ def table_of(
 def blind_guesses(scores: Scores, measures: Sequence[Measure], joined: Callable[[list[str]], str]) -> tuple[Line, ...]:
     """Return a line with the scores of blind guesses; empty if no such score is known.
 
-    `joined` joins the texts of a measure's scores of blind guesses, which may differ between models.
+    The score of a blind guess may differ between models. `joined` then joins the texts of a measure's scores.
     """
     guesses = [joined(scores.blind_guesses(measure)) for measure in measures]
     line = Line(BLIND_GUESS, "", tuple(Score(None, without_number=guess or "-") for guess in guesses))

@@ -86,8 +86,8 @@ def _noise(row: SummaryRow) -> tuple[float, float] | None:
 
 
 def side_by_side(project: Project, experiments: tuple[str, str], results: Path, everything: bool = False) -> Table:
-    """Return a table of the settings that differ, and of scores. If `everything` is True, the table has all scores;
-    otherwise, the table has averages, and other scores only if the interval of their difference excludes 0.
+    """Return a table of the settings that differ, and of scores. If `everything` is True, all scores are shown.
+    Otherwise, averages are shown, and other scores only if the interval of their difference excludes 0.
 
     Raises ConfigError for an unknown or invalid experiment, and ManifestError for an altered table.
     """
@@ -173,7 +173,7 @@ def _number_rows(
 ) -> tuple[list[Sequence[str | Cell]], int, dict[str, dict[str, list[str]]], int]:
     """Return (rows, number of omitted differences, incomparable scores, number of rows with a single pretraining seed).
 
-    Incomparable scores are grouped by name; each group states the conditions that differ.
+    Incomparable scores are grouped by name. Each group states the conditions that differ.
     """
     one, other = scores
     headline = {(measure.suite, measure.task, measure.metric) for score in scores for measure in score.headline()}

@@ -30,7 +30,7 @@ PUBLISHED_AVERAGES = {
 class SummaryNotes:
     """Notes on all numbers, sections (one per suite) with their notes, and remarks on published values by summary row.
 
-    In the notes, code is in backquotes. The sections contain no measures. `objectives` are the prediction tasks of the
+    In the notes, code is in backquotes. The sections contain no measures. `objectives` are the prediction tasks of
     models that were not trained on masked text.
     """
 

@@ -139,8 +139,8 @@ def _texts(line: Line, starred: bool) -> list[str]:
 def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column], label_width: int) -> list[str]:
     """Return the lines of a section: the title next to the column headings, then the rows.
 
-    Columns that do not fit side by side are printed below. A title wider than the row names is on a separate line, and
-    a wide row name is wrapped.
+    Columns that do not fit side by side are printed below. A title wider than the row names is on a separate line. A
+    wide row name is wrapped.
     """
     lines: list[str] = []
     blanks = " " * INDENT

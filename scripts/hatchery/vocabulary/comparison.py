@@ -46,16 +46,16 @@ HYPERLINK = "http"
 
 
 class Comparison(Protocol):
-    """Interface of a version of the comparison (`as_published` or `corrected`): how a text is divided into words, and
-    how a word is looked up in the vocabulary.
+    """Interface of a version of the comparison (`as_published` or `corrected`): the division of a text into words, and
+    the lookup of a word in the vocabulary.
     """
 
     separators: str
     """ASCII characters that separate the pieces of a text."""
 
     def words(self, text: str) -> tuple[list[str], int]:
-        """Return (words of a lower-cased text that must be looked up, in their order in the text; number of
-        numerals).
+        """Return two values for a lower-cased text: the words that must be looked up, in text order, and the number of
+        numerals.
         """
         ...
 
@@ -83,8 +83,8 @@ class AsPublished:
     _pieces = re.compile(r"\w+")
 
     def words(self, text: str) -> tuple[list[str], int]:
-        """See `Comparison.words`. Numerals are removed. (The authors replace a numeral by `number`, a word of their
-        vocabulary.)
+        """See `Comparison.words`. Numerals are removed. The authors instead replace a numeral by `number`, a word of
+        their vocabulary.
         """
         text, numerals = self._numerals.subn(" ", text)
         return self._words.findall(text), numerals
@@ -161,9 +161,8 @@ class KnownWords:
         self._table = bytes(ord(blanks.get(code, chr(code).lower())) for code in range(128)) + b" " * 128
 
     def folded(self, text: str) -> str:
-        """Return the text in lower case, with separators and non-ASCII characters replaced by spaces.
-
-        The result is as long as `text`, so a position in the result is the same position in `text`.
+        """Return the text in lower case, with separators and non-ASCII characters replaced by spaces. The result is as
+        long as `text`, so positions are the same in both.
         """
         return text.encode("ascii", "replace").translate(self._table).decode("ascii")
 
@@ -230,7 +229,9 @@ class Outcome:
 
 
 def verdict(text: str, rule: Rule) -> tuple[str | None, int]:
-    """Return (reason why a candidate is rejected, or None if it is accepted; number of its counted words)."""
+    """Return two values: the reason why a candidate is rejected (None if it is accepted), and the number of its counted
+    words.
+    """
     text = text.lower()
     words, numerals = rule.comparison.words(text)
     counted = len(words) + numerals

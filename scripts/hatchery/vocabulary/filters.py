@@ -83,7 +83,8 @@ _WORDS_PER_LOOK = 10
 
 
 class Words:
-    """The words of a text, which single spaces separate. The text is not split; the positions of the spaces are stored.
+    """The words of a text, separated by single spaces. The text is not split; only the positions of the spaces are
+    stored.
 
     `number` is the number of words.
     """
@@ -157,11 +158,10 @@ class SpanFilter:
         return outcome
 
     def _unknown_word(self, document: str, folded: str, words: Words, low: int, end: int) -> int:
-        """Return the index of the first word of the last group with an unknown word, among the words `low` to `end` -
-        1.
+        """Check the words `low` to `end` - 1 in groups, the last group first. Return the index of the first word of the
+        first checked group with an unknown word, or -1 if all words are known.
 
-        Return -1 if all words are known. A group has at most _WORDS_PER_LOOK words and does not extend over the start
-        of a window.
+        A group has at most _WORDS_PER_LOOK words and does not extend over the start of a window.
         """
         stride, blank, contains_all = self._stride, words.blank, self._known.contains_all
         ascii_only = document.isascii()
@@ -260,7 +260,7 @@ def drawn_windows(
 def marked_windows(
     documents: Documents, window_words: int, stride_words: int, seed: str, file_number: int
 ) -> Iterator[Marked]:
-    """Yield all windows of one file, each with a random number; the windows of a whole corpus with the smallest random
+    """Yield all windows of one file, each with a random number. Of a whole corpus, the windows with the smallest random
     numbers are selected.
 
     The file is read document by document.

@@ -52,8 +52,8 @@ class PartWriter:
     ) -> None:
         """Add a text to the file.
 
-        `within` is True if all words of the text are in the vocabulary. `mark` is a digest of the text or a random
-        number, or None. Lone surrogates become U+FFFD, because Parquet, unlike JSON, cannot contain them.
+        `within` is True if all words of the text are in the vocabulary. `mark` is a digest of the text, a random
+        number, or None. Parquet cannot contain lone surrogates, unlike JSON, so they become U+FFFD.
         """
         if not text.isascii():
             text = without_surrogates(text)
@@ -96,7 +96,7 @@ def without_surrogates(text: str) -> str:
 
 
 def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
-    """Return the marks of all texts in the order of the corpus, uint64 [texts, 2]; a mark of 16 bytes is two
+    """Return the marks of all texts in the order of the corpus, uint64 [texts, 2]. A mark of 16 bytes is stored as two
     numbers.
     """
     mark_arrays = [np.empty((0, 2), np.uint64)]

@@ -191,7 +191,7 @@ class _Record:
 
 
 def sampled(index: int) -> bool:
-    """Return True if samples are taken from the document whose index in its file is `index`."""
+    """Return True if samples are taken from the document with this index in its file."""
     return index < _FIRST_SAMPLED or index % _SAMPLED_EVERY == 0
 
 

@@ -158,8 +158,8 @@ def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], Lengt
 
 
 def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
-    """Return the section on types, hapaxes and most frequent words of each source and, if there are several sources, of
-    all sources together.
+    """Return the section on types, hapaxes and most frequent words of each source. If there are several sources, it
+    also describes all sources together.
     """
     rows = [
         (
@@ -206,7 +206,7 @@ RULES = {
 def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
     """Return the section on the number of words that budgets and tracks count, by source and split.
 
-    A card has this section only if the word-counting rule is not `white_space`.
+    If the word-counting rule is `white_space`, a card does not have this section.
     """
     adjusted = counting.word_count == "adjusted"
     rows = [

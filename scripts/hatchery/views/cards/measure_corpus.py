@@ -50,7 +50,7 @@ class LengthFacts:
 
 
 def facts_of_lengths(lengths: Counter[int]) -> LengthFacts | None:
-    """Return mean and quantiles of lengths; None if there are no lengths.
+    """Return mean and quantiles of lengths; None without lengths.
 
     The p % quantile is the smallest length that at least p % of the texts do not exceed.
     """
@@ -113,8 +113,8 @@ class SampleChoice:
 
 
 def excerpt(text: str, number: int, characters: int) -> str:
-    """Return an excerpt, which starts at paragraph `number` modulo the number of paragraphs, or earlier if the rest of
-    the text has fewer than `characters` characters.
+    """Return an excerpt. It starts at paragraph `number` modulo the number of paragraphs, or earlier if fewer than
+    `characters` characters follow.
 
     The excerpt has at most `characters` characters, and an ellipsis if text follows. If possible, it ends between
     words.

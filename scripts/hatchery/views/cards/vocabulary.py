@@ -44,15 +44,16 @@ def running_word(piece: str) -> str:
 def count_pre_tokens(piece: str) -> int:
     """Return the number of pre-tokens in a whitespace-separated piece of text.
 
-    Unlike in the tokenizer, the text is not normalised (Unicode) before, so the number of pre-tokens may differ.
+    The tokenizer normalises the text (Unicode) first. This function does not, so the numbers may differ.
     """
     return 1 if piece.isalpha() else sum(1 for _ in _PRE_TOKEN.finditer(piece))
 
 
 class PieceTable:
-    """Cache of the running word and the number of pre-tokens of each whitespace-separated piece, because pieces repeat.
+    """Cache of the running word and the number of pre-tokens of each whitespace-separated piece, because pieces occur
+    repeatedly.
 
-    The cache is emptied when it holds `limit` pieces, which bounds memory and does not change results.
+    The cache is emptied when it holds `limit` pieces. This bounds the memory and does not change results.
     """
 
     def __init__(self, limit: int = 500_000) -> None:
@@ -87,8 +88,8 @@ class _PreTokens(dict[str, int]):
 
 @dataclass
 class Vocabulary:
-    """Frequencies of the running words of one source. When there are `max_types` types, `add` sets `complete` to False
-    and counts no more words.
+    """Frequencies of the running words of one source. At `max_types` types, `add` sets `complete` to False and counts
+    no more words.
     """
 
     max_types: int

@@ -84,7 +84,7 @@ class DotScale:
     """Diameter of the dots of runs: `points` in typographic points, `scores` in units of the x axis, `rows` in rows of
     the y axis.
 
-    Dots are at most `limit` rows above or below the row of their model.
+    A dot is at most `limit` rows above or below its model's row.
     """
 
     points: float

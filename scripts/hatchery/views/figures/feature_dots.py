@@ -65,10 +65,10 @@ Source: `measurements.parquet`.
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
     """Return the figure: for each suite, a grid of panels with linguistic features as rows and surface features as
-    columns. The panel of a pair of features without a task contains only the text "not run"; on phones, this panel is
-    omitted.
+    columns.
 
-    Raises ManifestError for an altered table, and EvaluationError for a task without Matthews correlation.
+    If a pair of features has no task, its panel contains only the text "not run", and is omitted on phones. Raises
+    ManifestError for an altered table, and EvaluationError for a task without Matthews correlation.
     """
     runs, published = read_bias_runs(settings, tables), comparable_values(settings, tables)
     style = settings.style

@@ -64,7 +64,7 @@ class LayerPanel:
 
     @property
     def consumers(self) -> int:
-        """Number of rows, which equals the number of columns: the number of layers, plus 1 if the model's output has
+        """Number of rows, which is also the number of columns: the number of layers, plus 1 if the model's output has
         layer weights.
         """
         return max(self.table.scaled)[0]
@@ -143,7 +143,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[LayerPanel]) -
 
 
 def _heatmap(axes: Axes, panel: LayerPanel, mapping: ScalarMappable, font_size: float) -> None:
-    """Draw each cell as a rectangle, because `imshow` would store a bitmap in the SVG."""
+    """Draw each cell as a rectangle. `imshow` would store a bitmap in the SVG."""
     depth = panel.consumers
     axes.set_aspect("equal")
     axes.set_xlim(-0.5, depth - 0.5)

@@ -123,7 +123,9 @@ def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Poin
 
 
 def interval_width(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> int:
-    """Return the number of steps per interval that divides `rows` (step, tokens, loss) into at most `intervals`."""
+    """Return the number of steps per interval, such that `rows` (step, tokens, loss) form at most `intervals`
+    intervals.
+    """
     return max(1, math.ceil((max((step for step, _, _ in rows), default=0) + 1) / intervals))
 
 
@@ -139,7 +141,7 @@ def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[i
 
 
 def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
-    """Return the number of tokens per optimiser step if this number is the same at all points of all runs, else None.
+    """Return the number of tokens per optimiser step if it is the same at all points of all runs, else None.
 
     Deviations of at most 2 % of the largest number of tokens of a run are allowed.
     """
@@ -212,9 +214,9 @@ def draw_learning_curves(
 
 
 def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the legend's label of each group of models, and the group of each model; a group has one colour.
+    """Return the legend's label of each group of models, and the group of each model. A group has one colour.
 
-    A group is a single model or, for models of a grid with grid sets, all models of one grid set.
+    In a grid with grid sets, a group is all models of one grid set; otherwise, a group is a single model.
     """
     if not settings.sets:
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}

@@ -99,8 +99,8 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
 
 
 def published_mark(style: Style, face: str = "none") -> Keywords:
-    """Return keywords of `Axes.plot` for a published value: a diamond with the fill colour `face`; by default, an open
-    diamond, so that our value behind the diamond is visible.
+    """Return keywords of `Axes.plot` for a published value: a diamond with the fill colour `face`. By default, the
+    diamond is open, so that our value behind it is visible.
     """
     return {
         "marker": "D",

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Asks:
     """Additional settings of figures that need a kind of results.
 
-    `settings` is the settings class of these figures. `values` returns the additional settings for an experiment or
-    study and the runs that the figure draws. `models` returns the drawn models, if not all models are drawn.
+    `settings` is the settings class of these figures. `values` returns the additional settings, given an experiment or
+    study and the drawn runs. `models` returns the drawn models, if not all models are drawn.
     """
 
     settings: type[FigureSettings]
@@ -53,8 +53,7 @@ class Need:
 @dataclass(frozen=True)
 class RegularisedStart(Settings):
     """Strength of the penalty for predictions near the unigram distribution, and the number of steps with the penalty.
-
-    Strength and number of steps are 0 for a start without the penalty.
+    Without the penalty, both are 0.
     """
 
     penalty: float
@@ -63,8 +62,8 @@ class RegularisedStart(Settings):
 
 @dataclass(frozen=True)
 class SweptValues(Settings):
-    """Values of the configuration keys that a sweep varies, for one run. `line` is the name that runs with different
-    values share.
+    """Values of the configuration keys that a sweep varies, for one run. `line` is the common name of the runs that
+    differ only in these values.
 
     `sized` is True for runs of a grid, which differ in their number of parameters.
     """
@@ -88,9 +87,7 @@ class SweptFigure(FigureSettings):
 
 @dataclass(frozen=True)
 class RegularisedFigure(FigureSettings):
-    """Settings of a figure that compares models whose first steps had the penalty `unigram_penalty` with models that
-    had no penalty.
-    """
+    """Settings of a figure that compares models with and without the penalty `unigram_penalty` in their first steps."""
 
     regularised: dict[str, RegularisedStart] = field(default_factory=dict)
 

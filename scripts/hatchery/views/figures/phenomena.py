@@ -91,7 +91,7 @@ AVERAGE_GAP = 0.6
 
 @dataclass(frozen=True)
 class SuiteBars:
-    """One panel: values of a metric in percent by (phenomenon, model); phenomena are ordered from top to bottom, and
+    """One panel: values of a metric in percent by (phenomenon, model). Phenomena are ordered from top to bottom, and
     averages are last.
 
     `published` are the paper's values by (phenomenon, model).
@@ -104,8 +104,8 @@ class SuiteBars:
     metric: str = ACCURACY
 
     def chances(self) -> dict[str, list[float]]:
-        """Return the scores of a blind guess by phenomenon: several scores if the items differ between models, else one
-        score; no score if the score of a blind guess is unknown.
+        """Return the scores of a blind guess by phenomenon. A phenomenon has several scores if models were scored on
+        different items, and none if the score is unknown.
         """
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():
@@ -137,10 +137,10 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | None = None) -> SuiteBars:
-    """Return a panel with means and deviations over seeds: phenomena by name, then the average over pairs if the suite
-    has this average, else the average over phenomena if there are several phenomena.
+    """Return a panel with means and deviations over seeds: phenomena by name, then averages.
 
-    The average over paradigms follows if a paper prints this average for one of the models.
+    The first average is over pairs, if the suite has this average. Otherwise it is over phenomena, if there are
+    several. The average over paradigms follows if a paper prints it for one of the models.
     """
     metrics = set(measured.filter(pl.col("level").is_in(LEVELS))["metric"])
     metric = next((known for known in AXES if known in metrics), ACCURACY)

@@ -72,8 +72,8 @@ class Gains:
     )
 
     def points_of(self, model: str, axis: int) -> list[Point]:
-        """Return the points of a model, sorted by perplexity (`axis` 0) or number of words seen (`axis` 1). A milestone
-        has no point if this value is unknown for one of its seeds.
+        """Return the points of a model, sorted by perplexity (`axis` 0) or number of words seen (`axis` 1). If this
+        value is unknown for one of a milestone's seeds, the milestone has no point.
         """
         found = []
         for seeds in self.points.get(model, {}).values():

@@ -129,7 +129,7 @@ def _regions(panel: LawPanel, axis: str) -> list[list[tuple[float, float]]]:
 
 
 def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
-    """Draw a box around points. The axes are logarithmic, so each margin is a factor instead of a distance."""
+    """Draw a box around points. The axes are logarithmic, so each margin is a factor."""
     bounds = [
         (min(values) / wide, max(values) * wide) for values, wide in zip(_columns(points), (1.12, 1.03), strict=True)
     ]
@@ -139,8 +139,10 @@ def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
 
 
 def _laws(panel: LawPanel, axis: str) -> Rows:
-    """Return the fitted power laws of a panel. The law of a region is omitted if it is fitted to the same number of
-    points as the law of all points, because then both laws are equal.
+    """Return the fitted power laws of a panel.
+
+    If the law of a region is fitted to the same number of points as the law of all points, both laws are equal, and the
+    law of the region is omitted.
     """
     laws = [law for law in panel.of_kind("law") if law["axis"] == axis and law["exponent"]]
     every = next((law["points"] for law in laws if law["region"] == WHOLE), "")

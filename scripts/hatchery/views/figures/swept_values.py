@@ -91,8 +91,8 @@ Values = dict[str, dict[str, float]]
 class SweptPanel:
     """A panel: `axis` is the swept key on the x axis.
 
-    `lines` are the points of each line by label, which contains the values of the other keys. `ticks` are the values on
-    the axis if these are not numbers. `published` are (x, value) for a paper's printed values.
+    `lines` are the points of each line, by a label with the values of the other keys. `ticks` are the values on the
+    axis if they are not numbers. `published` are (x, value) for a paper's printed values.
     """
 
     title: str
@@ -108,7 +108,7 @@ class SweptPanel:
 
     @property
     def apart(self) -> bool:
-        """True if the score has several panels, because it is not comparable between all models."""
+        """True if the score has several panels, because not all models are comparable."""
         return APART in self.title
 
 
@@ -122,8 +122,7 @@ def draw(settings: SweptFigure, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """Return the panels, except panels that show a single model because its score is comparable with no other model's
-    score.
+    """Return the panels, except panels with a single model. Its score is comparable with no other model's score.
 
     If this leaves no panel, return one panel without lines, whose title lists all scores.
     """
@@ -247,9 +246,9 @@ def swept_panels(
 
 
 def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
-    """Return the numeric key with the most values, or, if no key is numeric, the key with the most values.
+    """Return the numeric key with the most values or, without a numeric key, the key with the most values.
 
-    If several keys have the most values, return the key that is first in the configuration file.
+    Among keys with equally many values, return the first in the configuration file.
     """
 
     def rank(key: str) -> tuple[bool, int]:

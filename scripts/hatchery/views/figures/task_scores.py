@@ -133,7 +133,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskScores]]:
-    """Return only the averages if there are more than MOST_SCORES scores and averages exist; otherwise, return all
+    """Return only the averages if averages exist and there are more than MOST_SCORES scores. Otherwise, return all
     rows.
     """
     if sum(len(task.scores) for panel in panels.values() for task in panel) <= MOST_SCORES:

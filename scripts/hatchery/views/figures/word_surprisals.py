@@ -85,7 +85,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def written(position: int, word: str) -> str:
-    """Return a word if the figure's font contains its letters; otherwise, return the position of the word as text."""
+    """Return a word if the figure's font contains its letters. Otherwise, return the word's position as text."""
     font = get_font(findfont("DejaVu Sans"))
     return word if all(font.get_char_index(ord(letter)) for letter in word) else str(position)
 
@@ -93,7 +93,7 @@ def written(position: int, word: str) -> str:
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
     """Return rows (model, task, surprisal), from rows that also contain the comparison basis.
 
-    If the comparison bases of two models differ, the difference is appended to the name of the set of texts.
+    If models have different comparison bases, the difference is appended to the name of the set of texts.
     """
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:

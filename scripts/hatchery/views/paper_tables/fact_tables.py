@@ -66,8 +66,8 @@ def sizes_table(
 ) -> PaperTable:
     """Return the table of printed sizes and our sizes.
 
-    Raises ConfigError for a printed size without a cell in the layout or with more digits than the layout shows, and
-    for a row of the layout without a printed size.
+    Raises ConfigError in three cases: a printed size has no cell in the layout, or has more digits than the layout
+    shows; or a row of the layout has no printed size.
     """
     where = f"{settings.published.paper}, table {number}"
     places = {_place(row, column) for row in layout.rows for column in layout.columns}

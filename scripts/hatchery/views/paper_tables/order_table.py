@@ -44,7 +44,7 @@ def order_table(
 ) -> PaperTable:
     """Return the matrix with all printed numbers and, if `scores` has at least two models, our numbers.
 
-    `scores` are the scores of runs by model; `left_out` are the reasons why models are missing, by model. Raises
+    `scores` are the scores of runs by model; `left_out` are the reasons why other models are missing. Raises
     ConfigError if layout and printed table have different cells.
     """
     compared = scores if len(scores) > 1 else {}
@@ -91,8 +91,8 @@ def order_table(
 
 
 def _firsts(places: Sequence[tuple[Entry, str]]) -> list[str]:
-    """Return the published row of each column; the row is replaced by an empty text if an earlier column has the same
-    row.
+    """Return the published row of each column. If an earlier column has the same row, the row is replaced by an empty
+    text.
     """
     seen: set[str] = set()
     rows = []
@@ -174,9 +174,10 @@ def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
 def lists_of_models(
     runs: pl.DataFrame, settings: PaperTablesSettings, tasks: Sequence[str]
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return the scores of runs (means over `tasks`) by model, and the reasons why other models have no scores.
+    """Return two mappings: the scores of runs (means over `tasks`) by model, and the reasons why other models have no
+    scores.
 
-    The two returned mappings omit models without any run on the tasks.
+    Models without any run on the tasks are in neither mapping.
     """
     lists: dict[str, list[float]] = {}
     left_out: dict[str, str] = {}
@@ -206,11 +207,10 @@ def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
     """Return the mean over `tasks` of each run of a model that has a value for all tasks; `runs` are the measurements
     of the model's runs.
 
-    ELC-BERT, Appendix E, does not state the compared scores. If tasks are averaged within each run, the pattern of
-    ELC-BERT's Tables 11 and 12 is reproduced; if all scores are pooled, this pattern is not reproduced
-    (docs/papers/elc-bert.md, "Significance"). Runs that predict one class for all rows are included, because the order
-    compares whole distributions. Raises EvaluationError if a run lacks a task or has a task twice, or if no run has a
-    value for all tasks.
+    ELC-BERT, Appendix E, does not state the compared scores. Averaging the tasks within each run reproduces the pattern
+    of ELC-BERT's Tables 11 and 12; pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Almost
+    stochastic order compares whole distributions, so runs that predict one class for all rows are included. Raises
+    EvaluationError if a run lacks a task or has a task twice, or if no run has a value for all tasks.
     """
     scores = []
     for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):

@@ -44,8 +44,7 @@ Scores = Mapping[str, Mapping[Measure, Aggregate]]
 
 
 def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
-    """Return the scores and hyperparameters of all models of `settings`; a model that has neither scores nor
-    hyperparameters has an empty mapping.
+    """Return the scores and hyperparameters of all models of `settings`; a model without any has an empty mapping.
 
     Raises ManifestError for an altered file or a file that is not a summary. Raises EvaluationError, which names the
     file, for a summary of another experiment, a model that the settings do not list, and two rows that have the same
@@ -76,9 +75,10 @@ def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dic
 def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Aggregate]:
     """Return the columns of the leaderboard, computed from one model's scores; columns with missing inputs are omitted.
 
-    The columns are BLiMP (mean over 17 files), GLUE (mean over eleven tasks), MSGS (ELC-BERT's mean over the six
-    ambiguous tasks, not the unpublished scale of the leaderboard), and their total with the weights 0.5, 0.3 and 0.2.
-    The deviation of an average is the root mean square of the deviations of its parts; the total has no deviation.
+    There are four columns: BLiMP (mean over 17 files), GLUE (mean over eleven tasks), MSGS, and their total with the
+    weights 0.5, 0.3 and 0.2. MSGS is ELC-BERT's mean over the six ambiguous tasks; the leaderboard's scale is
+    unpublished. The deviation of an average is the root mean square of the deviations of its parts. The total has no
+    deviation.
     """
     found: dict[str, Aggregate] = {}
     files = [scores.get((suite, name, ACCURACY)) for suite, name in LEADERBOARD_FILES]
@@ -214,8 +214,8 @@ def _transposed(
 ) -> tuple[tuple[str, ...], list[Line], str]:
     """Return headings and lines with models as columns, and a note that names our model in each printed column.
 
-    The column of a published model also contains our first model that replicates the published model. Our other models
-    have separate columns.
+    The column of a published model also contains the first of our models that replicates it. Our other models have
+    separate columns.
     """
     pairs: list[tuple[Line | None, Line | None]] = []
     for line in lines:

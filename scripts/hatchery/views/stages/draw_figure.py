@@ -42,9 +42,8 @@ megabytes.
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
     """Return the settings of a figure of an experiment or a study. Most figures draw only the first MOST_DRAWN models.
 
-    A figure of an experiment also draws external models, after the experiment's own models, if they have the results
-    that the figure needs. If some experiments of a study lack these results, their models are not drawn, and the figure
-    names these experiments.
+    A figure of an experiment also draws the external models that have the needed results, after the experiment's own
+    models. In a study, experiments without these results are not drawn, and the figure names them.
     """
     declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
     needs = [need for need in declared.needs if need in NEEDS]

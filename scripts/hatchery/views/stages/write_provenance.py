@@ -42,10 +42,9 @@ def write_provenance(
 ) -> None:
     """Write the provenance page of the experiment whose summary.parquet is given.
 
-    `settings` contains `experiment`; the digests of the manifests on the page are written to `places`. Raises
-    ManifestError if `summary` is missing or is not a summary. The page lists missing and damaged manifests, because
-    inputs may be removed after a result is made. For a large experiment, the page contains only the first rows, and a
-    note says so.
+    `settings` contains `experiment`; the digests of the manifests on the page are written to `places`. Inputs may be
+    removed after a result is made, so the page lists missing and damaged manifests. For a large experiment, the page
+    contains only the first rows, and a note says so. Raises ManifestError if `summary` is missing or is not a summary.
     """
     from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
     from hatchery.artifacts.atomic import write_json, write_text
