@@ -92,7 +92,7 @@ class NearDuplicatesSettings(Settings):
     """
 
     similarity: Annotated[float, Range(ge=0.5, le=0.95)] = 0.8
-    """Minimum similarity to an earlier document for which a document is left out."""
+    """Similarity to an earlier document from which on a document is left out."""
     words: Count = 5
     """Number n of consecutive words in an n-gram; case and punctuation are ignored. Documents with fewer words are
     kept.

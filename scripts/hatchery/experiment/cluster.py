@@ -204,21 +204,21 @@ class ClusterSettings(Settings):
     job.
     """
     memory_mb_per_node: Megabytes | None = None
-    """Memory of a node in MB, which is the maximum that a job requests; `null` sets no maximum."""
+    """Memory of a node in MB. No job requests more memory than this; `null` sets no maximum."""
     gpu_account: Word | None = None
-    """`account` of jobs with a model; `null` uses `account`."""
+    """Value of `account` for jobs with a model; `null` uses `account`."""
     gpu_partition: Word | None = None
-    """`partition` of jobs with a model; `null` uses `partition`."""
+    """Value of `partition` for jobs with a model; `null` uses `partition`."""
     gpu_qos: Word | None = None
-    """`qos` of jobs with a model; `null` uses `qos`."""
+    """Value of `qos` for jobs with a model; `null` uses `qos`."""
     gpu_constraint: Word | None = None
-    """`constraint` of jobs with a model; `null` uses `constraint`."""
+    """Value of `constraint` for jobs with a model; `null` uses `constraint`."""
     gpu_extra: str | None = None
-    """`extra` of jobs with a model; `null` uses `extra`."""
+    """Value of `extra` for jobs with a model; `null` uses `extra`."""
     gpu_max_minutes: Minutes | None = None
-    """`max_minutes` of jobs with a model; `null` uses `max_minutes`."""
+    """Value of `max_minutes` for jobs with a model; `null` uses `max_minutes`."""
     gpu_memory_mb_per_node: Megabytes | None = None
-    """`memory_mb_per_node` of jobs with a model; `null` uses `memory_mb_per_node`."""
+    """Value of `memory_mb_per_node` for jobs with a model; `null` uses `memory_mb_per_node`."""
     nodes: Count = 1
     """Number of nodes of one pretraining."""
     gpus_per_node: Natural = 0

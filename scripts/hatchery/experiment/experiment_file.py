@@ -57,7 +57,7 @@ class ProtocolFile(Settings):
     description: str = ""
     """Description of the protocol in one or two sentences."""
     settings: PartOfProtocol
-    """Keys that differ from the protocol `base`. If `base` is not set, keys that differ from the defaults."""
+    """Keys whose values differ from those of the protocol `base` or, without `base`, from the defaults."""
     tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
     """Tasks by name, each with the keys that differ from `settings`."""
 
@@ -165,7 +165,7 @@ class Finetuning(Settings):
     """Fine-tuning of an experiment: labelled tasks and the protocol."""
 
     protocol: PartOfProtocol = field(default_factory=dict)
-    """Keys that differ from the protocol `base`. If `base` is not set, keys that differ from the defaults."""
+    """Keys whose values differ from those of the protocol `base` or, without `base`, from the defaults."""
     tasks_per_job: Count | None = None
     """Number of tasks that one job fine-tunes one after another. A value above 1 saves time if starting a process takes
     longer than fine-tuning. `null` uses 1, or more if there would otherwise be more than 4,000 jobs.

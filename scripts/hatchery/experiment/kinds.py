@@ -192,8 +192,9 @@ class MainFile(Settings):
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     """Sizes of the generated data in a miniature language, which the demo uses."""
     compute: Compute = field(default_factory=Compute)
-    """Devices, threads and checkpoints of the computation. Results do not depend on these settings, except for
-    rounding."""
+    """Devices, threads and checkpoints of the computation. These settings change results at most by rounding and by
+    other random draws of dropout.
+    """
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     """Resources of cluster jobs. If jobs run on this machine, only `gpus_per_node`, `jobs_per_gpu` and the keys of the
     cost estimate have an effect.

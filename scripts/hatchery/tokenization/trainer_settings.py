@@ -46,7 +46,9 @@ class TokenizerSettings(Settings):
     vocabulary_size: VocabularySize
     """Number of entries, including special tokens and alphabet."""
     min_frequency: Natural = 2
-    """Minimum frequency of a pair that is merged; with unigram, minimum frequency of a character in the vocabulary."""
+    """Minimum frequency of a pair of tokens that is merged; with `unigram`, minimum frequency of a character in the
+    vocabulary.
+    """
     special_tokens: Literal["babylm", "bnc", "roberta", "gpt_bert"] = "babylm"
     """Set of special tokens, with ids from 0 in the given order. `babylm`: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB].
     `bnc`: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR]. `roberta`: <s> <pad> </s> <unk> <mask>. `gpt_bert`: <unk> <s> </s>

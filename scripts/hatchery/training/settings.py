@@ -76,7 +76,7 @@ class ScheduleSettings(Settings):
     """Maximum number of warm-up steps; `null` sets no maximum."""
     warmup_steps: Count = ABSENT
     """Number of warm-up steps, instead of `warmup_fraction`. In a run with `steps` and without `keep_training_state`,
-    the maximum is the number of steps. With this key and without a cooldown, the learning rates of
+    the value may be at most the number of steps. With this key and without a cooldown, the learning rates of
     `inverse_square_root` and `constant` do not depend on the number of steps.
     """
 

@@ -86,8 +86,8 @@ class EarlyStoppingSettings(Settings):
     points, or preference loss per pair.
     """
     export: Literal["best", "last"] = "best"
-    """Exported weights. `best`: the weights of the best evaluation (the first of equal evaluations). `last`: the
-    weights of the last step.
+    """Exported weights. `best`: the weights of the best evaluation; if several evaluations are equally good, of the
+    first of these. `last`: the weights of the last step.
     """
 
 

@@ -66,8 +66,9 @@ class CorrelationSettings(FrontierSettings):
     models: Names = ()
     """Names of the models to include; `*` matches any characters. An empty list means all models."""
     tabulated: bool = False
-    """Include only models that replicate a row of the paper's Table 3, and the models in `models`. The p value of the
-    printed rho for this number of models is then shown next to our p value."""
+    """Include only models that replicate a row of the paper's Table 3, and the models in `models`. The table then also
+    shows the p value that the printed rho would have for this number of models, next to our p value.
+    """
     paper: str = ""
     """Name of the paper whose published values (tables in config/published/) are shown next to our values. If empty, no
     published values are shown.

@@ -137,7 +137,9 @@ class AcquisitionSettings(Settings):
     """Settings for the surprisal of words that children learn, and for the ages at which children say these words."""
 
     contexts: NotEmpty = "*full_eval/aoa/cdi_childes.json"
-    """Shell pattern that matches exactly one file of the source: the contexts of the words (JSON)."""
+    """Shell pattern that matches exactly one file of the source: the contexts in which the words are predicted
+    (JSON).
+    """
     children: NotEmpty = "*full_eval/aoa/cdi_human.csv"
     """Shell pattern that matches exactly one file of the source: a table with a column `word`, and a column for each
     month of age with the share of children who say the word.

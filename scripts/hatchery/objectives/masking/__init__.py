@@ -34,7 +34,9 @@ class MaskingSettings(Settings):
     """Settings of masking: the tokens that are predicted, and their replacement in the input."""
 
     kind: MaskingKind = "span"
-    """Masking rule, named after its unit: all tokens of a unit are masked together."""
+    """Unit whose tokens are masked together: a single subword, a whole word, a span of up to nine tokens (`span`, as in
+    LTG-BERT), or a span of one to three tokens (`short_span`, as in GPT-BERT).
+    """
     reading: ReadingName = "corrected"
     """Version of the masking. `as_published` reproduces the errors of published code; `corrected` fixes these errors.
     For the kind `span`, the error is that of LTG-BERT's BNC code: overlapping spans make about 6 % of the labels wrong.

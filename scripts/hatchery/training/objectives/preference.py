@@ -52,15 +52,15 @@ class PreferenceSettings(ObjectiveKeys):
     task: Literal["preference"] = "preference"
     """Objective: `preference` makes the chosen text of a pair more probable than its rejected text."""
     loss: Literal["simpo", "simper"] = "simpo"
-    """Loss of a pair, from the mean log-probabilities of the tokens of its two texts. `simpo`: -log sigmoid(beta *
-    difference - gamma). `simper`: difference of the inverse perplexities, without hyperparameters.
+    """Loss of a pair, computed from the mean log-probability per token of each of its two texts. `simpo`: -log
+    sigmoid(beta * difference - gamma). `simper`: difference of the inverse perplexities, without hyperparameters.
     """
     beta: Positive = 2.0
     """With `simpo`: factor of the difference between the mean log-probabilities."""
     gamma: NonNegative = 1.0
     """With `simpo`: margin that the scaled difference should exceed."""
     language_weight: NonNegative | None = None
-    """Weight of the mean negative log-likelihood of the chosen texts' tokens in the loss. `null` means 0.2 with
+    """Weight, in the loss, of the mean negative log-likelihood per token of the chosen texts. `null` means 0.2 with
     `simpo`, as in BabyLM's interaction baseline of 2025, and 0 with `simper`.
     """
     initial_task: Literal["causal", "hybrid"] = "causal"
