@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+import math
 import os
 import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -17,7 +19,10 @@ from typer.testing import CliRunner
 import hatchery
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.commands import app, main
-from hatchery.errors import HatcheryError
+from hatchery.commands._options import print_json, settings_in
+from hatchery.direct_training import TOKENIZER
+from hatchery.errors import ConfigError, HatcheryError
+from hatchery.rendering.table import table
 
 COMMANDS = sorted(path.stem.rstrip("_") for path in Path(hatchery.__path__[0], "commands").glob("[a-z]*.py"))
 SENTENCES = ["the dog sleeps", "an old house"]
@@ -178,3 +183,81 @@ def test_job_shows_and_runs_a_job(repository: Path, tmp_path: Path, monkeypatch:
     assert shown["inputs"] == {"tables": {"measurements": "results/demo/measurements.parquet"}}
     printed = ran("job", "write_cost", "experiment=demo", "--into", tmp_path)
     assert Path(printed.strip()).parent == tmp_path and Path(printed.strip()).is_file()
+
+
+def test_every_option_of_train_is_a_setting_and_an_interruption_has_its_own_status(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+
+    def train(*places: Path, **settings: object) -> SimpleNamespace:
+        seen.append((places, settings))
+        return SimpleNamespace(curve=pl.DataFrame({"loss": [3.0, 2.0], "development_loss": [None, 2.5]}))
+
+    monkeypatch.setattr(hatchery, "train", train)
+    asked = ["train", "letters.txt", "made", "--minutes", "1.5", "--batch-size", "8", "--seed", "7", "--device", "cpu"]
+    named = ["--model", "m", "--tokenizer", "t", "--objective", "hybrid", "--set", "sequence_length=16"]
+    lines = ["made: 2 steps, loss 2, development_loss 2.5", "to query the model: hatchery try made"]
+    assert ran(*asked, *named).splitlines() == lines
+    settings = {"objective": {"task": "hybrid"}, "tokenizer": "t", "model": "m", "batch_size": 8, "seed": 7}
+    settings |= {"device": "cpu", "sequence_length": 16, "budget": {"minutes": 1.5}}
+    assert seen.pop() == ((Path("letters.txt"), Path("made")), settings)
+    assert json.loads(ran("train", "x", "made", "--steps", 3, "--json")) == {
+        **{"folder": "made", "loss": 2.0, "development_loss": 2.5}
+    }
+    defaults = {"objective": {"task": "masked"}, "tokenizer": TOKENIZER, "model": "ltg_mini", "batch_size": 32}
+    assert seen.pop()[1] == {**defaults, "seed": 42, "device": "auto", "steps": 3}
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hatchery, "train", interrupted)
+    done = CliRunner().invoke(app(), asked)
+    assert (done.exit_code, done.stderr) == (75, "interrupted; run the same command again to continue\n")
+
+
+def test_options_of_evaluate_and_surprisal_reach_their_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def recorded(*given: object, **named: object) -> pl.DataFrame:
+        seen.append((given, named))
+        return pl.DataFrame({"word": ["a"]})
+
+    monkeypatch.setattr(hatchery, "evaluate", recorded)
+    monkeypatch.setattr(hatchery, "surprisals", recorded)
+    options = ("--architecture", "causal", "--device", "cpu", "--set", "batch_size=5")
+    named = {"architecture": "causal", "device": "cpu", "batch_size": 5}
+    ran("evaluate", "m", "--suite", "s", "--data", "d", *options)
+    assert ran("surprisal", "m", "t.csv", "--column", "c", *options) == "word\na\n"
+    assert seen == [(("m", "s", Path("d")), named), (("m", Path("t.csv"), "c"), named)]
+
+
+def test_compare_and_export_pass_their_arguments_and_print_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def side_by_side(*given: object) -> object:
+        seen.append(given)
+        return table(["", "one"], [["rate", "1"]])
+
+    monkeypatch.setattr("hatchery.experiment.shipped.open_project", lambda folder: folder)
+    monkeypatch.setattr("hatchery.views.side_by_side.side_by_side", side_by_side)
+    assert "| rate |   1 |" in ran("compare", "a", "b", "--project", "p")
+    printed = json.loads(ran("compare", "a", "b", "--all", "--json"))
+    assert printed == {"rows": [{"group": "", "": "rate", "one": "1"}], "notes": []}
+    assert seen == [
+        (Path("p/config"), ("a", "b"), Path("p/results"), False),
+        (Path("config"), ("a", "b"), Path("results"), True),
+    ]
+    monkeypatch.setattr("hatchery.export.direct.export", lambda model, folder: [folder / model, folder / "b"])
+    assert ran("export", "m", "f") == "f: m, b\n"
+    assert json.loads(ran("export", "m", "f", "--json")) == {"folder": "f", "files": ["m", "b"]}
+
+
+def test_settings_are_yaml_and_json_has_no_infinite_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    found = settings_in(["a=1", "b=x=y", "c={d: [1, null]}", "e=[", "f="])
+    assert found == {"a": 1, "b": "x=y", "c": {"d": [1, None]}, "e": "[", "f": None}
+    with pytest.raises(ConfigError, match="got suite, which is an argument of the command"):
+        settings_in(["suite=x"], ("model", "suite"))
+    print_json({"a": math.nan, "b": [math.inf, (1, -math.inf)], "é": Path("x"), "z": 1.5})
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {"a": None, "b": [None, [1, None]], "é": "x", "z": 1.5} and "é" in printed

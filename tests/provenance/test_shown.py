@@ -17,6 +17,7 @@ from hatchery.provenance.chain import ManifestIndex, follow
 from hatchery.provenance.chain_text import tree_text
 from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
+from hatchery.views import provenance_page
 from hatchery.views.stages.write_provenance import write_provenance
 
 MODELS = {"elc_bert": "zero", "ltg_bert": "none"}
@@ -183,6 +184,54 @@ def test_every_row_and_manifest_has_an_anchor_and_every_link_a_target(toy: Any) 
     assert text.count("raw text") == 0
     assert all(f">text{number}.txt</th>" in text for number in range(7))
     assert "licence: CC BY; terms: with attribution" in text
+
+
+def digests_in(html: str) -> list[str]:
+    """Return the digests of the linked manifests, in order."""
+    return re.findall(r'href="#m-(\w+)"', html)
+
+
+def test_a_row_links_to_its_manifests_and_a_manifest_to_its_inputs_and_readers(toy: Any) -> None:
+    text = page(toy)
+    places = ["exp/pretraining/elc_bert-s1", "exp/pretraining/ltg_bert-s1", "corpora/toy", "tokens/toy/toy"]
+    elc, ltg, corpus, tokens = (sha256_file(toy.manifest(place))[:12] for place in places)
+    pairs = [sha256_file(toy.manifest(f"exp/minimal_pairs/{model}_bert-s1/pairs"))[:12] for model in ("elc", "ltg")]
+    row = text.partition(f'<tr id="{row_anchor("ltg_bert", "pairs", "binding", "f1_percent")}">')[2].partition("</tr>")[
+        0
+    ]
+    cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row.replace("<wbr>", ""))
+    names = ["ltg_bert", "pairs", "binding", "f1_percent"]
+    assert cells[:-1] == [*names, "60.0000", "1.5000", "2", "1", "61.5000", "0"]
+    assert digests_in(cells[-1]) == sorted(pairs)
+    section = text.partition(f'<section id="m-{tokens}">')[2].partition("</section>")[0]
+    read, read_by = section.partition("<p>read: ")[2].split("<p>read by: ")
+    assert read.startswith("corpus: <a ") and digests_in(read) == [corpus] and set(digests_in(read_by)) == {elc, ltg}
+    source = text.partition(f'<section id="m-{sha256_file(toy.source)[:12]}">')[2].partition("</section>")[0]
+    assert set(digests_in(source)) == {corpus, *pairs}
+
+
+def test_a_page_of_many_manifests_has_the_first_and_counts_the_others(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provenance_page, "MOST_STAGES", 2)
+    monkeypatch.setattr(provenance_page, "MOST_FILES", 3)
+    text = page(toy)
+    # Two of six manifests of stages, and the raw source with three of its seven files.
+    assert text.count('<section id="m-') == 3 and "4 more manifests are not on this page" in text
+    assert set(digests_in(text)) <= set(re.findall(r'id="m-(\w+)"', text))
+    assert [f">text{number}.txt</th>" in text for number in range(7)] == [True] * 3 + [False] * 4
+    assert "and 4 more entries, which the manifest lists" in text and "files (7)" in text
+    assert text.partition(">Times and versions</h2>")[2].count('<th scope="row">') == 2
+
+
+def test_times_and_versions_are_in_their_columns(toy: Any) -> None:
+    facts = {"started": "s", "wall_seconds": 1, "cpu_seconds": 2, "peak_memory_mib": 3, "python": "3.12"}
+    facts |= {"code_revision": "r", "packages": {"torch": "9", "numpy": "2"}}
+    path = toy.manifest("corpora/toy")
+    write_text(path.with_name("provenance.json"), json.dumps(facts))
+    rows = page(toy).partition(">Times and versions</h2>")[2].split("</tr>")
+    (row,) = [row for row in rows if f"#m-{sha256_file(path)[:12]}" in row]
+    assert re.findall(r"<td[^>]*>(.*?)</td>", row) == ["s", "1", "2", "3", "3.12", "r", "numpy 2, torch 9"]
 
 
 def test_only_the_section_of_volatile_facts_changes_when_the_work_is_done_again(toy: Any) -> None:

@@ -1,6 +1,6 @@
 """Settings as text, and differences between two settings."""
 
-from hatchery.rendering.setting_texts import brief, described, differences, shorten
+from hatchery.rendering.setting_texts import brief, described, differences, flatten, shorten
 
 OLD = {
     "stage": "s",
@@ -67,3 +67,32 @@ def test_named_things_that_came_or_went_are_counted_and_not_told_key_by_key() ->
     assert texts_of(first, second) == ["swept: 2 new, 1 gone"]
     assert texts_of({"a": {"b": 1}}, {"a": {"b": 1, "early": {"patience": 3}}}) == ["a.early.patience: (none) -> 3"]
     assert texts_of({"l": [{"x": 1}]}, {"l": [{"x": 2}, {"x": 3}]}) == ["l[0].x: 1 -> 2", "l[1].x: (none) -> 3"]
+
+
+def test_differences_are_in_the_order_version_changes_and_then_new_and_removed_keys() -> None:
+    old = {"z": 1, "gone": 3, "stage_version": 1, "m": 2}
+    new = {"z": 2, "came": 4, "stage_version": 2, "m": None}
+    assert [str(found) for found in differences(old, new)] == [
+        *("stage version: 1 -> 2", "z: 1 -> 2", "m: 2 -> null", "came: (none) -> 4", "gone: 3 -> (none)")
+    ]
+
+
+def test_up_to_six_new_values_of_a_mapping_are_listed_and_more_are_counted() -> None:
+    def texts(number: int) -> list[str]:
+        added = {f"k{index}": index for index in range(number)}
+        return [str(found) for found in differences({"a": {"x": 0}}, {"a": {"x": 0} | added})]
+
+    assert texts(6) == [f"a.k{index}: (none) -> {index}" for index in range(6)]
+    assert texts(7) == ["a: 7 new"]
+
+
+def test_brief_keeps_zero_and_false_nests_mappings_in_brackets_and_shortens_groups() -> None:
+    settings = {"zero": 0, "a": {"b": {"c": 1}, "d": None}, "flag": False, "rows": [{"x": 1}, {"x": 2}]}
+    assert brief(settings) == ["zero: 0; flag: false", "a: b (c 1)", "rows: 2 entries"]
+    (group,) = brief({"a": {f"k{index}": index for index in range(200)}})
+    assert len(group) == 480 and group.startswith("a: k0 0, k1 1, ") and group.endswith("...")
+
+
+def test_entries_with_equal_names_are_numbered() -> None:
+    entries = [{"name": "x", "n": 1}, {"name": "x", "n": 2}]
+    assert flatten({"p": entries}) == {"p[0].name": "x", "p[0].n": "1", "p[1].name": "x", "p[1].n": "2"}

@@ -9,8 +9,19 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from hatchery.errors import ConfigError
-from hatchery.rendering.escaping import breakable, latex_text, markdown_text
-from hatchery.rendering.table import Cell, Column, Group, Row, Table, as_json, divided, from_json, table
+from hatchery.rendering.escaping import breakable, latex_text, listed, markdown_text
+from hatchery.rendering.table import (
+    Cell,
+    Column,
+    Group,
+    Row,
+    Table,
+    as_json,
+    divided,
+    from_json,
+    latex_of_files,
+    table,
+)
 
 SCORES = Table(
     [Column("model", words=True), Column("a | b"), Column("1_000 words of a long heading")],
@@ -139,3 +150,40 @@ def test_a_table_that_was_written_as_json_is_read_back() -> None:
 def test_a_long_list_is_divided_into_parts_of_about_equal_size() -> None:
     assert [len(part) for part in divided(range(13), 6)] == [4, 5, 4]
     assert divided([], 6) == []
+
+
+def test_a_latex_table_of_more_than_forty_rows_is_limited_in_height_and_has_small_notes() -> None:
+    for rows, is_long in ((40, False), (41, True)):
+        made = Table([Column("a", words=True)], [Group([["x"]] * rows)], caption="c", notes=("A note",))
+        text = made.latex("t", "l")
+        assert (r"0.75\textheight" in text) == is_long
+        assert (r"{\linewidth}\tiny A note.\end{minipage}" in text) == is_long
+        assert text.count("{") == text.count("}")
+
+
+def test_a_latex_column_of_more_than_sixty_characters_shares_most_of_the_width() -> None:
+    def sides(*lengths: int) -> str:
+        text = table("abc"[: len(lengths)], [["x" * length for length in lengths]], words=2).latex("t", "l", wrap=True)
+        return text.partition(r"\begin{tabular}")[2].splitlines()[0]
+
+    assert sides(60, 61, 61) == r"{lp{0.80\linewidth}r}"
+    assert sides(61, 61) == r"{p{0.40\linewidth}p{0.40\linewidth}}"
+
+
+def test_a_document_of_tables_counts_them_as_the_paper_does() -> None:
+    text = latex_of_files([("first", 3), ("second", 7)])
+    body = text.partition(r"\begin{document}")[2].split()
+    assert body == [
+        *(r"\setcounter{table}{2}", r"\input{first.tex}", r"\clearpage"),
+        *(r"\setcounter{table}{6}", r"\input{second.tex}", r"\clearpage", r"\end{document}"),
+    ]
+
+
+def test_records_name_the_group_and_negative_indices_of_columns_count_from_the_end() -> None:
+    assert SCORES.records()[1] == {"group": "zero & one", "model": "elc", "a | b": "-", SCORES.headings[2]: "-1.0"}
+    assert [column.words for column in table(["a", "b", "c"], [], words=(0, -1)).columns] == [True, False, True]
+    assert table(["a"], [["x"]], caption="1. b").captioned_markdown().splitlines()[:3] == ["1\\. b", "", "| a |"]
+
+
+def test_one_name_is_listed_alone_and_two_are_joined() -> None:
+    assert [listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]

@@ -1,5 +1,6 @@
 """The card of a corpus: corpora counted by hand, and damaged corpora."""
 
+import html
 import json
 import os
 import re
@@ -205,6 +206,13 @@ def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sour
     assert read_manifest(two_sources).digest in page
     markdown = (card / "card.md").read_text(encoding="utf-8")
     assert "| train | 3 | 5 | 18 | 59 | 19 | 21 |" in markdown
+    assert "| all | 4 | 6 | 23 | 76 | 26 | 27 |" in markdown
+    # 13 and 10 of 23 words.
+    assert "| alpha | 2 | 3 | 13 | 44 | 15 | 15 | 56.5 |" in markdown
+    assert "| beta | 2 | 3 | 10 | 32 | 11 | 12 | 43.5 |" in markdown
+    assert "| alpha | dev | 1 | 1 | 5 | 17 | 7 | 6 |" in markdown
+    assert "| P Table 1 | alpha | train | words | 8 | 10 | -20.0 |" in markdown
+    assert "| manifest of the tokens | " + read_manifest(card.parent / "tokens/manifest.json").digest in markdown
 
 
 @pytest.mark.slow
@@ -241,6 +249,20 @@ def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(tmp_path:
     assert "Size by source" not in page
     assert "| all |" not in (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
     assert "subwords" not in rows_of(tmp_path / "card" / "statistics.csv")[0]
+
+
+def test_samples_examples_and_words_are_limited_by_the_settings(tmp_path: Path) -> None:
+    rejected = [("alpha", "rejected", reason, f"{reason} {number}") for reason in ("x", "y") for number in (1, 2)]
+    corpus = write_corpus(tmp_path / "corpus", TWO_SOURCES, samples=rejected)
+    # Each source may have five types; the first text of `alpha` has five, and both texts of `beta` have six.
+    limits = {"samples_per_source": 1, "sample_characters": 20, "top_words": 1, "max_types": 10}
+    folder = described(corpus, tmp_path / "card", card_settings(**limits))
+    page, text = ((folder / f"card.{ending}").read_text(encoding="utf-8") for ending in ("html", "md"))
+    assert "| alpha (stopped) | 6 | 5 | 4 | 80.0 |" in text and "| beta (stopped) | 6 | 6 | 6 | 100.0 |" in text
+    assert re.search(r"\| alpha \| the\W+2\W+\|", text) and "only their first words are counted" in text
+    samples = re.findall(r"<blockquote[^>]*>(.*?)</blockquote>", html.unescape(page), re.DOTALL)
+    assert samples[:2] == ["x 1", "y 1"] and len(samples) == 4
+    assert all(len(sample) <= 22 for sample in samples) and any(sample.endswith(" …") for sample in samples)
 
 
 def test_a_corpus_of_sequences_shows_what_was_selected(tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def test_the_page_holds_figures_tables_of_the_paper_notes_and_runs(written: Site
     assert text.count("<svg") == 6
     assert text.count('class="wide"') == text.count('class="narrow"') == 1
     assert "<symbol" not in text
-    assert 'id="learning_curves-a"' in text
+    first, _, rest = text.partition("Figures</h2>")
+    assert 'id="learning_curves-a"' in first and 'href="#phenomena-a"' in rest
     assert 'href="#phenomena-a"' in text
     assert "url(#phenomena-a)" in text
     assert '<h3 id="paper-paper-table-1">' in text
@@ -344,7 +345,10 @@ def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Sit
     words = read_page(site.page).text
     assert "The experiment has 250 models. Averages are shown for the first 200 of these models" in words
     assert "glue; the first 500 of 3,500" in words
-    assert text.count('<th scope="row">m199</th>') == 1
+    # The table of averages has 200 models, and the tables of the suite's 14 tasks and average have twelve models.
+    tables = text.partition(">Metrics and notes</h2>")[0]
+    counts = [tables.count(f'<th scope="row">m{model:03d}</th>') for model in (11, 12, 199, 200)]
+    assert counts == [1 + 3, 1, 1, 0]
     assert "more numbers of summary.csv are not on this page" in read_page(site.results / "provenance.html").text
     assert link_problems(site.page)[0] == []
 
@@ -377,7 +381,25 @@ def test_on_the_page_of_a_study_models_have_the_colours_of_its_figures(site: Sit
     compose_page(build(PageSettings, settings), inputs, page)
     colour = model_styles([run["model"] for run in runs], Style())["ltg"].colour
     swatch = f'<span class="swatch" style="background: {colour}" aria-hidden="true"></span>'
-    assert f"{swatch}ltg</th>" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert f"{swatch}ltg</th>" in text
+    # Two runs are of the experiment `a`.
+    assert [text.count(f'>{name}</a></th><td class="words" data-label="corpus">c</td>') for name in "ab"] == [1, 1]
+    assert re.findall(r'data-label="pretrained models">(\d+)<', text) == ["2", "0"]
+
+
+def test_up_to_twelve_models_are_in_the_legend_and_up_to_fifteen_rows_of_a_suite_are_unfolded(site: Site) -> None:
+    def page(models: int, tasks: int) -> str:
+        rows = [f"m0,glue,t{task},accuracy_percent,60.0,1.0,2,0,,0,,,,," for task in range(tasks)]
+        site.write(rows)
+        runs = [{"name": f"m{model}-s1", "model": f"m{model}", "seed": 1} for model in range(models)]
+        settings = build(PageSettings, {"experiment": "demo", "description": "", "runs": runs})
+        compose_page(settings, site.page_inputs(), site.page)
+        return site.page.read_text(encoding="utf-8")
+
+    few, many = page(12, 15), page(13, 16)
+    assert few.count('<ul class="legend">') == 1 and few.count("m11</li>") == 1 and 'class="legend"' not in many
+    assert "<details open><summary><h3>glue" in few and "<details><summary><h3>glue" in many
 
 
 def test_names_with_commas_are_listed_with_semicolons() -> None:
