@@ -174,7 +174,7 @@ def test_files_with_other_pairs_than_were_scored_are_refused(tmp_path: Path, sou
 
 
 def test_thresholds_of_a_bias_are_a_tenth_for_judgements_and_a_quarter_for_lengths() -> None:
-    right, shorter = {"a": 601, "b": 599, "c": 500, "d": 500}, {"c": 750, "d": 749}
+    right, shorter = {"a": 600, "b": 599, "c": 500, "d": 500}, {"c": 750, "d": 749}
     tokens_bad = [4] * 2000 + [5 if index < shorter[name] else 3 for name in "cd" for index in range(1000)]
     frame = pl.DataFrame({"paradigm": [*"abcd"] * 1000, "tokens_good": [4] * 4000}).sort("paradigm")
     guessed = np.concatenate([np.arange(1000) < count for count in right.values()]).astype(float)
@@ -183,7 +183,7 @@ def test_thresholds_of_a_bias_are_a_tenth_for_judgements_and_a_quarter_for_lengt
         (row["untrained_percent"], row["shorter_is_good_percent"], row["biased"]) for row in _paradigms("own", suite)
     ]
     # 599 of 1,000 right judgements are no chance either, but less than a tenth from half.
-    assert found == [(60.1, 50.0, 1), (59.9, 50.0, 0), (50.0, 75.0, 1), (50.0, 74.9, 0)]
+    assert found == [(60.0, 50.0, 1), (59.9, 50.0, 0), (50.0, 75.0, 1), (50.0, 74.9, 0)]
 
 
 def test_the_table_of_biased_paradigms_shows_the_twenty_that_are_farthest_from_half() -> None:

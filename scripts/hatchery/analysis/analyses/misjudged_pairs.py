@@ -172,7 +172,8 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
         if judged.guessed is not None:
             share = float(judged.guessed[rows["index"].to_numpy()].mean())
             p_value = float(binomtest(round(share * rows.height), rows.height).pvalue)
-        far = share is not None and abs(share - 0.5) >= FAR_FROM_HALF
+        # The difference is rounded, because 0.6 - 0.5 is less than 0.1 in floating point.
+        far = share is not None and round(abs(share - 0.5), 9) >= FAR_FROM_HALF
         beyond_chance = p_value is not None and p_value * len(paradigms) < CHANCE
         yield _EMPTY | {
             **{"kind": "paradigm", "suite": suite, "paradigm": paradigm, "pairs": rows.height},
@@ -290,7 +291,7 @@ def _notes(
 
 ANALYSIS = Analysis(
     title="Which minimal pairs are misjudged, and which are biased?",
-    version=1,
+    version=2,
     settings=MisjudgedPairsSettings,
     run=find,
     needs=(pair_files, evaluated(MINIMAL_PAIRS)),
