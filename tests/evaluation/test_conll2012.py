@@ -61,9 +61,14 @@ HUB_SENTENCE: dict[str, Any] = {
 }
 
 
-def parquet(sentence: dict[str, Any], names: tuple[str, ...] = ("O", "B-PERSON", "B-ORG", "I-ORG")) -> bytes:
+NAMES = ("O", "B-PERSON", "B-ORG", "I-ORG")
+
+
+def parquet(*documents: list[dict[str, Any]], names: tuple[str, ...] = NAMES) -> bytes:
+    """Return a file with a row for each document, which is a list of sentences."""
     described = {"info": {"features": {"sentences": [{"named_entities": {"feature": {"names": list(names)}}}]}}}
-    table = pa.Table.from_pylist([{"document_id": "nw/a/00/a_0000", "sentences": [sentence]}])
+    rows = [{"document_id": "nw/a/00/a_0000", "sentences": sentences} for sentences in documents]
+    table = pa.Table.from_pylist(rows)
     if names:
         table = table.replace_schema_metadata({"huggingface": json.dumps(described)})
     sink = pa.BufferOutputStream()
@@ -99,7 +104,7 @@ RECORDS: dict[str, list[list[dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.gold_conll", gold_conll()), ("a.parquet", parquet(HUB_SENTENCE))])
+@pytest.mark.parametrize(("name", "content"), [("a.gold_conll", gold_conll()), ("a.parquet", parquet([HUB_SENTENCE]))])
 @pytest.mark.parametrize("task", RECORDS)
 def test_every_task_has_the_targets_of_the_reference(make_source, name: str, content: Any, task: Any) -> None:
     (sentence,) = sentences_of(make_source({name: content}), name)
@@ -164,26 +169,37 @@ def test_broken_column_files_name_file_and_line(make_source, text: str, complain
         ({"words": ["Anna"]}, "8 parts of speech for 1 words"),
         ({"named_entities": [0] * 7}, "7 entity tags for 8 words"),
         ({"named_entities": [9] + [0] * 7}, "numbers from 0 to 3"),
+        ({"named_entities": [-1] + [0] * 7}, "numbers from 0 to 3"),
         ({"named_entities": [3] + [0] * 7}, "got the tag 'I-ORG', expected O, B-"),
         ({"coref_spans": [[1, 0, 8]]}, "a mention is not within the 8 words"),
         ({"srl_frames": [{"verb": "told", "frames": ["B-V"]}]}, "1 tags of predicate 0 for 8 words"),
     ],
 )
 def test_broken_rows_name_row_and_sentence(make_source, changes: dict[str, Any], complaint: str) -> None:
-    source = make_source({"a.parquet": parquet({**HUB_SENTENCE, **changes})})
-    with pytest.raises(EvaluationError, match=f"a.parquet: row 0, sentence 0.*{complaint}"):
+    damaged = [HUB_SENTENCE, {**HUB_SENTENCE, **changes}]
+    source = make_source({"a.parquet": parquet([HUB_SENTENCE], damaged)})
+    with pytest.raises(EvaluationError, match=f"a.parquet: row 1, sentence 1.*{complaint}"):
         list(read_hub_rows(source, "a.parquet"))
 
 
 def test_numbers_without_names_and_files_of_another_kind_are_refused(make_source) -> None:
     with pytest.raises(EvaluationError, match="named_entities are class numbers, expected class names"):
-        list(read_hub_rows(make_source({"a.parquet": parquet(HUB_SENTENCE, names=())}), "a.parquet"))
+        list(read_hub_rows(make_source({"a.parquet": parquet([HUB_SENTENCE], names=())}), "a.parquet"))
     with pytest.raises(EvaluationError, match=r"b\.parquet: not a readable Parquet file"):
         list(read_hub_rows(make_source({"b.parquet": "no"}), "b.parquet"))
 
 
 def test_neighbouring_spans_of_one_label_stay_two() -> None:
     assert tagged(["B-A", "B-A", "I-A"], "here") == (LabelledSpan(0, 1, "A"), LabelledSpan(1, 3, "A"))
+    with pytest.raises(EvaluationError, match="here: got the tag 'I-A'"):
+        tagged(["B-A", "O", "I-A"], "here")
+
+
+def test_of_two_mentions_of_one_cluster_the_inner_one_closes_first(make_source) -> None:
+    clusters = ("(3", "(3", "3)", "3)")
+    words = [(*word[:-1], cluster) for word, cluster in zip(WORDS[:4], clusters, strict=True)]
+    (sentence,) = read_gold_conll(make_source({"a": gold_conll(words)}), "a")
+    assert [(mention.start, mention.end) for mention in sentence.mentions] == [(0, 4), (1, 3)]
 
 
 @pytest.mark.parametrize("layer", sorted(RECORDS))
