@@ -1,6 +1,7 @@
 """The stage that scores minimal pairs: its files and its checks."""
 
 import json
+import os
 from dataclasses import replace
 
 import forked
@@ -288,6 +289,24 @@ def test_a_suite_s_precision_decides_how_products_are_computed(monkeypatch):
     for precision, products in (("tf32", "high"), ("fp32", "highest")):
         prepare_device("auto", precision=precision)
         assert torch.get_float32_matmul_precision() == products
+
+
+def test_a_gpu_computes_deterministically_and_threads_are_those_of_the_settings(monkeypatch):
+    threads, before = [], torch.get_deterministic_debug_mode()
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    # The first call makes monkeypatch remove the variable at the end, also if there is none now.
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    try:
+        assert prepare_device("cpu", threads=3) == torch.device("cpu") and threads == [3]
+        assert prepare_device("auto") == prepare_device("cuda") == torch.device("cuda") and threads == [3]
+        # The mode 1 warns of operations without a deterministic algorithm.
+        assert (torch.get_deterministic_debug_mode(), os.environ["CUBLAS_WORKSPACE_CONFIG"]) == (1, ":4096:8")
+        assert not torch.utils.deterministic.fill_uninitialized_memory and not torch.backends.cudnn.allow_tf32
+    finally:
+        torch.set_deterministic_debug_mode(before)
 
 
 def test_what_people_prefer_is_correlated_with_what_a_model_prefers(model_manifest, make_source, json_lines, tmp_path):
