@@ -235,6 +235,10 @@ def test_a_fast_tokenizer_of_the_library_gives_the_sums_of_a_loop(architecture: 
     assert sum(words["surprisal"]) * math.log(2) == pytest.approx(-expected[0], abs=1e-4)
     assert hatchery.evaluate(bag, "perplexity", DOCUMENTS * 8, sequence_length=16, **given).summary["value"][0] > 0
     assert padding == (library.padding_side, library.model_max_length)
+    # A module that reads 5 tokens has place for a frame of two tokens, or of one token for a causal text.
+    longest = 4 if architecture == "causal" else 3
+    with pytest.raises(hatchery.HatcheryError, match=f"a sentence becomes 5 tokens, expected 1 to {longest}$"):
+        hatchery.evaluate(OfThree(len(library)), [(text, other)], **given)
     with pytest.raises(hatchery.HatcheryError, match="architecture: got None for your module Bag, expected one of"):
         hatchery.evaluate(bag, [(text, other)], tokenizer=library)
 
