@@ -103,9 +103,11 @@ def test_six_n_d_of_a_point_counts_the_tokens_seen_by_then_and_the_limit_of_para
 def test_another_count_of_flops_moves_the_points_along_their_axis(
     analysed: Analysed, laws: Findings, count: str
 ) -> None:
-    other = analysed("power_laws", experiments=["one"], draws=2, flops=count)
+    other = analysed("power_laws", experiments=["one"], draws=2, flops=count, confidence=0.9)
     ours, theirs = rows(laws, kind="point")[0], rows(other, kind="point")[0]
     assert ours["loss"] == theirs["loss"] and ours["flops"] != theirs["flops"]
+    assert any(f"Method of counting our FLOPs: {COUNT_NAMES[count]}." in note for note in other.notes)
+    assert other.tables[0].columns[3].heading == "90 % interval"
 
 
 def test_published_curves_go_through_the_same_beside_what_is_printed(laws_of_both: Findings) -> None:

@@ -89,6 +89,13 @@ def test_table_3_has_our_models_below_the_rows_that_they_repeat(analysed: Analys
     assert found.tables[0].caption == "Table 3 of the paper" and found.notes[1:] == ["A remark."]
     assert "Our FLOPs (1e15): matrix products." in found.notes[0]
     assert found.tables[0].columns[0].heading == "model (E, H, I, L, A)"
+    # Of two models of one row, the first is shown.
+    second = PublishedChoice("reduced_vocabulary", {"one/m_16_1": name})
+    again = analysis_called("published_table").run(
+        settings_of("published_table", {"table": "3", "columns": COLUMNS, **options, **PAPER}),
+        replace(study, published=(*study.published, second)),
+    )
+    assert again.rows == found.rows
     # The smallest model has no untrained counterpart.
     assert [line[1:] for line in lines if line[0] == "(32, 32, 64, 1, 1)"][1][-1] == "-"
 
