@@ -173,7 +173,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no more steps": (
         {"base": KEPT, "later": start("training", 60, run="base")},
-        "runs.later.pretraining.steps: got 60, expected more than the 60 of 'base'",
+        "runs.later.pretraining.steps: got 60, expected more than the 60 steps of 'base'",
     ),
     "another seed with the optimiser": (
         {"base": KEPT, "later": {"seeds": [7], **start("training", 99, run="base")}},

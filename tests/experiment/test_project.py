@@ -129,7 +129,7 @@ SOURCE = CORPUS["sources"][0]
     [
         (
             {"corpus": {"sources": [SOURCE, {**SOURCE, "name": "other"}]}},
-            "corpus: sources: got 2 sources whose `data` has keys, expected at most one",
+            "corpus: sources: got 2 sources with an inline raw input",
         ),
         (
             {"corpus": {"sources": [{**SOURCE, "options": {"encoding": "utf8ish"}}]}},

@@ -199,7 +199,7 @@ def test_a_pattern_that_makes_no_row_is_told(configuration: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         rows(configuration, UNCONSTRAINED)
     assert str(caught.value).startswith(
-        f"{path}: published.rows.*: got '*_unconstraint', expected a pattern, such as small_*: "
+        f"{path}: published.rows.*: got '*_unconstraint', expected the name of a row with * in place of "
     )
     assert "\n" not in str(caught.value)
 

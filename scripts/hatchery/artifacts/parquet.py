@@ -145,7 +145,9 @@ class TableWriter:
             self._writer.close()
 
     def abandon(self) -> None:
-        """Close the file without writing the rows that are still in memory, because the disk may be full."""
+        """Close the file without writing the rows that are still in memory. For use after an error, such as a full
+        disk.
+        """
         with contextlib.suppress(OSError, pa.ArrowException):
             self._writer.close()
 

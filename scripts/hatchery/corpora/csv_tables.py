@@ -145,8 +145,9 @@ def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
 
 
 def _tab_cells(line: str, width: int | None = None) -> list[str]:
-    """Return the cells between tabs, without quotes around cells. If the line with quoted cells is not well formed, or
-    if only the unchanged line has `width` cells, the quotes are ordinary characters.
+    """Return the cells between tabs, without quotes around cells. In two cases, the quotes count as ordinary
+    characters: if the line is not well formed as a line with quoted cells, and if it has `width` cells only with
+    ordinary quotes.
     """
     plain = line.split("\t")
     if '"' not in line:

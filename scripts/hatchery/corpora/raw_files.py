@@ -158,8 +158,8 @@ class Piece:
 
     start: int
     end: int
-    """End of the piece in bytes of the decompressed text (exclusive). For a Parquet file, `start` and `end` are bytes
-    of the file, proportional to the rows.
+    """End of the piece in bytes of the decompressed text (exclusive). For a Parquet file, the numbers of bytes are
+    estimated: the file's size times the share of its rows.
     """
     line: int
     """Number of lines of the file before the piece; 0 for Parquet, and for text that is divided by size."""

@@ -235,7 +235,7 @@ def _check_budget(project: "Project", experiment: str, run: str, seed: int, plac
     budget in minutes with `take: training`.
 
     If the run has `checkpoints_at`, also raise ConfigError if the word budget of the initial model's run is unknown.
-    Without this budget, it is unknown at which of the word counts the initial model's run has already passed.
+    Without this budget, it is unknown which of the word counts the initial model has already passed.
     """
     ours = project.experiment(experiment).runs[run].pretraining
     if ours.budget is None or ours.steps == 0:
@@ -290,7 +290,7 @@ def _check_training(
         )
     if ours.budget is None and ours.steps <= theirs.steps and not theirs.early_stopping:
         raise ConfigError(
-            f"{place}.steps: got {ours.steps}, expected more than the {theirs.steps} of {origin.run!r}: with "
+            f"{place}.steps: got {ours.steps}, expected more than the {theirs.steps} steps of {origin.run!r}: with "
             "`take: training`, `steps` counts from the beginning of that run"
         )
 

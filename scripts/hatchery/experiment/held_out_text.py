@@ -92,7 +92,7 @@ def check_perplexity_splits(experiment: Experiment, where: str, project: "Projec
 
 def check_translation(name: str, experiment: Experiment, where: str, project: "Project") -> None:
     """Raise ConfigError, one line per problem, if the models, evaluations and corpora of a translation experiment do
-    not fit.
+    not fit each other.
 
     A translation model has an encoder and a decoder, learns from sentence pairs, and is scored only on translation.
     """

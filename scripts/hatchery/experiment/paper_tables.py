@@ -41,8 +41,8 @@ def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Ex
     found = {run: row for run in experiment.runs if (row := pattern.replace(STAR, run)) in known}
     if rows and not (found and STAR in pattern):
         raise ConfigError(
-            f"{where}: published.rows.{STAR}: got {pattern!r}, expected a pattern, such as small_{STAR}: the name of a "
-            f"row with {STAR} for a run's name; {table.name} must contain a matching row for at least one run of the "
+            f"{where}: published.rows.{STAR}: got {pattern!r}, expected the name of a row with {STAR} in place of a "
+            f"run's name, such as small_{STAR}; {table.name} must contain such a row for at least one run of the "
             "experiment"
         )
     return replace(experiment, published=replace(published, rows=found | named))

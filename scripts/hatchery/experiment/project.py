@@ -165,8 +165,8 @@ class Project:
         if stem := self.written.file_of_variant(kind, name):
             # Read the file's own block first, so that errors in the file are reported only once.
             self._as_written(kind, stem)
-        # In messages, keys follow the name of a file after a colon. The place of a variant already ends in a key, so
-        # further keys follow after a full stop.
+        # In messages, a colon separates the file's name from the first key, and full stops separate further keys. The
+        # place of a variant already contains a key, so the other keys follow after a full stop.
         made = (build if ": " in place else validated)(FILES[kind], raw, place)
         if kind != "corpus":
             return made
@@ -340,8 +340,8 @@ class Project:
         return self._milestones[experiment]
 
     def within_track(self, experiment: str, budget: BudgetSettings) -> BudgetSettings:
-        """Return a budget whose limits on epochs and corpus words do not exceed the limits of the experiment's track.
-        If the experiment has no track, the budget is unchanged.
+        """Return the budget, with limits on epochs and corpus words lowered to the limits of the experiment's track. If
+        the experiment has no track, the budget is unchanged.
         """
         name = self.experiment(experiment).track
         return budget if name is None else TRACKS[name].limited(budget)

@@ -153,13 +153,15 @@ def with_named_raw_input(
         return block, None
     if len(own) > 1:
         raise ConfigError(
-            f"{where}: sources: got {len(own)} sources whose `data` has keys, expected at most one, because such a "
-            f"source has the name of the corpus, {corpus!r}; enter the other sources under `data` in {main_file}"
+            f"{where}: sources: got {len(own)} sources with an inline raw input (keys under `data`), expected at "
+            f"most one, because an inline raw input has the name of the corpus, {corpus!r}; define the other raw "
+            f"inputs under `data` in {main_file}"
         )
     if corpus in data:
         raise ConfigError(
-            f"{where}: sources: `data` has keys, but {main_file} also has a raw input called {corpus!r}; write `data: "
-            f"{corpus}` here and move the keys to {main_file}, or give this file another name"
+            f"{where}: sources: the inline raw input (keys under `data`) has the name of the corpus, but {main_file} "
+            f"also has a raw input called {corpus!r}; write `data: {corpus}` here and move the keys to {main_file}, or "
+            "give this file another name"
         )
     named = tuple(replace(source, data=corpus) if source in own else source for source in sources)
     return replace(block, sources=named), own[0].data

@@ -44,7 +44,7 @@ class Track:
     """Rule for counting words. This rule applies to the limit of the corpus and to the limit of the training."""
 
     def limited(self, budget: BudgetSettings) -> BudgetSettings:
-        """Return a budget whose limits on epochs and corpus words do not exceed the limits of this track."""
+        """Return the budget, with limits on epochs and corpus words lowered to the limits of this track."""
         epochs = None if self.epochs is None else float(self.epochs)
         corpus_words = _smaller(budget.corpus_words, self.corpus_words)
         return replace(budget, epochs=_smaller(budget.epochs, epochs), corpus_words=corpus_words)

@@ -118,8 +118,9 @@ def _add_skeleton(crate: Crate, run: Run) -> None:
 
 
 def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
-    """Add the manifest of a stage with its outputs, a raw input with its files, or another or missing file, and return
-    its identifier."""
+    """Add the entity of a node of the chain, and return the entity's identifier. The node is the manifest of a stage,
+    which is added with its outputs, a raw input, which is added with its files, or another file, which may be missing.
+    """
     if node.manifest is not None and node.path is not None:
         for output in node.manifest.outputs:
             crate.file(_name(chain, output.path), output.sha256, output.bytes)

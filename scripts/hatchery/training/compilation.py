@@ -41,7 +41,8 @@ def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bo
 def compilation_of_run(choice: CompilationChoice, device: torch.device, steps: int, zero_stage: int) -> Compilation:
     """Return the kind of compilation of a pretraining run.
 
-    At ZeRO stage 3, "auto" does not compile, because a layer's parameters are gathered only during its call.
+    At ZeRO stage 3, "auto" does not compile, because DeepSpeed gathers a layer's parameters only while the layer is
+    called.
     """
     return chosen_compilation(choice, device, pays=steps >= COMPILED_FROM_STEPS and zero_stage < 3)
 

@@ -160,7 +160,8 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
 
 
 def words_before(settings: PretrainSettings, initial: Path | None) -> int | None:
-    """Return the number of words seen by the initial model that the run's own count does not include; None if unknown.
+    """Return the number of words that the initial model has seen and that the run's own count excludes; None if
+    unknown.
 
     If the run continues a training, its own count includes the words of this training. Then only the words of the
     trainings before this training are returned.

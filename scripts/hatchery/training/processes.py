@@ -24,8 +24,8 @@ from hatchery.errors import ConfigError, HatcheryError, TrainingError, first_lin
 from hatchery.training.speed import keep_freed_memory
 from hatchery.training.topology import Topology
 
-# Enough time for the first process to verify or write a large checkpoint. If a process hangs or its node fails, the
-# other processes hold their GPUs for this time.
+# Maximum waiting time in an operation of all processes: enough for the first process to verify or write a large
+# checkpoint. If a process hangs or its node fails, the other processes hold their GPUs for this time.
 COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 # Words in error messages of gloo, NCCL and the store after another process has ended. The text of an error is searched
 # for these words, because gloo raises no specific exception class.

@@ -80,7 +80,7 @@ class RunRecord:
         watchers: Sequence[Watcher] = (),
         start: Path | None = None,
     ) -> None:
-        """Load model, optimiser, loss scaler and watchers from the run's newest sound checkpoint.
+        """Load model, optimiser, loss scaler and watchers from the run's newest undamaged checkpoint.
 
         Without such a checkpoint, the run continues from `start`, a checkpoint of another run, if `start` is given.
         """

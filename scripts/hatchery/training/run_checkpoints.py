@@ -54,7 +54,7 @@ class RunCheckpoints:
         self._writer = CheckpointWriter(folder, keep, self.milestones, background) if self.is_first else None
 
     def newest(self, after: int = 0) -> Path | None:
-        """Return the newest sound checkpoint of the run; None without checkpoints. All processes return the same
+        """Return the newest undamaged checkpoint of the run; None without checkpoints. All processes return the same
         checkpoint.
 
         If the run continues another run after step `after`, checkpoints up to this step do not exist and are not

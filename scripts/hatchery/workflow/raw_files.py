@@ -71,10 +71,10 @@ class RawFiles:
         return self._same[manifest]
 
     def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
-        """Return (path, file list) of a source if its files have changed since its registration, or if it was
-        registered after the file `made` was written.
+        """Return (path, current file list) of a source that is newer than the file `made`. The files of such a source
+        have changed since the registration, or the source was registered after `made` was written.
 
-        None if the files are unchanged and were registered before `made` was written, or if the source has no files.
+        None if the source is not newer, or if it has no files.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/") and made.is_file()):
             return None

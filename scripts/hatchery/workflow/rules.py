@@ -215,8 +215,8 @@ class Rules:
         With this number, Snakemake starts a job only when its GPU slots are free, so a job that waits for a GPU
         occupies no processors.
         """
-        # On a cluster, Snakemake's setting `nodes` is set. The GPUs are then on other machines, and the number of jobs
-        # is limited instead.
+        # Snakemake's setting `nodes` is set only on a cluster. There, the GPUs are on other machines, and `nodes`
+        # limits the number of jobs, so no GPU slots are registered.
         is_here = self._is_planning and workflow.resource_settings.nodes is None
         if is_here and SLOTS not in workflow.global_resources and (slots := self.resources.gpu_slots_here()):
             workflow.register_resource(SLOTS, slots)

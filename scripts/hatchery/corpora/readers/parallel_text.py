@@ -35,8 +35,8 @@ class ParallelTextOptions(Settings):
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Annotated[tuple[str, ...], MinLen(1)]], MinLen(1)]
     """Shell patterns by split: two text files with one sentence per line, first language first, or one table (.tsv,
     .csv, .jsonl, .parquet). If patterns match several files, files whose wildcards match the same text form a pair:
-    `a.de` and `a.en` with `*.de` and `*.en`. The text of `any` is divided into splits according to the corpus's key
-    `split`.
+    `a.de` and `a.en` with `*.de` and `*.en`. Files under the key `any` belong to no split; their text is divided into
+    splits according to the corpus's key `split`.
     """
     columns: Annotated[tuple[str, ...], MinLen(2), Unique()] | None = None
     """For a table, its two columns or fields, first language first; `translation.de` is a field of an object. Numbers,

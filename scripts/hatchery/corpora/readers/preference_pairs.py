@@ -25,8 +25,8 @@ class PreferencePairsOptions(Settings):
     """Options of the reader `preference_pairs`: the files of each split, and the columns of the pairs."""
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], NotEmpty], MinLen(1)]
-    """Shell pattern of the tables (.jsonl, .json, .csv, .tsv, .parquet) of each split. The pairs of `any` are divided
-    into splits according to the corpus's key `split`.
+    """Shell pattern of the tables (.jsonl, .json, .csv, .tsv, .parquet) of each split. Tables under the key `any`
+    belong to no split; their pairs are divided into splits according to the corpus's key `split`.
     """
     chosen: NotEmpty = "sentence_good"
     """Column or field of the preferred text; `answers.best` is a field of an object."""

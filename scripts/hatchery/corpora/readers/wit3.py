@@ -36,8 +36,8 @@ class Wit3Options(Settings):
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Names], MinLen(1)]
     """Shell patterns by split, first language first: `["train.tags.de-en.de", "train.tags.de-en.en"]`, or
-    `["*.de-en.de.xml", "*.de-en.en.xml"]`. The text of `any` is divided into splits according to the corpus's key
-    `split`.
+    `["*.de-en.de.xml", "*.de-en.en.xml"]`. Files under the key `any` belong to no split; their text is divided into
+    splits according to the corpus's key `split`.
     """
 
     @property
@@ -70,7 +70,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     """Yield the sentence pairs of a file and its partner in the other language, streamed. Pairs with an empty sentence
     are counted as rejected.
 
-    Raises SourceError naming the shorter of two files, and the line of a segment without an end tag in the same line.
+    Raises SourceError if one of the two files is shorter, naming this file, and if a `<seg>` element does not end in
+    its line, naming the line.
     """
     options: Wit3Options = context.options
     (partner,) = companions(source, file, options)

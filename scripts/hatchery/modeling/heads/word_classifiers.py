@@ -8,8 +8,8 @@
   sentences (WiC). Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which concatenates the vectors of [CLS]
   and of the marked words. A word's vector is the mean over its subwords. LTG-BERT reads only [CLS] (Appendix B.1).
 - `ExtractiveSpan`: first token and last token of an answer. Source: Devlin et al. 2019, Section 4.2. Each token has a
-  score as first token and a score as last token. The loss sums the cross-entropies of the two scores, and the
-  prediction is the span with the highest sum of scores. Spans are half-open, [start, end).
+  score as first token and a score as last token. The loss is the mean of the two cross-entropies, and the prediction is
+  the span with the highest sum of scores. Spans are half-open, [start, end).
 """
 
 from dataclasses import dataclass

@@ -225,8 +225,8 @@ class MaskedObjective(Objective):
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
-        """Return the term with weighted token losses and weighted correct predictions. If `seen` is set, pass the
-        targets, the unweighted losses and the correct predictions to this function.
+        """Return the term with weighted token losses and weighted correct predictions. If the function `seen` is set,
+        call it with the targets, the unweighted losses and the correct predictions.
         """
         import torch.nn.functional as F
 
