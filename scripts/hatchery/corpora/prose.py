@@ -77,8 +77,8 @@ class LineForm:
         return f"{words}, {'cut into sentences as English' if self.cut else kept}"
 
     def units(self, block: list[str]) -> list[str]:
-        """Return the lines of a paragraph. If the text is wrapped, lines are joined: all lines or, if `margin` is set,
-        the lines that reach `margin` with the line after them.
+        """Return the lines of a paragraph. If the text is wrapped, a line is joined to the next line. If `margin` is
+        set, a line is joined only if its length, with the first word of the next line, reaches `margin`.
         """
         if self.kind != "wrapped":
             return block

@@ -88,7 +88,7 @@ def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") 
 def _check_languages(sample: Sample, where: str, project: "Project") -> None:
     """Raise ConfigError if a language of the sample names a source that the sampled corpus does not have.
 
-    Only the sources of a corpus that is made from sources are checked.
+    If the sampled corpus is not made from sources, nothing is checked.
     """
     other = project.corpus(sample.corpus)
     there = [source.name for source in other.sources] if other.made_from == "sources" else []

@@ -105,9 +105,9 @@ class Expansion:
 def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion:
     """Expand the experiment `name` of the file `where`, so that each run contains all keys that it inherits.
 
-    A row under `published` for a run with sweeps applies to all runs that the sweeps generate. Raises ConfigError, with
-    advice, for an invalid grid; for a sweep at a key that does not allow sweeps; for a sweep without values or with
-    equal values; and if a generated run has the name of another run.
+    An entry under `published` for a run with sweeps applies to all runs that the sweeps generate. Raises ConfigError,
+    with advice, for an invalid grid; for a sweep at a key that does not allow sweeps; for a sweep without values or
+    with equal values; and if a generated run has the name of another run.
     """
     result = Expansion(copy.deepcopy(dict(experiment)))
     document, runs, made = result.document, experiment.get("runs"), dict[str, MadeRun]()

@@ -129,8 +129,8 @@ def check_teachers(settings: PretrainSettings, inputs: Inputs) -> None:
             raise ConfigError(f"{path}: the teacher {reason}")
         if objective is None and causal != settings.objective.causal:
             raise ConfigError(
-                f"{path}: the teacher is {'' if causal else 'not '}causal, expected a teacher that is " "
-                f"f"{'not ' if causal else ''}causal, like the model of this run"
+                f"{path}: the teacher is {'' if causal else 'not '}causal, expected a teacher that is "
+                f"{'not ' if causal else ''}causal, like the model of this run"
             )
         limit = config.position_limit
         if limit is not None and limit < longest:
