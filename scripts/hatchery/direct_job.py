@@ -112,7 +112,9 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
 
 
 def _model_address(record: Stage, jobs: Jobs, names: Mapping[str, str]) -> str:
-    """Return the address of the model that a job trains or evaluates; empty if the stage uses no model."""
+    """Return the address (name of the folder) of the model that a job trains or evaluates; empty if the stage uses no
+    model.
+    """
     if record.shared is None or "run" not in names:
         return ""
     own = [names[name] for name in record.shared.names]

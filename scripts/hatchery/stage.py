@@ -49,8 +49,8 @@ ADDRESS = rf"{NAME}-[0-9a-f]{{{DIGITS}}}"
 digest of the job's specification (`job_spec`).
 """
 IMPORTED = "imported-"
-"""Prefix of the addresses of external models. Other addresses begin with the name of a corpus, which contains no
-hyphen.
+"""Prefix of the addresses (names of folders) of external models. Other addresses begin with the name of a corpus, which
+contains no hyphen.
 """
 
 
@@ -77,8 +77,8 @@ class StoredByDigest:
 
     @property
     def wildcards(self) -> tuple[str, ...]:
-        """Wildcards in the path of a result: the address of the model and, for an evaluation, the address of the
-        evaluation.
+        """Wildcards in the path of a result: the address (name of the folder) of the model and, for an evaluation, the
+        address of the evaluation.
         """
         return ("model",) if self.folder in MODELS else ("model", "address")
 

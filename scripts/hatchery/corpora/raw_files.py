@@ -26,7 +26,7 @@ from hatchery.sanitize import plain_name
 
 
 def where_in(source: RawSource, name: str) -> str:
-    """Return the path of a source's member on one line, for messages."""
+    """Return the path of a member (a file in the folder or archive of a source) on one line, for messages."""
     return plain_name(str(source.path(name)))
 
 
@@ -60,20 +60,22 @@ def uncompressed_suffix(name: str) -> str:
 
 
 def is_packed(name: str) -> bool:
-    """Return whether a member is compressed."""
+    """Return whether a member (a file of the source) is compressed."""
     return PurePosixPath(name).suffix in _OPENERS
 
 
 def unpacked_bytes(source: RawSource, name: str) -> int:
-    """Return the approximate size of a decompressed member in bytes: four times the size of a compressed member,
-    otherwise its size.
+    """Return the approximate size in bytes of a member (a file of the source) after decompression. A compressed member
+    is estimated as four times its size.
     """
     return source.size(name) * (4 if is_packed(name) else 1)
 
 
 @contextmanager
 def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
-    """Yield a member opened as a stream of bytes, decompressed if its name ends in .gz, .bz2, .xz or .zst."""
+    """Yield a member (a file of the source), opened as a stream of bytes. The bytes are decompressed if its name ends
+    in .gz, .bz2, .xz or .zst.
+    """
     opener = _OPENERS.get(PurePosixPath(name).suffix)
     with source.open(name) as raw:
         if opener is None:
@@ -84,7 +86,8 @@ def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
 
 
 def blocks(source: RawSource, name: str, start: int = 0) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a member from byte `start` on, in blocks of about a megabyte.
+    """Yield the decompressed bytes of a member (a file of the source) from byte `start` on, in blocks of about a
+    megabyte.
 
     Raises SourceError with the file's name and with the last byte that could be read.
     """

@@ -73,8 +73,8 @@ def _require(named: Named, where: str, project: "Project") -> None:
 
 
 def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a corpus that depends on itself, that has a source with an unsupported encoding, or whose
-    keys do not fit the configuration blocks that it names.
+    """Raise ConfigError for a corpus that depends on itself, for a source with an unsupported encoding, and for keys
+    that do not fit the configuration blocks that the corpus names.
     """
     check_circle(name, project, where)
     if corpus.made_from == "sources":

@@ -142,8 +142,8 @@ class Project:
         return self._blocks[kind, name]
 
     def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
-        """Return the task, with the files of its `otherwise` task if config.yaml has a raw input only for the
-        `otherwise` task.
+        """Return the task. If config.yaml has no raw input for the task, but has one for the task that `otherwise`
+        names, the returned task has the files of that other task.
         """
         if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
             return task

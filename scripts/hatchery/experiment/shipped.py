@@ -1,8 +1,8 @@
 """The configuration files that Hatchery ships, for a project in another folder.
 
 The project's own files take precedence; missing files are read from Hatchery's checkout. Tables and layouts of papers
-are inputs of jobs, and the addresses of results contain the paths of inputs. These paths must not contain the location
-of the checkout. Therefore the project's `config/` contains links to these files.
+are inputs of jobs, and a result is identified by the paths of its inputs. These paths must not contain the location of
+the checkout. Therefore the project's `config/` contains links to these files.
 """
 
 import os

@@ -29,7 +29,7 @@ class Encoder(nn.Module, ABC):
     already contain the limit.
     """
     first_token_is_blind: bool = False
-    """True if heads that classify a whole text must read the last token, because in a causal model the first token
+    """True if heads that classify a whole text must read the last token, as in a causal model, whose first token
     attends only to itself.
     """
 

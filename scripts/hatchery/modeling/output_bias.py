@@ -148,8 +148,8 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
 
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
-    """Raise ModelError if `scale` is a number that is infinite or not above 0, and if the weights of `layer` are tied
-    but `scale` is not "own".
+    """Raise ModelError if `scale` is infinite or a number of at most 0. Also raise ModelError if `scale` is not "own",
+    although the weights of `layer` are tied.
     """
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(

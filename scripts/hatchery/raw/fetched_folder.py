@@ -14,7 +14,7 @@ class FetchedFolder:
 
     Files are first written to the hidden folder `.<name>.partial`, which remains if the process is killed. When all
     files are written, the folder is renamed to `<name>`. A stamp file in the folder contains the `origin` of the files
-    (JSON), so that the folder is replaced only if the origin has changed.
+    (JSON). The folder is replaced only if the origin has changed.
     """
 
     def __init__(self, path: Path, origin: dict[str, object]) -> None:

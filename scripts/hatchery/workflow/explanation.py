@@ -140,7 +140,7 @@ def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
 def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str | None:
     """Return the settings of a rule's job in the current configuration, as canonical JSON.
 
-    None if the rule has no stage, or if no requested result has the job's address.
+    None if the rule has no stage, or if no requested result has the job's address (the name of its folder).
     """
     if MODEL in wildcards:
         address = wildcards.get(ADDRESS, wildcards[MODEL])

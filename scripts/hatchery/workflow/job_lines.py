@@ -40,8 +40,8 @@ TERMINAL = "DefaultStreamHandler"
 """Name of Snakemake's logging handler for the terminal."""
 
 NamesOf = Callable[[Mapping[str, Any]], Iterable[str]]
-"""Type of a function that maps the wildcards of a job to readable names, for example the address of a model to its
-name.
+"""Type of a function that maps the wildcards of a job to readable names, for example a model's address (the name of its
+folder) to the model's name.
 """
 
 

@@ -1,11 +1,11 @@
 """The specifications of jobs (`Call`: settings and inputs), and the storage paths of results that several experiments
 may share.
 
-Pretrained models and their evaluations are stored by digest, not by experiment. The address of a result contains the
-digest of its settings and of the addresses of its inputs. So if an experiment is copied or renamed, or if two runs have
-equal settings, the model is trained once and shared. Users, pages and tables use readable paths such as
-`results/<experiment>/pretraining/<model>/`, which are links to the storage paths. The links are created when the
-workflow starts.
+Pretrained models and their evaluations are stored by digest, not by experiment. The name of a result's folder is the
+address of the result. It contains a digest of the result's settings and of the addresses of its inputs. So if an
+experiment is copied or renamed, or if two runs have equal settings, the model is trained once and shared. Users, pages
+and tables use readable paths such as `results/<experiment>/pretraining/<model>/`, which are links to the storage paths.
+The links are created when the workflow starts.
 
     results/models/<corpus>-<digest>/                      pretraining
     results/models/imported-<baseline>-<digest>/           baselines
@@ -41,14 +41,16 @@ from hatchery.workflow.result_paths import ResultPaths
 class SharedResult:
     """A result of an experiment that is stored by digest.
 
-    `names` contain the name of the suite, task or batch that the result belongs to, if there is one.
+    `names` contain the name of the suite or task to which the result belongs, or of the batch (a job for several suites
+    or tasks), if there is one.
     """
 
     experiment: str
     kind: str
     run: str
     names: Mapping[str, str]
-    # Address of the model; if the result is an evaluation, followed by the address of the evaluation.
+    # Address (name of the folder) of the model; if the result is an evaluation, followed by the address of the
+    # evaluation.
     addresses: tuple[str, ...]
 
     @property
@@ -122,7 +124,7 @@ class Jobs:
         return {"of": of, "jobs": self, "results": self.results, "project": self.project}
 
     def call_at(self, address: str) -> Call:
-        """Return the specification of the job whose result has this address.
+        """Return the specification of the job whose result has this address (name of its folder).
 
         Raises ConfigError for an unknown address.
         """
@@ -205,7 +207,8 @@ class Jobs:
         return batch and self.storage_path(ReadablePath(path.experiment, "minimal_pairs_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
-        """Return the folder name of a result, which `names` identify by run and, if needed, suite, task or batch.
+        """Return the folder name of a result, which `names` identify by run and, if needed, suite, task or batch (a job
+        for several suites or tasks).
 
         The folder name of an evaluation begins with the suite, task or batch, and the folder name of a model with the
         corpus. Both folder names end with the digest.
@@ -247,7 +250,9 @@ class Jobs:
         return f"{trained}/{milestone_place(milestone.milestone)}"
 
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
-        """Return the address of the model, trained or external, to which a result of the kind `kind` belongs."""
+        """Return the address (name of the folder) of the model, trained or external, to which a result of the kind
+        `kind` belongs.
+        """
         known = self.project.experiment(experiment).baselines
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
             return self._milestone_address(experiment, milestone)
@@ -260,8 +265,8 @@ class Jobs:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def learn_names(self, experiments: Iterable[str]) -> None:
-        """Record the addresses and names of all results of these experiments, so that `names` finds a name by its
-        address.
+        """Record the addresses (names of folders) of all results of these experiments, with experiment, run and so on,
+        so that `names` finds these by address.
         """
         for experiment in experiments:
             made = self.results.models(experiment), self.results.evaluations(experiment)
@@ -270,7 +275,8 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """Return the results with an address that this Snakemake call has requested, in the order of the requests.
+        """Return the results with these addresses (names of folders) that this Snakemake call has requested, in the
+        order of the requests.
 
         `model` is the address of the model, `address` that of an evaluation; without `address`, the result is the
         model.
@@ -278,7 +284,8 @@ class Jobs:
         return self._at.get((model, address) if address else (model,), [])
 
     def names(self, model: str, address: str = "") -> dict[str, str]:
-        """Return the names of the result at an address: `experiment`, `run`, and `suite`, `task` or `batch`.
+        """Return the names of the result in a folder named `address`: `experiment`, `run`, and `suite`, `task` or
+        `batch`.
 
         If several experiments share the result, the names in the experiment that was requested first are returned.
         Empty if the result was not requested.

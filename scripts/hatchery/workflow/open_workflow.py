@@ -222,8 +222,7 @@ def begin_in_module(rules: Rules, workflow: Any) -> None:
     """Do the work of `onstart` if Hatchery is a module, because Snakemake does not call a module's `onstart`.
 
     Specifications of jobs, and links, are then written while jobs are planned. Raises ConfigError if the module has a
-    `prefix`, because Snakemake would add the prefix to its paths, but the specifications contain paths without the
-    prefix.
+    `prefix`. Snakemake would add the prefix to its own paths, but not to the paths in the specifications.
     """
     if workflow.modifier.modify_path("results/demo", "output") != "results/demo":
         raise ConfigError("module: got `prefix` or `replace_prefix`, expected neither; use --directory instead")

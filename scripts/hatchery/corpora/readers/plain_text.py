@@ -2,9 +2,9 @@
 
 By default, only wrong decodings in the text are repaired. The role of its lines is recognised (`prose`) unless an
 option sets this role, and each assumption is reported. Tables can be filtered and grouped by a column (a transcript, a
-book). A text file is a document. Large files, and all files if the source has only a few files, are divided into
-documents (`raw_files`), so that some documents can be held out. Encoding, columns and grouping are options; input that
-does not fit the options is an error with its position.
+book). A text file is a document. Large files are divided into documents (`raw_files`). If the source has only a few
+files, all its files are divided, so that some documents can be held out. Encoding, columns and grouping are options;
+input that does not fit the options is an error with its position.
 """
 
 import dataclasses
