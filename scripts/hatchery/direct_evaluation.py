@@ -169,7 +169,8 @@ def _prepared(
 ) -> tuple[torch.device, EvaluationRuntime]:
     """Return the device and the runtime settings of an evaluation.
 
-    If `device` is None, a module is evaluated on the device of its parameters, and other models on `auto`.
+    If `device` is None, a module is evaluated on the device of its parameters, and any other model on the device that
+    `auto` selects.
     """
     own = opened.network if isinstance(model, nn.Module) and not isinstance(opened, Checkpoints) else None
     wanted: DeviceName = device or ("auto" if own is None else "cpu")

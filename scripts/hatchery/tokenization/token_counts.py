@@ -1,4 +1,4 @@
-"""Counts of documents, sentences, words, tokens, subwords and unknown tokens in encoded text, and the frequency rule.
+"""Counts of documents, sentences, words, tokens, subwords and unknown tokens in encoded text, and the 95 % rule.
 
 The counts are exact, as in the papers' tables of corpus sizes (LTG-BERT, Table 1).
 """
