@@ -158,8 +158,8 @@ AUTHORS = {
 def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
     """Return the rows as Markdown.
 
-    Two columns contain operations per second as shares: the column MFU as a share of `peak`, the peak in the GPU's data
-    sheet, and the next column as a share of the speed of the large matrix product in the same run.
+    Two columns contain operations per second as shares of another speed. For the column MFU, this is `peak`, the peak
+    in the GPU's data sheet. For the next column, it is the speed of the large matrix product in the same run.
     """
     rates = [row["flops_per_second"] for row in rows if row["part"] == "product" and row.get("flops_per_second")]
     lines = [f"Measured on: {title}.", ""]

@@ -2,7 +2,7 @@
 
 `skewed` expands the table to all distances, multiplies it with queries and keys, and shifts the result into T x T by a
 view. Its gradient is a product instead of a scatter operation, but needs more memory. `by_prefix_sums` looks scores up
-as the library does, but computes gradients by prefix sums: the distances of a bucket are consecutive in every row, so
+as the library does, but computes gradients by prefix sums. The distances of a bucket are consecutive in every row, so
 the gradient of a bucket is a difference of two prefix sums. tests/modeling/test_position_scores.py checks that both
 functions return the library's scores.
 """

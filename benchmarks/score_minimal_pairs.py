@@ -1,7 +1,7 @@
 """Scoring minimal pairs: batches of distinct rows of equal length against one call per pair with all logits.
 
-The baseline is the loop of the published scorers: the masked copies of both sentences of a pair are one batch, the
-shorter sentence is padded, and log-probabilities of the whole vocabulary are computed at every position. A second
+The baseline is the loop of the published scorers. The masked copies of both sentences of a pair are one batch, in which
+the shorter sentence is padded. Log-probabilities of the whole vocabulary are computed at every position. A second
 baseline makes one call per masked row. The program prints pairs per second, the ratios of CPU times and of wall times,
 the largest difference of a score, and the ratio of the numbers of multiplications. The exit status is 1 if a decision
 differs or a ratio is below the limit for its model size.

@@ -1,10 +1,11 @@
 """Speed of the vocabulary filter, end to end: gzip-compressed JSON lines in, Parquet out, in one process.
 
-Baselines on the same input: (i) a plain implementation (NLTK's Punkt for every document, or all its windows, then a set
-lookup for each word), whose output must be identical; (ii) bare decompression and JSON decoding. Minimum speeds: for
-sentences 5 times the speed of the plain implementation; for spans 3 times this speed, and a third of the speed of bare
-reading. Speeds are computed from the minimum CPU time of the rounds. The exit code is 1 below a minimum speed. Usage:
-benchmarks/select_text.py [--megabytes 32] [--rounds 3] [--reading corrected]
+There are two baselines on the same input. The plain implementation runs NLTK's Punkt on every document, or forms all
+its windows, and then looks up each word in a set; its output must be identical. The other baseline is bare
+decompression and JSON decoding. Minimum speeds: for sentences 5 times the speed of the plain implementation; for spans
+3 times this speed, and a third of the speed of bare reading. Speeds are computed from the minimum CPU time of the
+rounds. The exit code is 1 below a minimum speed. Usage: benchmarks/select_text.py [--megabytes 32] [--rounds 3]
+[--reading corrected]
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Check that a training that is stopped 200 times at random moments gives the same bytes as an undisturbed training.
 
-The training is a tiny GPT-BERT with everything that a checkpoint contains: both kinds of sequences, an average of the
-weights, growing batches, longer sequences at the end, milestones, a kept training state, measurements of the
-development loss. `--seed` determines signals and moments; the machine's speed determines the training's progress at
-these moments. Every attempt is stopped
+The training is that of a tiny GPT-BERT. It uses all features that a checkpoint must store: both kinds of sequences, an
+average of the weights, growing batches, longer sequences at the end, milestones, a kept training state, and
+measurements of the development loss. `--seed` determines signals and moments; the machine's speed determines the
+training's progress at these moments. Every attempt is stopped
 
 - by SIGKILL, by SIGTERM, or only by the next attempt, which requests the run folder from the running attempt;
 - a number of steps after its start, while it writes a checkpoint, or at any moment, also before its first step;

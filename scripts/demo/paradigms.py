@@ -145,8 +145,8 @@ def embedded_reflexive(rng: random.Random) -> Twins:
 
 
 def past_participle(rng: random.Random) -> Twins:
-    """Return two mirrored minimal pairs: past tense in place of a participle, as in "Tom has eaten / ate the pear", and
-    participle in place of a past tense, as in "Tom ate / eaten the pear".
+    """Return two mirrored minimal pairs. In one, the past tense replaces a participle: "Tom has eaten / ate the pear".
+    In the other, a participle replaces the past tense: "Tom ate / eaten the pear".
     """
     scene = Scene.draw(rng)
     verb = choose(rng, _DISTINCT)

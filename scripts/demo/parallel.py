@@ -37,8 +37,8 @@ def parallel_files(pairs: int, seed: int) -> Iterator[tuple[str, bytes]]:
     """
     words = _Words(seed)
     seen: set[str] = set()
-    # Draw the held-out sentences before the training sentences: a sentence that occurs in an earlier file is left out,
-    # and no held-out sentence should be left out.
+    # Draw the held-out sentences before the training sentences. A sentence that was drawn for an earlier file is left
+    # out of later files, and no held-out sentence should be left out.
     for split in reversed(SPLITS):
         rng = random.Random(f"{seed}/parallel/{split}")
         sides: list[tuple[str, str]] = []

@@ -12,9 +12,9 @@ evaluation rows of a task come from one series of draws, so that no text is both
 evaluation rows.
 
 Minimal pairs have the format of BLiMP (Warstadt et al. 2020): a grammatical sentence, and the same sentence with one
-violated constraint. Each pair has a mirrored twin: if x is in the good sentence and y in the bad sentence of a pair, y
-is in the good and x in the bad sentence of its twin. So a model that judges sentences only by the frequency or length
-of words is right in exactly half of the pairs.
+violated constraint. Each pair has a mirrored twin. If the good sentence of a pair contains x and its bad sentence
+contains y, the good sentence of the twin contains y and its bad sentence contains x. So a model that judges sentences
+only by the frequency or length of words is right in exactly half of the pairs.
 """
 
 import json
