@@ -1,7 +1,7 @@
 """The disentangled attention as FlexAttention, whose `score_mod` looks up the two position tables.
 
 Source: LTG-BERT, Section 4, with the parameters and the tables of `hatchery.modeling.ltg.attention`. Compiled for a
-GPU, FlexAttention writes no T x T tensor to memory, and computes no position scores before the kernel starts. The
+GPU, FlexAttention writes no T x T tensor to memory, and needs no T x T position scores before the kernel starts. The
 library does not use FlexAttention, which lacks features of `attend`: it does not drop probabilities, has no gradients
 on a CPU, and needs a compiler. tests/modeling/test_flex_attention.py checks that the outputs are equal;
 benchmarks/gpu.py measures the time.

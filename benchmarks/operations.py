@@ -2,8 +2,8 @@
 
 A step is a forward and backward pass of 8 sequences of 128 tokens; in masked models, 15 % of the tokens are masked. The
 program prints for each model the number of multiplications and additions in matrix products, the number of bytes that
-all kernels read and write, and the number of kernels. The counts do not depend on the processor. They explain ratios of
-times in `peers.py`.
+all kernels read and write, and the number of kernels. The counts do not depend on the processor. They show which speed
+the loops of `peers.py` can reach.
 
     python benchmarks/operations.py
 """
