@@ -24,9 +24,9 @@ class PlainTextOptions(ProseOptions):
     """
 
     cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
-    """Cleaning of the text. `encoding` only repairs wrong decodings. `minimal` also makes quotes straight, and unifies
-    ligatures, widths, accents and entities, as the papers do. `full` also repairs the spaces and quotes of text whose
-    tokens are separated by spaces.
+    """Cleaning of the text. `encoding` only repairs wrongly decoded characters. `minimal` also makes quotes straight,
+    and unifies ligatures, widths, accents and entities, as the papers do. `full` also repairs the spaces and quotes of
+    text whose tokens are separated by spaces.
     """
     sentences: SentencesName | None = None
     """Sentence splitting. `line` keeps every line unchanged as a sentence; `none` joins the lines of a paragraph;

@@ -150,9 +150,9 @@ class ProseOptions(Settings):
     capitalise: bool = False
     """Capitalise the first letter of each paragraph, for transcripts without capitals."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "minimal"
-    """Cleaning of the text. `encoding` only repairs wrong decodings. `minimal` also makes quotes straight, and unifies
-    ligatures, widths, accents and entities, as the papers do. `full` also repairs the spaces and quotes of text whose
-    tokens are separated by spaces.
+    """Cleaning of the text. `encoding` only repairs wrongly decoded characters. `minimal` also makes quotes straight,
+    and unifies ligatures, widths, accents and entities, as the papers do. `full` also repairs the spaces and quotes of
+    text whose tokens are separated by spaces.
     """
     lines_per_document: Count | None = None
     """Number of paragraphs, rows or kept lines in a document; `null` keeps the text's own document boundaries, or

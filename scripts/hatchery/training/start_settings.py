@@ -136,7 +136,9 @@ class WeightAverageSettings(Settings):
     keep_raw_weights: bool = False
     """Also export the weights of the last step, in the folder `raw_weights` of the model."""
     weights: Literal["exponential", "equal"] = omitted_at_default("exponential")
-    """`exponential`: recent weights have larger factors. `equal`: mean of all averaged weights."""
+    """`exponential`: moving average, in which more recent weights have larger factors. `equal`: mean, in which all
+    averaged weights have the same factor.
+    """
     from_fraction: ShareBelowOne = omitted_at_default(0.0)
     """Share of all steps that precede the averaging; until averaging begins, evaluations use the current weights."""
     every_steps: Count = omitted_at_default(1)

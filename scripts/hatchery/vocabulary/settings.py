@@ -60,7 +60,9 @@ class SelectionKeys(Settings):
     lower case.
     """
     minimum_counted_words: Natural | None = None
-    """Minimum number of counted words in a text; `null` means 6 for sentences, 41 for spans and 0 for windows."""
+    """Minimum number of words in a text that are compared with the vocabulary; `null` means 6 for sentences, 41 for
+    spans and 0 for windows.
+    """
     window_words: Count = 110
     """Maximum number of words in a span or window."""
     stride_words: Count = 30

@@ -43,8 +43,8 @@ class SurprisalSettings(Settings):
     """
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
     """Cleaning of the texts before scoring, with the rules for cleaning corpora; use the setting of the model's corpus.
-    `encoding` repairs wrong decodings. `minimal` also makes quotes straight, and unifies ligatures, widths and accents.
-    `full` also simplifies dashes and no-break spaces, and removes spaces before contractions.
+    `encoding` only repairs wrongly decoded characters. `minimal` also makes quotes straight, and unifies ligatures,
+    widths and accents. `full` also simplifies dashes and no-break spaces, and removes spaces before contractions.
     """
     separator: NotEmpty | None = None
     """Separator of words, removed before scoring; `null` splits words at white space, which remains part of the text.

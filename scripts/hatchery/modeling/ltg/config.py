@@ -38,7 +38,8 @@ class LtgBertSizes(EncoderSizes):
     9."""
 
     position_head_layout: PositionHeadLayout = "babylm"
-    """Order of the heads in the projection of relative positions. The order `bnc` is only needed for the published BNC
+    """Order of queries and keys in the projection of relative positions. `babylm`: the queries of all heads, then the
+    keys of all heads. `bnc`: query and key of one head after another; this order is only needed for the published BNC
     checkpoints.
     """
 

@@ -95,8 +95,9 @@ class SweepKeys(Settings):
     """Measures of the candidate tokenizers of a corpus, and the rule that chooses a tokenizer."""
 
     sample_sequences: Count = 5000
-    """Maximum number of sequences, drawn without replacement, for word-split ratio, fertility and share of unknown
-    tokens. The paper uses 5,000, and 10,000 for its unconstrained corpora."""
+    """Maximum number of sequences on which word-split ratio, fertility and share of unknown tokens are measured; they
+    are drawn without replacement. The paper uses 5,000, and 10,000 for its unconstrained corpora.
+    """
     sample_splits: Splits = ("train", "dev", "test")
     """Splits of the corpus from which the sample is drawn; missing splits are skipped."""
     sequence_unit: Literal["documents", "lines"] = "documents"

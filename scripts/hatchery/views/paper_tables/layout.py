@@ -31,7 +31,7 @@ class RowLayout(Settings):
     heading: str
     """Heading of the row in the table."""
     answered_by: str = ""
-    """Name of the published row whose replication is shown as our line of this row; empty uses `row`."""
+    """Name of the published row that the model in our line of this row replicates; empty uses `row`."""
     printed: bool = True
     """True if the paper prints this row; otherwise, the row contains only our number."""
 
