@@ -30,8 +30,9 @@ Found = Mapping[str, Path]
 `acquisition`, and tasks such as `glue/rte`.
 """
 UNDEFINED = (
-    "`NaN` is the surprisal of the word before the first word of a sentence. The organisers' pipeline also writes "
-    "`NaN`, and the server's Python code reads `NaN`, but strict JSON parsers (jq, JavaScript) refuse the file"
+    "The first word of a sentence has no previous word, so the previous word's surprisal is `NaN`. The "
+    "organisers' pipeline also writes `NaN`, and the server's Python code reads it, but strict JSON parsers "
+    "(jq, JavaScript) refuse the file"
 )
 
 

@@ -109,16 +109,17 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
         rows, left_out, incomparable, single = _number_rows(scores, everything)
         numbers = Group(rows, f"Numbers, {BETWEEN_TWO}" if single == len(rows) else "Numbers")
         notes.append(
-            f"In brackets: the {100 * LEVEL:.0f} % interval of the difference; bold: the interval excludes 0, and "
-            "both models have several pretraining seeds. A difference has no interval if one of its means is from "
-            "a single run with unknown noise."
+            f"In brackets: the {100 * LEVEL:.0f} % interval of the difference. Bold: the interval excludes 0, "
+            "and both models have several pretraining seeds. If one of the two means is from a single run "
+            "with unknown noise, there is no interval."
         )
         notes += [ONE_SEED] if single else []
         notes += not_compared(incomparable)
         notes += (
             [
-                "Scores that are not shown, because differences may be noise or scores are not comparable: "
-                f"{left_out}; `make diff` with ALL=1 and `hatchery compare` with --all show these scores."
+                "Number of scores that are not shown, because their differences may be noise or they are not "
+                f"comparable: {left_out}. `make diff` with ALL=1 and `hatchery compare` with --all show these "
+                "scores."
             ]
             if left_out
             else []

@@ -120,7 +120,7 @@ def _blind_guesses(summary: Summary) -> list[str]:
         "in classification, it predicts the most frequent label, and its Matthews correlation is 0": any(
             summary.kinds.get(row.suite) == "finetuning" for row in guessed
         ),
-        "on held-out text, it is the unigram distribution of the training tokens, a model that only knows how frequent "
-        "words are": any(row.suite in HELD_OUT for row in guessed),
+        "on held-out text, it is the unigram distribution of the training tokens: a model that knows only "
+        "how frequent tokens are": any(row.suite in HELD_OUT for row in guessed),
     }
     return [text for text, is_so in guesses.items() if is_so]

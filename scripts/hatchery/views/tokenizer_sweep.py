@@ -69,9 +69,10 @@ def _search_lines(settings: SweepSettings, search: SearchResult) -> list[str]:
     return [
         f"## Largest vocabulary of frequent entries ({rule.type})",
         "",
-        f"The largest vocabulary size, from {rule.lowest:,} to {rule.highest:,} in steps of {rule.step:,}, at which "
-        f"95 % of the entries occur at least {rule.least_frequency:,} times in the training text (Gowda and May, "
-        f"2020): **{found}**. The binary search assumes that this frequency decreases with increasing size.",
+        f"The largest vocabulary size at which 95 % of the entries occur at least {rule.least_frequency:,} "
+        f"times in the training text (Gowda and May, 2020): **{found}**. Sizes from {rule.lowest:,} to "
+        f"{rule.highest:,} in steps of {rule.step:,} were searched. The binary search assumes that the "
+        "frequency of the rarest entries decreases with increasing size.",
         "",
         table(
             ("size", "frequency at 95 %"),

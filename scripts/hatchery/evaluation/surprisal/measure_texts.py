@@ -171,9 +171,9 @@ def rare_characters_note(rare: Mapping[str, int]) -> str:
     way = " or ".join(ways)
     remedy = f"; if the model's corpus was cleaned, `cleaning: {way}` cleans your texts in the same way" if ways else ""
     return (
-        f"words have characters without a token in the model's vocabulary ({named}{more}): these characters are rare "
-        "or absent in the model's training text, so the surprisal of these words means little; the column `in_bytes` "
-        f"marks these words{remedy}"
+        f"words have characters without a token in the model's vocabulary ({named}{more}): these characters "
+        "are rare or absent in the model's training text, so the surprisals of these words are not "
+        f"meaningful; the column `in_bytes` marks these words{remedy}"
     )
 
 

@@ -30,15 +30,16 @@ from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import VocabularyFacts
 
 SIZE_NOTE = (
-    "Sentences are non-empty lines (including headings); words are separated by white space; characters are code "
-    "points, including line ends. Pre-tokens are the pieces of LTG-BERT's pre-tokenizer (punctuation, digits and "
-    "clitics are separate); Table 1 of the LTG-BERT paper calls them “words”."
+    "Sentences are non-empty lines (including headings), words are separated by white space, and characters "
+    "are code points, including line ends. Pre-tokens are the pieces of LTG-BERT's pre-tokenizer: "
+    "punctuation, digits and clitics are separate. Table 1 of the LTG-BERT paper calls pre-tokens “words”."
 )
 SUBWORD_NOTE = " Subwords are the tokens into which the tokenizer splits the text."
 VOCABULARY_NOTE = (
-    "A running word is a whitespace-separated word in lower case, without the punctuation, symbols and control "
-    "characters at its ends. Pieces that consist only of these characters, and the markers [UNK] and [TAB], are not "
-    "counted. Types are different words, and hapaxes are types that occur once. All splits are counted together."
+    "A running word is a whitespace-separated word in lower case, without punctuation, symbols and control "
+    "characters at its ends. Pieces without other characters, and the markers [UNK] and [TAB], are not "
+    "counted. Types are different words, and hapaxes are types that occur once. All splits are counted "
+    "together."
 )
 
 
@@ -190,8 +191,8 @@ def assumed_section(assumed: Sequence[Assumed]) -> Section:
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (
-        "Whether the lines of a file are sentences was inferred from the beginning of the file. The option “sentences” "
-        "of the source in the corpus's configuration file overrides this choice."
+        "Readers inferred from the beginning of a file if each of its lines is a sentence. To set this for a "
+        "source, use the option “sentences” in the corpus's configuration file."
     )
     return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])
 
@@ -248,9 +249,9 @@ def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
         "drop_lines": "Repeated documents and lines were excluded.",
     }
     note = (
-        f"The table counts documents, and lines of at least {LONG_LINE} characters, whose text also occurs earlier in "
-        "the corpus, or in the training text. Documents with equal text are in the same split, unless their sources "
-        f"set the split. {dropped[duplicates]}"
+        f"The table counts documents, and lines of at least {LONG_LINE} characters, whose text also occurs "
+        "earlier in the corpus or in the training text. Documents with equal text are in the same split, "
+        f"unless their sources set the split. {dropped[duplicates]}"
     )
     return Section(title, [note], tables=[_table(title, header, rows, words=2)])
 

@@ -186,8 +186,8 @@ def tasks_table(
     printed.check_complete([("", layout.row)])
     limits = sorted({size.max_length for size in ours.values()})
     notes = [
-        "The paper does not state to which rows its percentages refer. Our percentages are the share of truncated rows "
-        "among the training and validation rows together; the protocol truncates rows with more than "
+        "The paper does not state to which rows its percentages refer. Our percentages refer to the training "
+        "and validation rows together. They count truncated rows: rows with more than "
         f"{' or '.join(map(str, limits))} subwords, including [CLS] and [SEP]",
         *common_notes(settings, lines, HEADINGS, layout.remark),
     ]

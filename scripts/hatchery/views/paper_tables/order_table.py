@@ -132,10 +132,10 @@ def _notes(
     left_out: Mapping[str, str],
 ) -> list[str]:
     notes = [
-        "epsilon_min of almost stochastic order: at 0, the row dominates the column; at 1, there is no evidence of "
-        f"dominance; bold: values below {THRESHOLD:g}, at which the row is better than the column",
-        "The compared scores are the means over the tasks of each run, including runs that predict one class for all"
-        " rows; n is the number of runs of the row",
+        "epsilon_min of almost stochastic order: at 0, the row dominates the column; at 1, there is no "
+        f"evidence of dominance. Bold values are below {THRESHOLD:g}: the row is better than the column",
+        "The compared scores are the means over the tasks of each run. Runs that predict one class for all "
+        "rows are included. n is the number of runs of the row",
     ]
     for reading, matrix in matrices.items():
         how = (

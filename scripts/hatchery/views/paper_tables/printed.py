@@ -148,23 +148,23 @@ class PrintedTable:
 
 
 SAMPLE_DEVIATION = (
-    "± is the sample standard deviation over n runs (divided by n - 1); a run has one pretraining seed and, in"
-    " fine-tuning, one fine-tuning seed and one learning rate; all runs are included"
+    "± is the sample standard deviation over n runs (divided by n - 1). A run has one pretraining seed and, "
+    "in fine-tuning, one fine-tuning seed and one learning rate. All runs are included"
 )
 AVERAGE_DEVIATION = (
-    "± of an average over tasks is the root mean square of the deviations of the tasks, as in the papers, and not the"
-    " deviation of the average"
+    "For an average over tasks, ± is the root mean square of the deviations of the tasks, as in the papers. "
+    "It is not the deviation of the average"
 )
 FAILED = (
-    "(1 failed): one of the n runs failed (it predicted only one class, or has MCC 0 or constant output); as in the"
-    " papers, mean and deviation include its number (summary.csv also has the mean without failed runs). (1 without a"
-    " number): a run in addition to the n runs diverged and is in no mean. For an average, n is the smallest number of"
-    " runs of a task, and failed runs and runs without a number are counted over all tasks"
+    "(1 failed): one of the n runs failed: it predicted only one class, has MCC 0, or has constant output. "
+    "As in the papers, mean and deviation include failed runs (summary.csv also has the mean without them). "
+    "(1 without a number): a run in addition to the n runs diverged, and no mean includes it. For an "
+    "average, n is the smallest number of runs of a task, and the two other numbers are sums over all tasks"
 )
 
 DASH = (
-    "A dash marks a missing number: in a published line, the paper prints no number; in one of our lines, the"
-    " experiment has no such evaluation, no complete average, or no run with a number"
+    "A dash marks a missing number. In a published line, the paper prints no number. In our lines, there is "
+    "no such evaluation, no complete average, or no run with a number"
 )
 
 
@@ -187,8 +187,8 @@ def score_notes(
         notes.append(FAILED)
     if layout.change_from:
         notes.append(
-            "The first row shows scores; all other rows show the changes of their scores from the first row; ± in "
-            "these rows is the standard deviation of the row's scores, not of the changes"
+            "The first row shows scores. All other rows show the changes of their scores from the first row; "
+            "there, ± is the standard deviation of the row's scores, not of the changes"
         )
     # The displayed digits determine the best number, so numbers that look equal are equally good.
     where = "the table" if layout.best_over == "table" else "its block"
