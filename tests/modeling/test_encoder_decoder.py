@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.modeling.encoder_decoder.model import TranslationModel
-from hatchery.modeling.families import forward_flops
+from hatchery.modeling.families import FAMILIES, forward_flops
 from hatchery.modeling.flops import PassShape
 from hatchery.modeling.layers import MultiHeadAttention
 from hatchery.modeling.norm_and_dropout import Dropout
@@ -182,6 +182,7 @@ def test_a_saved_model_is_the_same_model(model_of: ModelOf, tmp_path: Path) -> N
     save_model(tmp_path, model)
     loaded = load_language_model(tmp_path)
     assert isinstance(loaded, TranslationModel)
+    assert (len(loaded.encoder.layers), len(loaded.decoder)) == (2, 1)
     given = batch()
     assert torch.equal(loaded.eval()(**given).loss_sum, model(**given).loss_sum)
 
@@ -197,6 +198,9 @@ def test_operations_are_those_of_the_matrix_products(model_of: ModelOf) -> None:
         model(**given)
     shape = PassShape(3, 7, 15, target_length=5)
     assert sum(forward_flops(model.config, shape).values()) == counter.get_total_flops()
+    # Kaplan's formula counts neither the embedding nor its 61 rows of width 24: 100 parameters remain.
+    work = [(3, 7), (2, 5)]
+    assert FAMILIES["encoder_decoder"].paper_flops(model.config, 61 * 24 + 100, work) == 6 * 100 * (21 + 10)
 
 
 def test_the_paper_s_initialisation_of_the_output_matrix_has_variance_one_over_d(model_of: ModelOf) -> None:

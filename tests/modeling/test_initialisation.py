@@ -69,6 +69,13 @@ def test_position_vectors_and_an_output_matrix_of_its_own_start_like_word_vector
         assert float(table.detach().abs().max()) <= 2 * math.sqrt(2 / 300)
 
 
+def test_feed_forward_blocks_of_gpt_bert_start_smaller_in_deeper_layers(make_model):
+    for depth, layer in enumerate(make_model(family="gpt_bert", hidden_size=48, intermediate_size=96).encoder.layers):
+        for projection in (layer.feed_forward.input_projection, layer.feed_forward.output_projection):
+            expected = 0.8796 * math.sqrt(2 / 240) / math.sqrt(2 * (depth + 1))
+            assert float(projection.weight.detach().std()) == pytest.approx(expected, rel=0.05)
+
+
 ROBERTA: dict[str, Any] = {
     "family": "roberta",
     "embedding_size": 16,
@@ -95,6 +102,23 @@ def test_seed_and_name_alone_decide_the_weights(make_model, changes):
     assert all("bias" in name or "norm" in name for name in same)
     one, two = (first[f"encoder.layers.{n}.attention.value_projection.weight"] for n in (0, 1))
     assert not torch.equal(one, two), "tensors of one shape get different numbers"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"layer_weighting": "biased", "head_scaling": True},
+        {"position_embedding": "absolute", "tie_word_embeddings": False, "residual_scaling": True},
+        {"family": "gpt_bert", "sentence_pair_head": True},
+        {"family": "modern", "value_residual": True, "unet_skips": True, "output_transform": True},
+        {"family": "encoder_decoder"},
+        ROBERTA,
+    ],
+)
+def test_every_parameter_is_set_whatever_its_value_was_before(make_model, changes):
+    disturbed, expected = make_model(5, disturbed=0.5, **changes), make_model(5, **changes).state_dict()
+    initialise_(disturbed, 5)
+    assert [name for name, value in disturbed.state_dict().items() if not torch.equal(value, expected[name])] == []
 
 
 @pytest.fixture

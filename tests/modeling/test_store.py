@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.exported_folder import load_exported
 from hatchery.modeling.families import model_config
 from hatchery.modeling.store import load_config, load_language_model, save_model
 
@@ -45,6 +46,33 @@ def test_a_saved_model_comes_back_unchanged(tmp_path, make_model, batch, changes
     assert torch.equal(loaded(*batch).loss_sum, model(*batch).loss_sum)
     assert torch.equal(loaded.encoder(*batch[:2])[-1], model.encoder(*batch[:2])[-1])
     loaded(*batch).loss_sum.backward()
+
+
+@pytest.mark.parametrize(
+    ("heads", "causal"),
+    [(("ForMaskedLM",), False), (("ForCausalLM",), True), (("ForMaskedLM", "ForCausalLM"), False)],
+)
+def test_an_exported_model_attends_to_later_tokens_unless_its_only_head_is_causal(
+    tmp_path, make_model, batch, heads, causal
+):
+    model = make_model(family="gpt_bert", disturbed=0.1, causal=causal)
+    values = {**model.config.to_dict(), "model_type": "hatchery_gpt_bert", "torch_dtype": "float32"}
+    values["architectures"] = [f"HatcheryGptBert{head}" for head in heads]
+    # The base class of an exported model is named `model`; its head is outside of this class.
+    tensors = {name.replace("encoder.", "model.encoder.", 1): value for name, value in model.state_dict().items()}
+    save_file(tensors, tmp_path / "model.safetensors")
+    found = load_exported(tmp_path, values)
+    assert found.heads == heads and found.network.causal == causal
+    assert torch.equal(found.network.encoder(*batch[:2])[-1], model.encoder(*batch[:2])[-1])
+    assert torch.equal(found.network(*batch).loss_sum, model(*batch).loss_sum)
+
+
+def test_weights_that_are_stored_in_half_precision_are_read_in_full_precision(folder):
+    halves = {name: tensor.half() for name, tensor in load_file(folder / "model.safetensors").items()}
+    replace_tensors(folder, lambda tensors: tensors.update(halves))
+    found = load_language_model(folder).state_dict()
+    assert {tensor.dtype for tensor in found.values()} == {torch.float32}
+    assert all(torch.equal(found[name], tensor.float()) for name, tensor in halves.items())
 
 
 def test_loading_draws_no_values_only_to_overwrite_them(folder, monkeypatch):
@@ -153,6 +181,21 @@ def test_a_configuration_refuses_impossible_values(make_model, family, changes, 
     # The configuration classes of an exported model are built without the validation of the settings.
     with pytest.raises(ConfigError, match=message):
         dataclasses.replace(make_model(family=family).config, **changes)
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "limit"),
+    [
+        ("ltg", {}, None),
+        ("ltg", {"position_embedding": "absolute"}, 64),
+        ("gpt_bert", {}, None),
+        ("encoder_decoder", {}, None),
+        ("modern", {}, 64),
+        ("roberta", {}, 64),
+    ],
+)
+def test_inputs_are_limited_where_positions_are_not_relative(make_model, family, changes, limit):
+    assert make_model(family=family, **changes).config.position_limit == limit
 
 
 def test_a_configuration_survives_the_round_trip_through_a_dictionary(make_model):

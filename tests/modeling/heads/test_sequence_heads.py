@@ -143,6 +143,23 @@ def test_options_of_pooling_and_epsilon_reach_the_head(make_head, tokens):
     norm = partial(F.layer_norm, normalized_shape=(24,), eps=0.5)
     expected = model.head.output(norm(F.gelu(model.head.linear(norm(pooled)))))
     torch.testing.assert_close(model(ids, mask), expected, atol=1e-6, rtol=0)
+    again = make_head("sequence_classification", **options).pooling.position_weights
+    assert torch.equal(again.weight, weights.weight) and not again.bias.any()
+    assert float(again.weight.detach().abs().max()) <= 2 * (2 / (5 * 14)) ** 0.5
+
+
+def test_marked_words_are_read_in_order_behind_the_first_token_by_a_layer_of_the_models_width(make_head, tokens):
+    ids, mask = tokens
+    model = make_head("marked_words_classification").eval()
+    states = model.encoder(ids, mask)[-1]
+    spans = torch.tensor([[[8, 11], [1, 4]], [[0, 2], [3, 4]], [[2, 5], [4, 5]]])
+    rows = [
+        torch.cat([states[row, 0], *(states[row, start:end].mean(dim=0) for start, end in of_row)])
+        for row, of_row in enumerate(spans.tolist())
+    ]
+    norm = partial(F.layer_norm, eps=1e-7)
+    inner = F.gelu(model.head.linear(norm(torch.stack(rows), (72,))))
+    torch.testing.assert_close(model(ids, mask, spans=spans), model.head.output(norm(inner, (24,))), atol=1e-5, rtol=0)
 
 
 def test_pytorchs_initialisation_is_uniform_and_depends_on_the_seed_alone(make_head):

@@ -207,6 +207,9 @@ def test_differences_need_a_residual_stream(make_encoder, tokens):
         ("ltg", {"residual_scaling": True}, "outputs"),
         ("elc", {}, "outputs"),
         ("roberta", {}, "outputs"),
+        ("gpt_bert", {}, "outputs"),
+        ("modern", {}, "outputs"),
+        ("modern", {"unet_skips": False}, "differences"),
     ],
 )
 def test_contributions_are_differences_only_where_layers_add_up(make_encoder, tokens, kind, changes, reading):
