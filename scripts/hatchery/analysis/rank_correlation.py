@@ -23,9 +23,9 @@ class Correlation:
     `exact` is true if p was computed over all permutations of one variable. Otherwise p follows from the t distribution
     with `pairs` - 2 degrees of freedom.
 
-    The exact p is twice the smaller of two fractions of the permutations, but at most 1: those whose rho is at least
-    the observed rho, and those whose rho is at most the observed rho. With ties, rho is not symmetric around 0. This p
-    then differs from the fraction of permutations with at least the same absolute rho.
+    The exact p is twice the smaller of two fractions of the permutations, but at most 1. The first fraction has a rho
+    of at least the observed rho; the second has at most the observed rho. With ties, rho is not symmetric around 0.
+    This p then differs from the fraction of permutations with at least the same absolute rho.
     """
 
     rho: float | None

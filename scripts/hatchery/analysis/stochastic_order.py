@@ -208,10 +208,10 @@ def order_matrix(
     For two models, "as_published" corrects nothing (one pair), but "corrected" counts two cells. `comparisons` replaces
     the number of comparisons, for example by the number in several matrices.
 
-    For few runs, the bounds are too low (see `OrderEstimate.bound`), with both readings. Among five equal models with
-    nine runs each, some cell is below 0.5 in about 6 of 10 matrices ("corrected") or 9 of 10 ("as_published"), and
-    below 0.2 in 2 or 4 of 10. Raises EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid
-    settings.
+    For few runs, the bounds are too low (see `OrderEstimate.bound`), with both readings. In simulated matrices of five
+    equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices ("corrected"), or in 9 of 10
+    ("as_published"). Some cell is below 0.2 in 2 of 10 ("corrected"), or in 4 of 10 ("as_published"). Raises
+    EvaluationError, naming the pair, for invalid scores, and ConfigError for invalid settings.
     """
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")

@@ -70,7 +70,7 @@ class Evaluated:
         return [record(schema, row, name) for row in self.scores.frame(name).iter_rows(named=True)]
 
     def has(self, name: str) -> bool:
-        """Return whether the evaluation has a table called `name`."""
+        """Return True if the evaluation has a table called `name`."""
         return bool(self.manifest.listed(name)) if self.scores is None else name in self.scores.tables
 
 

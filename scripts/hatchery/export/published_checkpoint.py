@@ -1,8 +1,9 @@
 """Convert a checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code to a folder like the folder of a
 pretraining.
 
-Properties that the tensors determine are detected and checked: the family, the attention gate, the layer weights, the
-sentence-pair head, the position tables, and the output matrix, which must equal the word embedding.
+The tensors determine some properties, which are detected and checked: the family, the attention gate, the layer
+weights, the sentence-pair head, the position tables, and the output matrix. The output matrix must equal the word
+embedding.
 
 The user must state all other properties. For example, LTG-BERT's BNC code and BabyLM code have tensors with equal names
 and shapes, but compute different results (docs/papers/ltg-bert.md, "Attention"). The same is true of three variants of

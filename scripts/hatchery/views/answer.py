@@ -73,8 +73,8 @@ def _mean(row: SummaryRow) -> float:
 
 
 def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
-    """Return True if some model has only one pretraining seed, and one of two conditions holds: a model would lead if
-    all models had several seeds, or the noise of a mean is unknown.
+    """Return True if two conditions hold. First, some model has only one pretraining seed. Second, a model would lead
+    if all models had several seeds, or the noise of a mean is unknown.
     """
     if all(row.seeds > 1 for row in rows.values()):
         return False

@@ -25,8 +25,8 @@ class Dot:
     """The mean of one model: its label and colour, the mean as text, and positions in percent of the row's width.
 
     `place` is the position of the mean, `published` is the position of the published mean. `low` and `high` are the
-    ends of the error bar: mean minus and plus the standard deviation over runs or, for a single run, the 95 %
-    confidence interval due to the sampling of the test items. Missing positions are None.
+    ends of the error bar: mean minus and plus the standard deviation over runs. For a single run, they are the ends of
+    the 95 % confidence interval due to the sampling of the test items. Missing positions are None.
     """
 
     model: str

@@ -1,8 +1,8 @@
 """Select sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md, "Selection of text").
 
 Files are processed in parallel, and their results are joined in the order of the files. Finished parts are kept if the
-job is killed. The memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count once in the
-whole corpus, and the drawn windows if the corpus is one text.
+job is killed. The memory is constant, with two exceptions. If equal texts count once in the whole corpus, 16 bytes per
+accepted text are in memory. If the corpus is one text, the drawn windows are in memory.
 
 The authors' code stores the texts of a unit (a group of documents) in a set, which shuffles them. In Hatchery, the
 later stage that groups texts into sequences shuffles them, in its reading `as_published`. For this purpose, the index

@@ -2,9 +2,9 @@
 project.
 
 Transcripts (docs/papers/reduced-vocabulary.md, "Words of child-directed speech" and "Cleaning of words") are CHILDES
-tables with one utterance per row. The text is the raw `gloss` column. Four kinds of utterances are dropped: those to
-children older than six years (2,190 days; rows without age are kept), those without tokens or text, those of children,
-and those from collections other than the North American one.
+tables with one utterance per row. The text is the raw `gloss` column. An utterance is dropped if it is addressed to a
+child older than six years (2,190 days; rows without age are kept), if it has no tokens or no text, if a child says it,
+or if it is not from the North American collection.
 
 Cleaning of words in the version `as_published`: the authors' regular expression contains an unescaped hyphen. It
 therefore deletes all ASCII characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more),

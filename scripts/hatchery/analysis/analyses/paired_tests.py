@@ -69,7 +69,7 @@ class Answers:
 
     @property
     def shares(self) -> "np.ndarray":
-        """Return the share of runs that answer each item correctly, float64 [items]."""
+        """Return the fraction of runs that answer each item correctly, float64 [items]."""
         return self.correct / self.runs
 
     @property

@@ -274,8 +274,8 @@ class BaselineModel:
 
     @cached_property
     def shares_prefixes(self) -> bool:
-        """Return True if texts with a common prefix can share its keys and values: the model is causal, and its cache
-        holds the keys and values of all tokens, and nothing else.
+        """Return True if texts with a common prefix can share its keys and values. The model must be causal, and its
+        cache must hold the keys and values of all tokens and nothing else.
         """
         if self.architecture != "causal":
             return False

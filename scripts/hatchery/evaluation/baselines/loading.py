@@ -105,9 +105,8 @@ class BaselineTokenizer:
         raise ModelError(f"{self.where}: the tokenizer has no {wanted}, which scoring needs")
 
     def _template(self) -> tuple[list[int], int, list[int], bool]:
-        """Return four facts about the template: the ids before a text, the number of tokens between two texts, the ids
-        after a text, and True if the template assigns different token types to the two texts (as in BERT, not in
-        RoBERTa).
+        """Return the template's ids before a text, its number of tokens between two texts, its ids after a text, and a
+        bool. The bool is True if the template assigns different token types to both texts (as in BERT, not in RoBERTa).
         """
         alone, pair = self.backend.encode("a"), self.backend.encode("a", "a")
         inside = [index for index, special in enumerate(alone.special_tokens_mask) if not special]
@@ -181,10 +180,10 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     """Load the model and tokenizer in `folder`. If a text contains the spelling of a special token, it is encoded as
     plain text.
 
-    Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError in
-    these cases: `transformers` cannot load the folder; the model needs code outside `transformers`, or has another
-    architecture; weights are missing; the tokenizer is not a fast one, or a text may have ids without an embedding; the
-    folder contains an adapter; its index names files outside the folder.
+    Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError for
+    a folder that `transformers` cannot load, with an adapter, or with an index that names files outside of the folder.
+    Raises ModelError for a model that needs code outside of `transformers`, has another architecture, or lacks weights.
+    Raises ModelError for a tokenizer that is not a fast one, or that may return ids without an embedding.
     """
     # Import inside the function: the import takes seconds, and only external models need the library.
     import torch

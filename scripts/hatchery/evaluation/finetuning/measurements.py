@@ -73,10 +73,10 @@ class _Measured(Record):
 def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return one row per scored set, run (seed and learning rate) and metric.
 
-    If one row of a run on a set reports a failure, all metrics of this run and set are reported as failed: a classifier
-    that predicts one class for all rows has collapsed, even if one of its metrics is high. The values of a collapsed
-    run are still listed; only a diverged run ("nan") has no values. The first metric in a task's settings is the task's
-    primary metric.
+    A classifier that predicts one class for all rows has collapsed, even if one of its metrics is high. Therefore, if
+    one row of a run on a set reports a failure, all metrics of this run and set are reported as failed. The values of a
+    collapsed run are still listed; only a diverged run ("nan") has no values. The first metric in a task's settings is
+    the task's primary metric.
 
     Raises EvaluationError naming file and line of a malformed table, EvaluationError for an impossible value among a
     manifest's `measures`, and ManifestError if the settings lack a key.
@@ -154,8 +154,9 @@ _CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the 
 
 
 def settings_text(manifest: Manifest) -> str:
-    """Return a description of the fine-tuning settings, on which a score depends; empty for a manifest without a
-    protocol."""
+    """Return a description of the fine-tuning settings on which a score depends; empty for a manifest without a
+    protocol.
+    """
     if "protocol" not in manifest.settings:
         return ""
     given: Any = manifest.settings

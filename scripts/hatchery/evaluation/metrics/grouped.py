@@ -53,8 +53,8 @@ def record_exact_match(scored: Scored) -> float:
 
 
 def margins(scored: Scored) -> np.ndarray:
-    """Return the evidence for class 1, float [n]: the score of class 1 minus the score of class 0, or the score itself
-    if there is only one score per row.
+    """Return the evidence for class 1, float [n]: the score of class 1 minus the score of class 0. If there is only one
+    score per row, return this score.
     """
     scores = scored.scores
     return scores[:, POSITIVE_CLASS] - scores[:, 0] if scores.shape[1] > 1 else scores[:, 0]

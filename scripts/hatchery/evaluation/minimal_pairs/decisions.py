@@ -188,9 +188,9 @@ def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) 
     """Return the table correlation.csv: for each paradigm, the correlation between people's preferences and the model's
     preferences.
 
-    The value is Spearman's correlation between two numbers per item: the fraction of people who prefer the first of two
-    texts, and the softmax probability of the first text's score. The value is 0 if either number is equal for all items
-    (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
+    The value is Spearman's correlation over items. People's preference is the fraction of people who prefer the first
+    of two texts. The model's preference is the softmax probability of the first text's score. The value is 0 if either
+    is equal for all items (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
     """
     from hatchery.evaluation.metrics.classification import spearman
 

@@ -20,8 +20,9 @@ def prediction_files(
 ) -> Iterator[tuple[str, str]]:
     """Yield name and text of each prediction file of a suite.
 
-    The server does not accept some results in this form, so they have no file: a sample of a suite's items, suites
-    outside the challenge, WUG (whose format is unknown), and the multilingual track, to which accuracies are submitted.
+    Some results have no file, because the server does not accept them in this form: a sample of a suite's items, suites
+    outside the challenge, and WUG (whose format is unknown). For the multilingual track, accuracies are submitted
+    instead of predictions.
     """
     if settings.pairs_per_paradigm is not None or settings.format == "wug" or settings.track is not None:
         return

@@ -175,7 +175,7 @@ def acquisition(
     vocabulary_size: int,
     rules: Rules = "2026",
 ) -> Acquisition:
-    """Return the score of a model. `children` is the share of children who say a word, by word and age; `learnt`
+    """Return the score of a model. `children` is the fraction of children who say a word, by word and age; `learnt`
     contains the model's surprisals by word.
     """
     from scipy.stats import pearsonr

@@ -119,7 +119,7 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
 
 
 def read_children(source: RawSource, pattern: str) -> Children:
-    """Return the table of children's words: for each word, the share of children who say it at each age. Raises
+    """Return the table of children's words: for each word, the fraction of children who say it at each age. Raises
     EvaluationError naming file and line for a wrong row and for a word that occurs twice.
     """
     name, children = source.one_name(pattern), Children()

@@ -1,11 +1,11 @@
 """The texts of a task: normalisation before tokenisation, and the filter of rows by vocabulary.
 
-Texts are normalised as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` has
-four steps: it strips the text, and replaces a text that is only a bracket or quote token of the Penn Treebank by the
-bracket or quote; it normalises punctuation as Moses does; it repairs encodings; it strips the text again. SST-2, MRPC,
-HANS and WSC are distributed as tokens separated by spaces; for these tasks, `ltg_detokenised` applies the steps to
-every token and then joins the tokens. The cleaning of corpora applies the same rules for punctuation, encodings,
-contractions and spaces.
+Texts are normalised as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` first
+strips the text. A text that is only a bracket or quote token of the Penn Treebank becomes this bracket or quote. Then
+punctuation is normalised as in Moses, encodings are repaired, and the text is stripped again. SST-2, MRPC, HANS and WSC
+are distributed as tokens separated by spaces; for these tasks, `ltg_detokenised` applies the steps to every token and
+then joins the tokens. The cleaning of corpora applies the same rules for punctuation, encodings, contractions and
+spaces.
 
 Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
 GLUE").

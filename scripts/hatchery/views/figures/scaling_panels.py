@@ -141,8 +141,8 @@ def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
 def _laws(panel: LawPanel, axis: str) -> Rows:
     """Return the fitted power laws of a panel.
 
-    If the law of a region is fitted to the same number of points as the law of all points, both laws are equal, and the
-    law of the region is omitted.
+    The law of a region is omitted if it is fitted to the same number of points as the law of all points, because both
+    laws are then equal.
     """
     laws = [law for law in panel.of_kind("law") if law["axis"] == axis and law["exponent"]]
     every = next((law["points"] for law in laws if law["region"] == WHOLE), "")

@@ -2,7 +2,7 @@
 "Fine-tuning").
 
 The answers to one question of a paragraph form a group. Rows are flat, as in the copy on the Hugging Face hub, or
-nested, as in SuperGLUE's own release: each line is a passage with its questions and their answers.
+nested, as in SuperGLUE's own release. In the nested form, each line is a passage with its questions and their answers.
 """
 
 from collections.abc import Iterator, Mapping
