@@ -50,7 +50,7 @@ def training_flops(run: Run, count: FlopsCount) -> float | None:
         return float(run["training_flops"])
     if count == "six_n_d":
         looked_up = run["vocabulary_rows"] * run["embedding_size"]
-        # N excludes the word embedding unless it is tied, because a tied embedding is also the output matrix.
+        # In 6 N D, N excludes the word embedding unless it is tied, because a tied embedding is also the output matrix.
         return kaplan_flops(run["parameters"] - (0 if run["tied"] else looked_up), run["tokens"])
     each = flops_per_sequence(run, count)
     return None if each is None else each * run["sequences"]
