@@ -132,7 +132,7 @@ class Page:
         self.blocks: list[str] = []
 
     def clean(self, text: str) -> str:
-        """Return the text, cleaned as in the published code or, for the reading `corrected`, with our corrections."""
+        """Return the text, cleaned as in the published code or, with `reading: corrected`, with our corrections."""
         return clean(text, self._rules)
 
     def sentence(self, element: etree._Element) -> str:

@@ -22,12 +22,12 @@ this page and the tests' golden texts; behaviour that we only concluded from the
 - if an item, quote or speech contains a division, the marks of the item, quote or speech are written around the heading
   of the division (`'##### Chapter'`), and again without text at the end of the division (`>`, `-`, `BOB: ''`)
 
-In both readings, the names of unnamed speakers are drawn at random, with the text's identifier as seed. (The published
-converter instead draws the names of all files from one generator, in the order of the file system.) A `<head>` of a
-spoken text is read (the published converter stops with an error). Any other unknown element, and a `<u>` without `who`,
-is an error with file and line. Elements that the rules leave out (notes, references, stage directions between blocks,
-turns without a letter or digit) are counted. The first names are our own list, because the published list is not
-available.
+With both values of `reading`, the names of unnamed speakers are drawn at random, with the text's identifier as seed.
+(The published converter instead draws the names of all files from one generator, in the order of the file system.) A
+`<head>` of a spoken text is read (the published converter stops with an error). Any other unknown element, and a `<u>`
+without `who`, is an error with file and line. Elements that the rules leave out (notes, references, stage directions
+between blocks, turns without a letter or digit) are counted. The first names are our own list, because the published
+list is not available.
 
 The body classes have one method for each element; an element that the rules do not allow at its position is an error
 that names the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped.
@@ -71,7 +71,7 @@ def convert_text(
     """Return a BNC text as Markdown. As in the published converter's output, a blank line follows every block,
     including the last block.
 
-    `draw_name` returns a name for an unnamed speaker; in the reading `corrected`, `identifier` replaces a title without
+    `draw_name` returns a name for an unnamed speaker; with `reading: corrected`, `identifier` replaces a title without
     words. Raises SourceError, which begins with the line number, if the header or the body is missing, or if an element
     is at a wrong position.
     """
@@ -132,8 +132,8 @@ class WrittenBody:
         self._page = page
 
     def text(self, element: etree._Element) -> None:
-        """Write the children of `wtext`. LTG-BERT's converter loses a caption that is the first child; the reading
-        `corrected` writes this caption as a paragraph.
+        """Write the children of `wtext`. LTG-BERT's converter loses a caption that is the first child; with `reading:
+        corrected`, this caption is written as a paragraph.
         """
         for index, child in enumerate(element):
             if index == 0 and is_caption(child) and not self._page.corrected:
@@ -146,14 +146,15 @@ class WrittenBody:
         if self._page.corrected:
             own = own or None
         number = parent if own is None else f"{parent}.{own}" if parent else own
-        # If a list item or quotation contains a division, the published reading also writes the marks of the item or
+        # If a list item or quotation contains a division, the published converter also writes the marks of the item or
         # quotation around the division's heading.
         around = ("", "") if self._page.corrected else (prefix, suffix)
         self._page.division_heading(division, "" if own is None else number, *around)
         for child in children_after_name(division):
             self._block(child, prefix, suffix, number)
         if not self._page.corrected and (prefix or suffix):
-            # In the published reading, a division ends with a block that contains only the marks around the division.
+            # In the published converter's output, a division ends with a block that contains only the marks around the
+            # division.
             self._page.blocks.append(f"{prefix}{suffix}")
 
     def _block(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
@@ -169,7 +170,7 @@ class WrittenBody:
             case "div":
                 self._division(element, prefix, suffix, number)
             case "head" if self._page.corrected:
-                # The published reading drops second and later heads, and the heads of poems.
+                # The published converter drops second and later heads, and the heads of poems.
                 self._paragraph(element, prefix, suffix, number)
             case tag if tag in _SILENT or tag == "head":
                 self._page.leave_out(element)
@@ -231,7 +232,7 @@ class WrittenBody:
         self._count_unused(label, start)
 
     def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
-        """For the reading `corrected`, write the mark of a list item once: on the item's first block that is not a
+        """With `reading: corrected`, write the mark of a list item once: on the item's first block that is not a
         heading. Marks of quotes around the list precede this mark.
         """
         for index, block in enumerate(self._page.blocks[start:], start):

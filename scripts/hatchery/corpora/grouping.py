@@ -5,18 +5,18 @@ Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Groupi
 concatenated in order. A sequence is full when its number of words, times 1.2 tokens per word, would reach the input
 length of 128 tokens.
 
-The reading `as_published` reproduces the authors' code. The code adds a space after each item and counts the pieces
-between spaces as words. The last space adds one empty piece, so a sequence has at most 105 words. If the first item
-does not fit, an empty sequence is written before it. The last sequence is lost if it is not full. A sequence that is
-not full at the end of a corpus continues with the next corpus (inferred). The reading `corrected` counts words, writes
-no empty sequence and loses no sequence. In this reading, a sequence contains items of only one selection (text selected
-from one corpus), and newlines separate its items, so that sentence boundaries are kept. In both readings, an item
-longer than a sequence (a span of 110 words) is a separate sequence.
+The option `reading` has two values. `as_published` reproduces the authors' code. The code adds a space after each item
+and counts the pieces between spaces as words. The last space adds one empty piece, so a sequence has at most 105 words.
+If the first item does not fit, an empty sequence is written before it. The last sequence is lost if it is not full. A
+sequence that is not full at the end of a corpus continues with the next corpus (inferred). `corrected` counts words,
+writes no empty sequence and loses no sequence. With `corrected`, a sequence contains items of only one selection (text
+selected from one corpus), and newlines separate its items, so that sentence boundaries are kept. With both values, an
+item longer than a sequence (a span of 110 words) is a separate sequence.
 
 The authors' code puts the texts of each save unit (the texts that it writes together; see "Selection of text") into a
-Python set, whose order no seed determines. Here the reading `as_published` orders these texts by a seeded permutation,
-and `corrected` keeps their order. The permutation stores sorted parts on disk and merges them, so memory does not grow
-with the size of a save unit.
+Python set, whose order no seed determines. Here `as_published` orders these texts by a seeded permutation, and
+`corrected` keeps their order. The permutation stores sorted parts on disk and merges them, so memory does not grow with
+the size of a save unit.
 """
 
 import heapq

@@ -90,7 +90,7 @@ class SentenceSplitter:
     def split(self, text: str) -> list[str]:
         """Return the non-empty sentences of one paragraph in order, with white space collapsed.
 
-        In the reading `corrected`, the sentences joined by single spaces are the paragraph with its white space
+        With `reading: corrected`, the sentences joined by single spaces are the paragraph with its white space
         collapsed, and splitting a sentence again returns this sentence. Time grows linearly with the text, for any
         content.
         """

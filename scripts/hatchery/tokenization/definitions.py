@@ -12,8 +12,8 @@ pre-tokenisers:
   `¼`), so some letters are treated as digits. Words are split as in GPT-2: at every vowel sign, accent or joiner that
   is a separate character, and at an apostrophe within a word (Uzbek `o'tdi`). WordPiece replaces words of more than 100
   bytes by the unknown token. `corrected` searches for digits and words in the text, and splits long words between
-  characters. The two readings give the same tokens for text of ASCII letters without apostrophes within words and
-  without words of more than 100 bytes.
+  characters. The two values of `reading` give the same tokens for text of ASCII letters without apostrophes within
+  words and without words of more than 100 bytes.
 
 - `ltg_bnc`, `metaspace` and `bert`: `corrected` splits words of more than 1,000 characters.
 """
@@ -34,8 +34,8 @@ SPACE = " "
 # contractions only if no letter follows.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
-"""Maximum number of characters of a word; the reading `corrected` splits longer words. The training time is quadratic
-in the length of a word, and a text without spaces would be one word.
+"""Maximum number of characters of a word; with `reading: corrected`, longer words are split. The training time is
+quadratic in the length of a word, and a text without spaces would be one word.
 """
 # GPT-BERT's pattern matches words (in which upper-case letters precede lower-case letters), single digits, sequences of
 # other characters, line ends, and white space.
@@ -89,7 +89,7 @@ def pre_tokenizer(
     """Return the pre-tokeniser, which splits a text into pre-tokens; no token extends over the end of a pre-token.
 
     `reading` changes all pre-tokenisers except for `gpt_bert`. `add_prefix_space` applies only to `byte_level` (true in
-    the BabyLM tokenizers, false in roberta-base). In the corrected reading, `byte_level` splits words of more than
+    the BabyLM tokenizers, false in roberta-base). With `reading` "corrected", `byte_level` splits words of more than
     `longest_word` bytes. `ltg_bnc` and `gpt_bert` always split numbers into single digits, and ignore
     `individual_digits`.
     """

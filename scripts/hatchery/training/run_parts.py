@@ -148,7 +148,8 @@ class RunParts:
         peak = peak_flops_of(device, precision.name) if counts_flops else None
         speed = Speedometer(device, topology.world_size, peak)
         log = options.log_interval_steps
-        # On a CPU, read losses after every step: there is no queue of operations that a reading would interrupt.
+        # On a CPU, read losses after every step, because a CPU has no queue of operations for which the process would
+        # have to wait.
         read = 1 if device.type == "cpu" else log
         opened = partial(self._open_telemetry, folder, sinks_folder) if topology.is_first else None
         record = RunRecord(self.name, settings.steps, checkpoints, speed, opened, log, read)

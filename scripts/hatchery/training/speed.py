@@ -56,7 +56,7 @@ def _resident_bytes() -> int:
 
 
 class Speedometer:
-    """Measures tokens, FLOPs and seconds between two readings, over all processes; pauses can be excluded."""
+    """Measures tokens, FLOPs and seconds between two calls of `read`, over all processes; pauses can be excluded."""
 
     def __init__(
         self,

@@ -64,23 +64,24 @@ def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Treatment:
-    """Cleaning functions of one reading (as in the published code, or with our corrections), and counts of the lines
-    that a normaliser leaves out."""
+    """Cleaning functions, as in the published code or with our corrections, and counts of the lines that a normaliser
+    leaves out.
+    """
 
     corrected: bool
-    """True for the reading `corrected`; the docstring of each corpus lists the fixed errors."""
+    """True with the option `reading: corrected`; the docstring of each corpus lists the fixed errors."""
     rejections: Rejections
     """Counts and examples of the lines that are left out, by reason."""
 
     def full(self, line: str) -> str:
-        """Return the line after the full cleaning. In the reading `as_published`, the result can contain newlines, and
-        ’ counts as a closing quote.
+        """Return the line after the full cleaning. With `reading: as_published`, the result can contain newlines, and ’
+        counts as a closing quote.
         """
         return collapse(clean(line, BABYLM_RULES)) if self.corrected else clean(line, BABYLM_PUBLISHED_RULES)
 
     def minimal(self, line: str) -> str:
-        """Return the line after the minimal cleaning. In the reading `as_published`, the result can contain newlines
-        and no-break spaces.
+        """Return the line after the minimal cleaning. With `reading: as_published`, the result can contain newlines and
+        no-break spaces.
         """
         return collapse(clean_minimal(line)) if self.corrected else clean_minimal(line)
 

@@ -141,8 +141,8 @@ def wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Corrected:
     - a link is replaced by its displayed text; the published script replaces a link by its target. In that script, a
       target ends at the first `|` or `]` and may contain `[`, so nested links are split. For example, `[[nested
-      [[inner|shown]] tail]]` becomes `nested [[inner tail]]`, and in the corrected reading `nested shown tail`. The
-      rule that displayed text may contain `[` is inferred;
+      [[inner|shown]] tail]]` becomes `nested [[inner tail]]`, and with the correction `nested shown tail`. The rule
+      that displayed text may contain `[` is inferred;
     - a file or category link is removed with its caption, and the surrounding text is kept; the published script drops
       a line that begins with a file or category link, and replaces a link inside a line by its target;
     - a heading with more or fewer equals signs than a title does not start a document; a title that contains an equals

@@ -4,11 +4,11 @@ documents.
 Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
 a document. Every other line is a paragraph, which is split into sentences.
 
-Both readings (`as_published`, `corrected`) differ on purpose in two properties from `all.txt`, the joined text that
-ELC-BERT's scripts write. First, a document ends at the end of its file, whereas in `all.txt` the last document of a
-corpus continues in the first document of the next corpus. Second, corpora without document boundaries (AO-CHILDES,
-books) are divided into documents of `lines_per_document` lines, so that the documents can be split, shuffled and read
-in constant memory. If `lines_per_document` is `null`, a file is one document.
+Both versions of the cleaning (`as_published`, `corrected`) differ on purpose in two properties from `all.txt`, the
+joined text that ELC-BERT's scripts write. First, a document ends at the end of its file, whereas in `all.txt` the last
+document of a corpus continues in the first document of the next corpus. Second, corpora without document boundaries
+(AO-CHILDES, books) are divided into documents of `lines_per_document` lines, so that the documents can be split,
+shuffled and read in constant memory. If `lines_per_document` is `null`, a file is one document.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
 zip archive of one of these. In a complete release, two training tracks share one development set and one test set

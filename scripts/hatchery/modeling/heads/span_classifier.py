@@ -83,7 +83,7 @@ LayerReading = Literal["contributions", "differences", "outputs"]
 def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerReading) -> Tensor:
     """Return the vectors [L, B, T, D] of the layers 1 to L that the probe combines, given all states of `encoder`.
 
-    Raises ModelError for an unknown reading, and for "differences" if the encoder has no residual stream.
+    Raises ModelError for an unknown value of `reading`, and for "differences" if the encoder has no residual stream.
     """
     # Leave out the combination of all states that the layer weighting "weighted_output" appends, because it is not a
     # layer.
