@@ -146,7 +146,7 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
     """Return the number of steps that spend the run's word budget, and the word milestones.
 
     Raises ConfigError if words were not counted, if the initial model and the text count words by different rules, and
-    like `most_words` and `spend`.
+    for the reasons that `most_words` and `spend` state.
     """
     assert settings.budget is not None
     objective = objective_of(settings.objective)

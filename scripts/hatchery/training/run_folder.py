@@ -145,13 +145,14 @@ class RunLease:
                     self.claimed_by = (self.lock.parent / WANTED).read_text(encoding="utf-8")
                     print(f"{self.claimed_by} wants to take over this run", file=sys.stderr, flush=True)
             except OSError:
-                # An error of a shared file system may be temporary, so the next heartbeat tries again.
+                # Ignore the error, because errors of a shared file system may be temporary; the next heartbeat tries
+                # again.
                 continue
 
 
 def write_sign(lock: Path, sign: Sign) -> None:
     """Replace the content of the file `lock` in place, because the file lock belongs to the existing file."""
-    # The text is padded to a constant length, so that one write replaces it completely.
+    # Pad the text to a constant length, so that one write replaces the former text completely.
     text = json.dumps(asdict(sign), sort_keys=True).ljust(1024) + "\n"
     descriptor = os.open(lock, os.O_RDWR)
     try:

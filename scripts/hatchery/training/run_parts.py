@@ -88,7 +88,7 @@ class RunParts:
             load_initial_(model, inputs.initial, settings.initialise_from.step if settings.initialise_from else None)
         count = self.objective.target_counts if inputs.counts is None else partial(_larger_counts, inputs)
         show, first = self.topology.is_first, partial(self._examples, settings.sequence_length)
-        # The bias is set before a checkpoint is loaded, because a resumed run must keep its learned bias.
+        # Set the bias before a checkpoint is loaded, because a resumed run must keep its learned bias.
         return model, prepare_output_(model, settings.output_bias, first, self.shards, settings.seed, show, count)
 
     def own_model(self, make: nn.Module | MakeModule) -> OwnModel:
@@ -167,7 +167,7 @@ class RunParts:
         if topology.is_first:
             deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
         # Several processes on GPUs exchange stop requests only when losses are read, so the grace time must include the
-        # steps up to the next reading.
+        # steps until losses are next read.
         reads_late = topology.world_size > 1 and device.type == "cuda"
         heeded_after = options.log_interval_steps if reads_late else 1
         return StopRequest(deadline, heeded_after, lambda: lease is not None and lease.is_claimed)

@@ -111,7 +111,7 @@ def _development_sets(
 
 
 def _tokenizer(inputs: Inputs) -> "Tokenizer":
-    # The import is inside the function, so that a run that does not decode text starts sooner.
+    # Import inside the function, so that a run that does not decode text starts sooner.
     from hatchery.tokenization.tokenizer_file import load_tokenizer
 
     return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))

@@ -126,7 +126,7 @@ def _pretrain_in_folder(
         if is_finished:
             finished = f"{output}: another process, which owned the run folder, has finished this training"
             print(finished, file=sys.stderr, flush=True)
-        # The run may be finished although its end was not recorded, because Snakemake or Slurm's daemon was killed.
+        # The run may be finished without a record of its end, if Snakemake or Slurm's daemon was killed.
         if is_finished or reuse_complete(output, job.settings, job.digests):
             announce(store, FINISHED, topology)
             # Checkpoints remain if a process was killed after its export, before it removed its run folder.
@@ -152,8 +152,8 @@ def _pretrain_in_folder(
             )
             lease.verify()
             _export(run, planned, trained, inputs, output.parent, spending)
-            # Inputs are verified here, before the manifest is written, because the stage runner verifies inputs only
-            # after the manifest is written.
+            # Verify the inputs here, before the manifest is written: the stage runner verifies inputs only after the
+            # manifest is written.
             verify_inputs(inputs.by_name.values())
         remove_run_folder(folder)
 

@@ -104,7 +104,7 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     settings=pretraining_settings,
     inputs=pretraining_inputs,
     input_names={"teachers": "teacher", "members": "member"},
-    # The wildcard matches only trainings of this project, not imported models.
+    # Let the wildcard match only trainings of this project, not imported models.
     wildcard_patterns=lambda project: {"model": ADDRESS},
     # The run folder is not an output of the rule, because Snakemake deletes outputs before every attempt, but a killed
     # job must continue from its last checkpoint.
@@ -113,7 +113,8 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     environment="pretraining",
     runs_on="gpus",
     threads="pretraining",
-    # The section `cluster` of the configuration sets the memory, and the run time if it is known before the job.
+    # The section `cluster` of the configuration sets the memory. It also sets the run time, if the run time is known
+    # before the job.
     memory_mb=0,
     minutes=1440,
     runtime=(
