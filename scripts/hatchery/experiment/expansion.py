@@ -184,8 +184,8 @@ def _set_or_remove(tree: Document, path: tuple[str, ...], value: Any) -> None:
 def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Document, MadeRun]]:
     """Yield name, settings and origin of a run for every row of a grid, and for every variant of each row.
 
-    `where` is the file of the grid. Raises ConfigError for an invalid grid. The runs are validated later, like written
-    runs.
+    `where` is the file of the grid. Raises ConfigError for an invalid grid. The runs are validated later, like runs
+    that the file spells out.
     """
     read = validated(Grid, grid, f"{where}: grid")
     columns, taken, named = list(read.columns), dict[WrittenRow, str](), set[str]()

@@ -57,8 +57,8 @@ def resolve_protocol(
 
 
 def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
-    """Return the head of a task. The experiment's `head_options` override its options if the head reads one vector per
-    sequence.
+    """Return the head of a task. If the head reads one vector per sequence, the experiment's `head_options` override
+    the head's options.
     """
     if head.kind not in SEQUENCE_HEADS:
         return head

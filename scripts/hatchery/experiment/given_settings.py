@@ -1,9 +1,9 @@
-"""Values that override config.yaml: from the files of `--configfile`, and then from `--config` of Snakemake's command
-line.
+"""Values from Snakemake's command line that override config.yaml: first from the files of `--configfile`, then from
+`--config`.
 
 Snakemake reads these files and this option by its own YAML rules: a number in `--config 'compute={corpus_threads: 2}'`
-becomes text, and `1e-3` in a file also becomes text. Therefore the files and the option are read again by the rules of
-config.yaml, with the source of each value.
+becomes text, and `1e-3` in a file also becomes text. Therefore this module reads the files and the option again, by the
+rules of config.yaml, and records the source of each value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
