@@ -261,7 +261,7 @@ def _teachers(project: "Project", run: Origin) -> list[Origin | str]:
 
 
 def _key_of_others(project: "Project", run: Origin) -> str:
-    """Return the key of a run by which the run depends on other models."""
+    """Return the configuration key that makes a run depend on other models."""
     of = project, run.experiment, run.run, run.seed
     if teachers_of(*of):
         return "distillation"
@@ -269,7 +269,9 @@ def _key_of_others(project: "Project", run: Origin) -> str:
 
 
 def _increment(project: "Project", run: Origin, key: str) -> float | None:
-    """Return the words or epochs (`key`) that a run adds to its initial model; None if a budget is unknown."""
+    """Return the words or epochs (`key`) of a run's budget minus those of its initial model's budget; None if a budget
+    is unknown.
+    """
     before = trained_before(project, run.experiment, run.run, run.seed)
     own = _budgeted(project, run, key)
     earlier = 0 if before is None else _budgeted(project, before, key)

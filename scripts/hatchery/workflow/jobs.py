@@ -106,8 +106,8 @@ class Jobs:
         key = (stage, *taken.values())
         if key not in self._calls:
             known = {**self.known(taken), **taken}
-            # Inputs are computed before settings, because the function for inputs reports unknown names, and the
-            # function for settings assumes that all names are valid.
+            # Compute the inputs before the settings: the function for inputs reports unknown names, and the function
+            # for settings assumes valid names.
             inputs = record.inputs(**arguments_for(record.inputs, known))
             self._calls[key] = call = Call(self.settings(stage, **taken), inputs)
             if call.digest not in self._by_digest:

@@ -32,8 +32,8 @@ def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
     """Return `function` wrapped so that an error of Hatchery or of the operating system ends Snakemake with one line
     per problem.
 
-    The errors are converted to SystemExit. Snakemake shows any other exception of an input function, even its own
-    WorkflowError, with a traceback.
+    The errors are converted to SystemExit. Snakemake shows any other exception of an input function with a traceback,
+    even an exception of Snakemake's own class WorkflowError.
     """
 
     @wraps(function)
@@ -109,8 +109,8 @@ class Rules:
         return {**models, **{key: given[key] for key, each in arguments.items() if each.is_input and key in given}}
 
     def shown_manifest(self, workflow: Any) -> Callable[[Any], str]:
-        """Return the input function of the rule that makes the links at readable paths: it returns the manifest that a
-        link must have as its target.
+        """Return the input function of the rule `show_result`, which makes the links at readable paths. The input
+        function returns the manifest that a link must have as its target.
 
         If an existing link has another target, the rule is forced to run, because Snakemake itself checks only that the
         link exists.
