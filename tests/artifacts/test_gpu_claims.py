@@ -160,7 +160,13 @@ def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_or
     tmp_path: Path,
 ) -> None:
     program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\necho 'GPU 1: NVIDIA H100 (UUID: GPU-2)'\n")
+    # A GPU may be divided into instances, each on a line below its GPU.
+    lines = (
+        "GPU 0: NVIDIA H100 (UUID: GPU-1)",
+        "  MIG 1g.10gb Device 0: (UUID: MIG-1)",
+        "GPU 1: NVIDIA H100 (UUID: GPU-2)",
+    )
+    program.write_text("".join(["#!/bin/sh\n", *(f"echo '{line}'\n" for line in lines)]))
     program.chmod(0o755)
     for chosen, names in (
         ("3, 1", ["3", "1"]),

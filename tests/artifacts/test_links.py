@@ -119,7 +119,11 @@ def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> N
 def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Path) -> None:
     link_roots(tmp_path / "scratch", here)
     (here / "results/a.txt").touch()
-    assert len(check_roots(None, here)) == 3
+    assert check_roots(None, here) == [
+        f"storage_root: {name} still links to {tmp_path / 'scratch' / name}, whose files this plan uses; a run removes "
+        "the link"
+        for name in ("resources", "results", "logs")
+    ]
     notes = link_roots(None, here)
     assert not any((here / name).is_symlink() for name in ROOTS)
     assert (tmp_path / "scratch/results/a.txt").is_file()
@@ -128,6 +132,10 @@ def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Pa
         f"storage_root: results no longer links to {former}; to continue with the files in this folder, move them"
     ]
     assert link_roots(None, here) == check_roots(None, here) == []
+    # A link that the user now makes to the same folder is the user's.
+    (here / "results").symlink_to(former)
+    assert check_roots(None, here) == link_roots(None, here) == []
+    assert (here / "results").readlink() == former
 
 
 def test_links_by_hand_are_not_touched(here: Path, tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hatchery.artifacts import checksums, manifests
+from hatchery.artifacts import checksums, host, manifests
 from hatchery.artifacts.atomic import atomic_path, write_json, write_text
 from hatchery.artifacts.checksums import checksums_of, sha256_file, verified_view, write_checksums
 from hatchery.artifacts.manifests import read_manifest, reuse_complete, stage_run, volatile_facts
@@ -77,6 +81,54 @@ def test_a_manifest_says_what_was_made_from_what_and_is_the_same_bytes_elsewhere
     assert manifest.measures == {"lines": 1}
     assert [path.name for path in manifest.files(".txt")] == ["data.txt"]
     assert len(manifest.inputs["input"]) == 64
+
+
+def test_outputs_are_listed_by_name_and_files_that_are_no_result_with_their_checksums(tmp_path: Path) -> None:
+    with stage_run(tmp_path / "manifest.json", SETTINGS) as run:
+        for name in ("b.txt", "a.txt"):
+            write_text(run.add_output(tmp_path / name), name)
+        write_text(tmp_path / "speed.jsonl", "hello")
+        run.volatile_files.append(tmp_path / "speed.jsonl")
+    assert [path.name for path in read_manifest(tmp_path / "manifest.json").files()] == ["a.txt", "b.txt"]
+    files = volatile_facts(tmp_path / "manifest.json")["files"]
+    assert files == {"speed.jsonl": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}
+
+
+def test_a_finished_result_is_taken_only_while_its_files_are_as_they_were_written(tmp_path: Path) -> None:
+    output = tmp_path / "manifest.json"
+    with stage_run(output, SETTINGS, keep=True) as run:
+        write_text(run.add_output(tmp_path / "data.txt"), "hello")
+    output.unlink()
+    write_text(tmp_path / "data.txt", "hallo")
+    assert not reuse_complete(output, SETTINGS, {}) and not output.exists()
+    write_text(tmp_path / "data.txt", "hello")
+    assert reuse_complete(output, SETTINGS, {}) and read_manifest(output).settings == SETTINGS
+
+
+def test_provenance_states_start_time_memory_and_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spent() -> float:
+        return sum(os.times()[:2])
+
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("ascii"))
+    before = spent()
+    facts: dict[str, Any] = host.surroundings(time.time() - 7200.5)
+    assert datetime.fromisoformat(facts["started"]).timestamp() == pytest.approx(time.time() - 7200.5, abs=2)
+    assert facts["wall_seconds"] == pytest.approx(7200.5, abs=2)
+    assert before - 0.05 <= facts["cpu_seconds"] <= spent() + 0.05
+    # The kernel also counts the process before its program was started, so its peak may be higher.
+    assert peak and 0.9 < facts["peak_memory_mib"] / (int(peak[1]) / 1024) < 100
+    # The revision of a checkout is its commit; edits are marked, and other folders have no revision.
+    monkeypatch.setattr(host, "__file__", str(tmp_path / "host.py"))
+    revision = host._code_revision.__wrapped__
+    assert revision() == "unknown"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    (tmp_path / "host.py").write_text("")
+    for arguments in (["init", "--quiet"], ["add", "host.py"], ["commit", "--quiet", "--message=first"]):
+        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert revision() == head.stdout[:12]
+    (tmp_path / "host.py").write_text("edited")
+    assert revision() == f"{head.stdout[:12]}-dirty"
 
 
 PLACES = {
@@ -222,6 +274,9 @@ def test_a_view_without_a_line_of_its_own_is_refused(tmp_path: Path) -> None:
     write_checksums(views)
     assert [verified_view(view) for view in views] == views
     listing = checksums_of(views[0])
+    # Earlier versions did not write the line with the folder.
+    listing.write_text("".join(listing.read_text("ascii").splitlines(keepends=True)[1:]), encoding="ascii")
+    assert [verified_view(view) for view in views] == views
     lines = listing.read_text("ascii").splitlines(keepends=True)
     listing.write_text("".join(line for line in lines if "summary.csv" not in line), encoding="ascii")
     assert verified_view(views[1]) == views[1]

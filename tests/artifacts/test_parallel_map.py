@@ -53,6 +53,8 @@ def test_the_first_error_in_task_order_is_raised_and_finished_parts_are_kept(
 ) -> None:
     work = partial(write_number, log)
     folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / ".part.4711-0123abcd.partial").write_text("half of a part of a killed attempt")
     with pytest.raises(SourceError, match="task -1 is damaged"):
         list(make_parts([1, -1, 2, -2], work, ["one", "bad", "two", "worse"], folder, workers))
     assert not [path for path in folder.iterdir() if path.name.endswith(".partial")]

@@ -88,6 +88,11 @@ class Result(Record):
     failed: Literal["", "nan"]
 
 
+@dataclass(frozen=True)
+class Grown(Number):
+    added: str = "none"
+
+
 HEADER = "seed,more,name,share,value,failed\n"
 
 
@@ -100,6 +105,9 @@ def test_a_dataclass_says_what_a_table_holds(tmp_path: Path) -> None:
     ]
     path.write_text(HEADER, encoding="utf-8")
     assert read_records(path, Result, may_be_empty=True) == []
+    # A file that was written before a column with a default was added.
+    path.write_text("name,value\na,1\n", encoding="utf-8")
+    assert read_records(path, Grown) == [Grown("a", 1.0, "none")]
 
 
 @pytest.mark.parametrize(
@@ -178,9 +186,11 @@ def test_no_rows_make_one_empty_shard(tmp_path: Path) -> None:
 
 
 def test_a_new_run_leaves_no_shard_of_the_old_one(tmp_path: Path) -> None:
+    with ShardWriter(tmp_path, "dev", SCHEMA, 1) as dev:
+        dev.write({"n": 0})
     write(tmp_path, 5, 1)
     paths = write(tmp_path, 2, 1)
-    assert sorted(tmp_path.iterdir()) == paths
+    assert sorted(tmp_path.iterdir()) == [*dev.paths, *paths]
 
 
 def test_a_failure_keeps_the_old_shards_and_leaves_nothing_new(tmp_path: Path) -> None:
