@@ -38,7 +38,7 @@ def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configur
 def test_a_plan_names_models_whose_training_hid_other_shares_of_tokens(configuration: Path) -> None:
     edit(configuration, "suites/demo_pairs.yaml", "description:", "scoring: diffusion\ndescription:")
     (line,) = unlearned_warnings(["demo"], Project(configuration))
-    assert "scoring 'diffusion' hides 0 to 100 % of the tokens, but the model was trained with 40 % hidden" in line
+    assert "scoring 'diffusion' masks 0 to 100 % of the tokens, but the model was trained with 40 % masked" in line
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_bound_of_masked_diffusion_is_for_models_that_saw_all_shares(
     keys: dict[str, Any] = {"mask_probability": 0.3} if rates is None else {"rates": rates}
     shown = {"kind": "subword", "random_probability": 0.0, "keep_probability": 0.0}
     objective = objective_settings({"task": "masked", **shown, **keys}, "objective")
-    reason = None if trained is None else f"was trained with {trained} hidden"
+    reason = None if trained is None else f"was trained with {trained} masked"
     found = never_hidden("diffusion", objective)
     assert found is None if reason is None else found is not None and found.endswith(reason)
     assert never_hidden("pll", objective) is None

@@ -115,7 +115,7 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
     if name != "diffusion" or (rates is not None and rates.covers_all):
         return None
     share = getattr(objective, "hidden_share", "no tokens").removesuffix(",")
-    return f"{name!r} hides 0 to 100 % of the tokens, but the model was trained with {share} hidden"
+    return f"{name!r} masks 0 to 100 % of the tokens, but the model was trained with {share} masked"
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:

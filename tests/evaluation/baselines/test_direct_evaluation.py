@@ -138,7 +138,7 @@ def test_a_bound_of_a_model_that_saw_one_share_of_hidden_tokens_says_so(made):
     pairs = [pair[:2] for pair in PAIRS]
     found = hatchery.evaluate(made("hybrid"), pairs, scoring="diffusion")
     reason = (
-        "the bound is loose: 'diffusion' hides 0 to 100 % of the tokens, but the model was trained with 15 % hidden"
+        "the bound is loose: 'diffusion' masks 0 to 100 % of the tokens, but the model was trained with 15 % masked"
     )
     assert set(found.rows["settings"]) == {reason}
     assert set(hatchery.evaluate(made("hybrid"), pairs, scoring="pll").rows["settings"]) == {""}

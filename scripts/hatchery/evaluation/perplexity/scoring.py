@@ -84,8 +84,9 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
         )
     if mine != theirs:
         raise EvaluationError(
-            f"{tokens.path}: the shards were encoded with another tokenizer than the model of {model.path} was "
-            "trained with; perplexities of different tokenizers cannot be compared, encode the text again"
+            f"{tokens.path}: the shards were encoded with another tokenizer than the model of {model.path} "
+            "was trained with; perplexities of different tokenizers cannot be compared: encode the text "
+            "again with the model's tokenizer"
         )
 
 
