@@ -105,7 +105,8 @@ def estimate_order(
             "is undefined"
         )
     first, second = sorted_scores(a), sorted_scores(b)
-    # Resampling a single score always yields the same score. Its standard deviation of 0 would look like certainty.
+    # Resampling a single score always yields the same score, and the resulting standard deviation of 0 would look like
+    # certainty.
     if min(len(first), len(second)) < 2:
         raise EvaluationError(
             "stochastic order: got one score of a model, expected at least two scores of each model for a confidence"

@@ -23,7 +23,7 @@ Experiments with many runs, seeds and tables are run by a workflow: see README.m
 
 def app() -> typer.Typer:
     """Return the program with all its commands."""
-    # Help texts contain square brackets. Rich would read them as markup, so Rich markup is disabled.
+    # Rich would read the square brackets in help texts as markup, so Rich markup is disabled.
     program = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     for path in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         module: Any = import_module(f"{__name__}.{path.stem}")

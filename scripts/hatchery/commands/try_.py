@@ -25,7 +25,7 @@ def command(
     hatchery try demo
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
-        # Replace input bytes that are not UTF-8. Otherwise they would raise an error.
+        # Input bytes that are not UTF-8 would raise an error, so replace these bytes.
         sys.stdin.reconfigure(errors="replace")
     with suppress(ImportError):
         # Importing `readline` adds arrow keys and a history to the prompt. Some Python installations lack this module.

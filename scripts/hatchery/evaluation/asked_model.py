@@ -31,13 +31,13 @@ from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
 GAPS = re.compile(r"_{2,}")
-# Pattern of a gap next to a letter or digit, that is, inside a word. It excludes scripts that write no spaces between
-# words: U+0E00 to U+109F (Thai, Lao, Tibetan, Myanmar), U+1780 to U+17FF (Khmer), and all characters from U+2E80 on
-# (such as Chinese and Japanese).
+# Pattern of a gap inside a word, that is, next to a letter or digit. The pattern excludes scripts that write no spaces
+# between words: U+0E00 to U+109F (Thai, Lao, Tibetan, Myanmar), U+1780 to U+17FF (Khmer), and all characters from
+# U+2E80 on (such as Chinese and Japanese).
 _IN_A_WORD = re.compile(
     r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]_{2,}|_{2,}[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]"
 )
-# This word replaces each gap while the sentence is tokenized. Nearly every vocabulary contains it.
+# This word replaces each gap while the sentence is tokenized. Nearly every vocabulary contains this word.
 _IN_A_GAP = "a"
 
 

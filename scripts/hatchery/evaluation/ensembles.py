@@ -72,8 +72,8 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
                 "for all members"
             )
     asked = {asked_of(member.objective) for member in ours if member.objective is not None}
-    # The ensemble has an objective only if all members have known objectives with equal masking settings. Without an
-    # objective, its perplexity can be measured only with `masking: common`.
+    # The ensemble has an objective only if all members have known objectives with equal masking settings. The
+    # perplexity of an ensemble without an objective can be measured only with `masking: common`.
     objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None
     where = " + ".join(member.where for member in ours)
     return ModelOfUser(Ensemble([member.network for member in ours]), first.tokenizer, first.use, where, objective)

@@ -36,8 +36,8 @@ from hatchery.translation.translate import translate
 FEWEST_WORDS, MOST_WORDS = 5, 14
 LEAST_LETTERS = 3
 MOST_CHARACTERS = 120
-# Number of candidate sentences. It exceeds the number of sentences on the page, because sentences without a one-token
-# word are rejected.
+# Number of candidate sentences. Sentences without a one-token word are rejected, so there are more candidates than
+# sentences on the page.
 CANDIDATES = 100
 _DOCUMENTS_AT_ONCE = 256
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")

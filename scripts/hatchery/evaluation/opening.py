@@ -216,7 +216,7 @@ def _exported(folder: Path, values: Mapping[str, Any]) -> OurModel:
     }
     use = use_of_objective(objective_settings({"task": tasks.get(found.heads, "hybrid")}, str(folder)))
     # If the exported tokenizer of a masked or hybrid model appends no end token, the model was trained without end
-    # tokens. Its texts are then scored without end tokens.
+    # tokens. Score its texts without end tokens, too.
     appends_end_token = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
     use = use._replace(appends_end_token=appends_end_token)
     return OurModel(
@@ -245,13 +245,14 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
         return _ours(module, tokenizer, where)
     if not hasattr(module, "get_output_embeddings"):
         return _written_by_user(module, tokenizer, architecture)
-    # The next line changes the tokenizer's settings. Copy it first, so that the caller's tokenizer stays unchanged.
+    # The next line changes the tokenizer's settings. Copy the tokenizer first, so that the caller's tokenizer stays
+    # unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
     values: Mapping[str, Any] = module.config.to_dict()  # type: ignore[union-attr, operator]
     if kind == "masked" and exported_family(values) is not None and set(values.get("auto_map") or ()) >= HYBRID:
-        # The exported model is hybrid, so it predicts a masked token at the position before that token.
+        # The exported model is hybrid, so the model predicts a masked token at the position before that token.
         said = {**said, "predicts_next": True}
     return ModelOfOthers(module, tokenizer, BaselineSettings(architecture=_checked(kind), **said), where)
 
@@ -293,7 +294,8 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
         raise ConfigError(
             f"architecture: got {architecture!r} for your module {name}, expected one of: {', '.join(WRITTEN)}"
         )
-    # The next line changes the tokenizer's settings. Copy it first, so that the caller's tokenizer stays unchanged.
+    # The next line changes the tokenizer's settings. Copy the tokenizer first, so that the caller's tokenizer stays
+    # unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{name}: tokenizer")
     settings = BaselineSettings(

@@ -86,7 +86,7 @@ class OurModel:
         self.refuse_translation()
         encoder = self.network.encoder
         # In a causal model, the first token, [CLS], sees no other token. A classification head must therefore not read
-        # its state.
+        # the state of [CLS].
         encoder.first_token_is_blind = self.network.causal
         return encoder, self.tokenizer
 

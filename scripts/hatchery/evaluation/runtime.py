@@ -139,7 +139,8 @@ def prepare_device(name: DeviceName, threads: int | None = None, precision: Matr
     if not available or name == "cpu":
         return torch.device("cpu")
     # Sums of gradients over repeated ids (embeddings, position tables) vary between runs, unless deterministic
-    # algorithms are used. They need this variable, which cuBLAS reads when the device is first used.
+    # algorithms are used. Deterministic algorithms need this variable, which cuBLAS reads when the device is first
+    # used.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # This call has the same effect as `use_deterministic_algorithms(True, warn_only=True)`. That function would also
     # import the compiler, which takes a second.

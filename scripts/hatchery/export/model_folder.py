@@ -212,7 +212,7 @@ def _write_tokenizer(
     if pad != tokenizer.pad_id:
         raise ModelError(f"{path}: the tokenizer's padding id is {tokenizer.pad_id}, the model expects {pad}")
     # Published tokenizers add no special tokens, because the authors' programs add the ids. The exported tokenizer
-    # needs a post-processor that adds them.
+    # needs a post-processor that adds the special tokens.
     if kind != "masked":
         backend.post_processor = post_processor(special, "begun" if kind == "causal" else "ended")
     elif backend.encode("").ids != [tokenizer.cls_id, *tokenizer.end_ids]:

@@ -124,7 +124,8 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
         figure.suptitle(text, fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        # Computing the layout takes most of the time. Compute it once here, because `savefig` would compute it twice.
+        # Computing the layout takes most of the time. Compute the layout once here, because `savefig` would compute it
+        # twice.
         engine.execute(figure)
         figure.set_layout_engine(None)
     buffer = io.StringIO()
@@ -245,8 +246,8 @@ def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **l
 def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label: str, **bar: Any) -> Colorbar:
     """Draw a colour bar below the panels of `grid`, and return it."""
     made = figure.colorbar(mapping, ax=grid, location="bottom", aspect=40, **bar)
-    # By default, Matplotlib stores the colour bar as a bitmap. Draw it as vector shapes, with edges in the colour of
-    # each shape to close thin gaps.
+    # By default, Matplotlib stores the colour bar as a bitmap. Draw the colour bar as vector shapes, with edges in the
+    # colour of each shape to close thin gaps.
     if made.solids is not None:
         made.solids.set(rasterized=False, edgecolor="face")
     made.set_label(label)

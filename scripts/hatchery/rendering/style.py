@@ -50,8 +50,8 @@ class ModelStyle:
 def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
     """Return the style of each model, which depends on the position of the model in `models`."""
     palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
-    # With a palette of colours, hatch and dashes change after every colour was used once. With a palette of greys, they
-    # change from model to model.
+    # With a palette of colours, hatch and dashes change after every colour was used once. With a palette of greys,
+    # hatch and dashes change from model to model.
     stride = len(palette) if style.colours == "okabe_ito" else 1
     return {
         model: ModelStyle(

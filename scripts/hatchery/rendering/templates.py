@@ -92,8 +92,8 @@ def _markdown(value: Any) -> Any:
 
 
 NARROW_ID = "narrow"
-# Maximum factor by which a page enlarges a drawing. Beyond it, the drawing's letters would be larger than the page's
-# headings.
+# Maximum factor by which a page enlarges a drawing. With a larger factor, the drawing's letters would be larger than
+# the page's headings.
 MOST_ENLARGED = 1.35
 _POINTS = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"')
 _SYMBOL = re.compile(rf'<symbol id="[^"]*{NARROW_ID}" (viewBox="[^"]*")>(.*?)</symbol>\n?', flags=re.DOTALL)

@@ -64,8 +64,8 @@ def paired_differences(
     _check_numbers(others, references)
     count = len(references)
     drawn = np.random.default_rng(seed).choice(count, size=(samples, count), replace=True)
-    # Number of times that each sentence was drawn in each sample, [samples, sentences]. Multiplied by the n-gram counts
-    # of each sentence, it yields the n-gram counts of each sample.
+    # Number of times that each sentence was drawn in each sample, [samples, sentences]. The product of these numbers
+    # and the sentences' n-gram counts is the n-gram counts of each sample.
     times = np.stack([np.bincount(row, minlength=count) for row in drawn])
     differences_by_metric = {}
     for name, metric in _metrics().items():

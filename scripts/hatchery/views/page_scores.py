@@ -56,7 +56,7 @@ class ScoreTables:
         self, label: str, models: Sequence[str], measures: Sequence[Measure], averages: int, caption: str = ""
     ) -> Table:
         table, guesses = self._table(measures, models, caption)
-        # Allow long names to wrap between words. Otherwise they would push the last columns out of the window.
+        # Allow long names to wrap between words. Otherwise long names would push the last columns out of the window.
         lines = (*(replace(line, label=breakable(line.label)) for line in table.lines), *guesses)
         turned = replace(table, blocks=(Block("", lines),)).turned()
         parts = (turned.lines[:averages], turned.lines[averages:])
@@ -75,7 +75,8 @@ class ScoreTables:
             table, guesses = self._table(part, models, caption)
             groups = {"": [*guesses]} if guesses else {}
             for line in table.lines:
-                # The heading above a group of models already names the experiment, so omit it from the models' labels.
+                # The heading above a group of models already names the experiment, so omit the experiment from the
+                # models' labels.
                 group = (sets or {}).get(line.model, "")
                 name = line.label.rpartition("/")[2] if group else line.label
                 groups.setdefault(group, []).append(replace(line, label=breakable(name)))

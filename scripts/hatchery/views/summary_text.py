@@ -65,7 +65,7 @@ INDENT = 2
 # Width in characters at which the heading of a measure is wrapped. Longer words are not split.
 HEADING_WIDTH = 14
 FAILURES_SHOWN = 8
-# Separator between the parts of a model name that a sweep generated. Headings may be wrapped at it.
+# Separator between the parts of a model name that a sweep generated. Headings may be wrapped at a separator.
 NAME_SEPARATOR = ", "
 MODELS_SHOWN, MODELS_OF_MANY = 24, 8
 """MODELS_SHOWN is the maximum number of models on a terminal; if there are more models, only the first MODELS_OF_MANY

@@ -144,7 +144,8 @@ class Corrected:
 COMPARISONS: dict[ReadingName, Comparison] = {"as_published": AsPublished(), "corrected": Corrected()}
 
 
-# Maximum number of cached pieces. It suffices for the frequent pieces of a corpus and takes less than 100 MB.
+# Maximum number of cached pieces. This number suffices for the frequent pieces of a corpus, and the cache takes less
+# than 100 MB.
 _REMEMBERED = 400_000
 _REMEMBERED_CHARACTERS = 40
 

@@ -60,7 +60,8 @@ class SentenceFilter:
             elif not (
                 known.contains_all(folded[start:end].split()) if sentence.isascii() else known.contains(sentence)
             ):
-                # Most rejected sentences contain unknown words. A local variable counts them faster than a dictionary.
+                # Most rejected sentences contain unknown words. A local variable counts these sentences faster than a
+                # dictionary.
                 unknown += 1
                 if examples:
                     outcome.examples.setdefault(UNKNOWN, sentence)
@@ -90,7 +91,7 @@ class Words:
     """
 
     def __init__(self, text: str) -> None:
-        # The encoded text has one byte per character, so positions in it equal positions in the text.
+        # The encoded text has one byte per character, so positions in the encoded text equal positions in the text.
         characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
         blanks = (characters == ord(" ")).nonzero()[0]
         # `blank(i)` returns the position of one space as a Python integer. Converting all positions would take longer
@@ -267,8 +268,8 @@ def marked_windows(
     """
     generator = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode("utf-8", "replace")).digest()))
     words: list[str] = []
-    # `before` is the number of words that were already removed from memory. For each document in memory, `begins`
-    # contains the index of its first word and its name.
+    # `before` is the number of words that were already removed from memory. `begins` contains, for each document in
+    # memory, the index of the document's first word, and the document's name.
     before = 0
     begins: deque[tuple[int, str]] = deque()
 

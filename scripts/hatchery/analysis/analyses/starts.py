@@ -61,8 +61,8 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     ):
         values.setdefault((model, suite, task, metric), []).append(value)
         bases.setdefault((model, suite, task, metric), []).append(basis or "")
-    # Leave out models without a score on translated test sets. They are only the first part of a training that another
-    # run continues.
+    # Leave out models without a score on translated test sets. Such models are only the first part of a training that
+    # another run continues.
     translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
     models = [model for model in models_in_order(study.runs) if model in translating]
     different = {

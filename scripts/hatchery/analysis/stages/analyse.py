@@ -81,7 +81,7 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
 
 
 @Stage(
-    # Version of the code that all analyses share. The code of each analysis has an additional version of its own.
+    # Version of the code that all analyses share. Each analysis has an additional version of its own code.
     version=1,
     settings=analyse_settings,
     inputs=analyse_inputs,

@@ -17,8 +17,8 @@ from hatchery.evaluation.ways_of_scoring import Architecture
 # If a tokenizer has no length limit, its `model_max_length` is an enormous number. Numbers of at least NO_LIMIT
 # therefore count as no limit.
 NO_LIMIT = 1 << 30
-# Models of these types number positions from the padding id + 1. Their position table therefore has more rows than an
-# input may have tokens.
+# Models of these types number positions from the padding id + 1, so their position table has more rows than an input
+# may have tokens.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
 
 
@@ -92,7 +92,7 @@ class BaselineTokenizer:
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return ids of each sentence, with the tokenizer's own normalisation and without the tokens that frame a
         text."""
-        # `encode_batch_fast` is faster because it computes no character offsets; they are not needed here.
+        # `encode_batch_fast` is faster than `encode_batch`, because it computes no character offsets.
         return [encoding.ids for encoding in self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)]
 
     def found(self, *names: str) -> int:
@@ -154,7 +154,7 @@ def check_files(folder: Path) -> None:
         try:
             named = json_value(index.read_bytes())["weight_map"].values()
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            # If the index cannot be read, `transformers` reports it later.
+            # `transformers` later reports an index that cannot be read.
             continue
         for name in sorted(set(map(str, named))):
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
@@ -207,8 +207,8 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
             folder, config=config, dtype=torch.float32, output_loading_info=True, **local
         )
     except Exception as error:  # `transformers` raises many types of errors, whose messages have many lines
-        # If the weights contain code, PyTorch's message advises how to run this code. It is replaced by a message
-        # without this advice.
+        # If the weights contain code, PyTorch's message advises how to run this code. A message without this advice
+        # replaces PyTorch's message.
         has_code = "weights_only" in str(error)
         reason = (
             "its weights file holds objects other than tensors, which are never loaded"
@@ -245,6 +245,6 @@ def read_texts_whole_(tokenizer: Any, where: str) -> None:
         raise ModelError(f"{where}: the tokenizer is not a fast tokenizer, expected a tokenizer with a tokenizer.json")
     backend.no_truncation()
     backend.no_padding()
-    # If a text contains the spelling of a special token, split it like other text. As a single id, it would shift the
-    # scored positions.
+    # If a text contains the spelling of a special token, split this spelling like other text. A single id would shift
+    # the scored positions.
     backend.encode_special_tokens = True

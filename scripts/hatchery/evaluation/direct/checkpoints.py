@@ -70,8 +70,8 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
         raise ConfigError(f"{path}: this training stored no checkpoints with a recorded number of words, {EXPECTED}")
 
     def opened(name: str) -> Pretrained:
-        # Use the run's manifest for each of its checkpoints. It contains the training settings and the digests of all
-        # files.
+        # For the checkpoint's folder, use the run's manifest, which contains the training settings and the digests of
+        # all files.
         return open_trained(replace(made, path=made.folder / milestone_place(name) / MANIFEST))
 
     return Checkpoints(str(path), words, opened)

@@ -32,8 +32,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 )
 from hatchery.modeling.language_model import moved
 
-# Number of rows and number of vocabulary items in a tile of the logits. They were measured to be fastest with a
-# second-level cache of one MiB. PyTorch rearranges the vocabulary items for every tile, so a tile has many rows.
+# Number of rows and number of vocabulary items in a tile of the logits. These two numbers were measured to be fastest
+# with a second-level cache of one MiB. PyTorch rearranges the vocabulary items for every tile, so a tile has many rows.
 ROWS_PER_TILE = 1024
 ITEMS_PER_TILE = 512
 

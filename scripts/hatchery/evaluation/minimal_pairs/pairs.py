@@ -21,7 +21,7 @@ from hatchery.evaluation.tasks.formats import is_table, read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
-# BLiMP's release has 13 linguistics terms. These two replacements reduce them to the 12 phenomena of the paper and of
+# These two replacements reduce the 13 linguistics terms of BLiMP's release to the 12 phenomena of the paper and of
 # BabyLM's tables.
 PHENOMENON_OF_TERM = {"s-selection": "argument_structure", "filler_gap_dependency": "filler_gap"}
 # The field `linguistics_term` of one paradigm (principle_A_case_2) is spelled differently from that of the other 66
@@ -119,7 +119,7 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
         # Spaces at the ends of a cell are usually typing errors, and would add tokens to only one sentence of a pair.
-        # Remove them.
+        # Remove these spaces.
         texts = [record.text(column).strip() for column in (columns.good, *columns.wrong)]
         given = "".join(f"{record.text(column).strip()} " for column in prefixes)
         candidates = tuple(Candidate(text, given) for text in texts)

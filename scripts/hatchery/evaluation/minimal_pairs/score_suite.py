@@ -309,8 +309,8 @@ def candidate_scores(
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
-    # For causal models, the official code gives the score 0 to a text without scored tokens. This is the highest
-    # possible score. Such a text is refused only if it is a single token, framing included.
+    # For causal models, the official code gives the score 0, the highest possible score, to a text without scored
+    # tokens. Refuse a text without scored tokens only if it is a single token, framing included.
     may_be_empty = official and model.architecture == "causal"
     for item in items:
         for candidate in item.candidates:

@@ -281,8 +281,8 @@ def score_batches(
             loss_sum += (losses.double() * own).sum()
             correct += ((logits.argmax(dim=-1) == wanted) * own).sum()
             if tally is not None:
-                # The output matrix may have padding rows, which belong to no token. Without their output bias, they
-                # would receive probability, so exclude them.
+                # The output matrix may have padding rows, which belong to no token. Without the output bias, padding
+                # rows would receive probability, so exclude these rows.
                 free = logits if bias is None else (logits - bias)[:, : tally.types]
                 tally.add(wanted, -losses, -F.cross_entropy(free, wanted, reduction="none"))
     loss = float(loss_sum) / labelled if labelled else math.nan

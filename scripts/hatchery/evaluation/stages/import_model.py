@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
 
-# Files that `transformers` writes and no evaluation reads. They are deleted from the result.
+# Files that `transformers` writes and no evaluation reads. The import deletes these files from the result.
 UNUSED = ("generation_config.json", "chat_template.jinja")
 
 NEVER_READ = ("*.py", "*.ipynb", "*.md", "README*", "LICENSE*")

@@ -42,15 +42,14 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
     # Generated files must exist before this job, but they are not inputs of the rule, because `listing` below detects
     # changes of these files.
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
-    # Planning compares the listing with the files. It thus detects an edited, added or removed file.
+    # Planning compares the listing with the files, and thus detects an edited, added or removed file.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
     # Run this stage before other stages: an unreadable file of a suite or task then stops the workflow before the first
     # training.
     priority=1,
     unrecorded=lambda results, source: results.about_source(source),
     environment="sources",
-    # This stage may download files, and cluster nodes often have no network. It therefore runs on the submitting
-    # machine.
+    # This stage runs on the submitting machine, because it may download files, and cluster nodes often have no network.
     runs_on="local",
     memory_mb=1500,
     minutes=1440,

@@ -78,8 +78,8 @@ class ScoredTexts:
     ) -> None:
         self._model, self._texts, self._settings, self._runtime = model, texts, settings, runtime
         self._survey = survey
-        # If each row of the user's table is one word and its column is called `word`, omit this column. The result has
-        # its own column `word`.
+        # If each row of the user's table is one word, and the column of these words is called `word`, omit this column:
+        # the result has its own column `word`.
         is_ours = {settings.column} & {"word"} if settings.text_columns else set()
         self._own = own_columns(column for column in survey.columns if column not in is_ours)
         self.schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(self._own.values(), pl.String)})

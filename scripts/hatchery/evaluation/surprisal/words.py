@@ -79,7 +79,7 @@ class Alphabet:
     def __post_init__(self) -> None:
         backend = self.model.tokenizer.backend
         # An imported byte-level tokenizer may have no decoder. Its vocabulary spells bytes as Latin letters, so decode
-        # it with the byte-level decoder.
+        # the vocabulary with the byte-level decoder.
         decoder = decoders.ByteLevel() if "ByteLevel" in repr(backend.pre_tokenizer) else backend.decoder
         texts = [token if decoder is None else decoder.decode([token]) for token in backend.get_vocab()]
         # A token that contains only some bytes of a character is decoded to U+FFFD. This character is not part of the

@@ -21,7 +21,7 @@ from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 
-# Names of fields that identify each suite or task. A record probably belongs to the first entry whose fields it
+# Names of fields that identify each suite or task. A record probably belongs to the first entry whose fields the record
 # contains.
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
@@ -47,7 +47,7 @@ _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("CoLA or SST-2", "sentence"),
     )
 )
-# For each suite, the fields that no other suite has. If a task uses none of these fields, it must not read a file with
+# For each suite, the fields that no other suite has. A task that uses none of these fields must not read a file with
 # two of them, even if the file has all fields of the task.
 _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))

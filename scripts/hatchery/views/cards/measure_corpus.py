@@ -98,7 +98,7 @@ class SampleChoice:
         if not self.number:
             return
         key = hashlib.sha256(f"sample/{doc_id}".encode()).hexdigest()
-        # The first entry of the heap is the largest kept key. A new key is kept only if it is smaller.
+        # The first entry of the heap is the largest kept key. A new key is kept only if it is smaller than this key.
         rank = -int(key, 16)
         if len(self._heap) == self.number and rank <= self._heap[0][0]:
             return

@@ -81,7 +81,7 @@ Source: `measurements.parquet`.
 )
 
 # The paper states no bandwidth. At 0.1, the two modes of the scores are visible; the bandwidth of Scott's rule would
-# merge them.
+# merge the modes.
 BANDWIDTH = 0.1
 GRID_POINTS = 401
 FEWEST_RUNS_OF_A_VIOLIN = 3

@@ -231,8 +231,8 @@ def _draw_panel(
             printed = panel.published.get((phenomenon, model))
             if printed is not None:
                 axes.plot([printed], [place], **published_mark(style, face="white"))
-            # Write the number at the end of its bar. If the chance line or the diamond would cover it there, write it
-            # after the line or diamond.
+            # Write the number at the end of its bar. If the chance line or the diamond would cover the number there,
+            # write the number after the line or diamond.
             if any(end <= chance <= end + number_width for chance in chances[phenomenon]):
                 end = max(chances[phenomenon])
             covered = printed is not None and end - 1.0 <= printed <= end + number_width

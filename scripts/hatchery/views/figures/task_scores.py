@@ -67,7 +67,7 @@ Source: `measurements.parquet`.
     published=True,
 )
 
-# Maximum of all metrics. They are percentages, or correlations multiplied by 100.
+# Maximum of all metrics. A metric is a percentage, or a correlation multiplied by 100.
 BEST = 100.0
 # With more scores than this number, the figure would fill several screens, so it shows only averages.
 MOST_SCORES = 300

@@ -53,7 +53,7 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
         if task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite):
             label = f"{readable(task)}, ties correct"
             measures.append(Measure(label, suite, task, ACCURACY_TIES_CORRECT))
-            # This score exists only if an option of the experiment requests it.
+            # The score at the best temperature exists only if an option of the experiment requests it.
             label = f"{readable(task)}, best temperature"
             measures.append(Measure(label, suite, task, AT_BEST_TEMPERATURE))
     if any((row.suite, row.metric) == (suite, AT_BEST_TEMPERATURE) for row in summary.rows):

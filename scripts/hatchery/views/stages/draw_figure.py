@@ -130,7 +130,8 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
         "checksums": "results/{experiment}/figures/{figure}.sha256",
     },
     wildcard_patterns=lambda project: {"figure": one_of(declared_figures())},
-    # The page prints this text with the figure. Record it, so that a change of the text makes figure and page again.
+    # The page prints this text with the figure. Record the text, so that a change of the text makes figure and page
+    # again.
     recorded={"text": lambda figure: declared_figures()[figure].page_text},
     reported={"figure": ("{experiment}", "Figures")},
     environment="analysis",
