@@ -117,8 +117,8 @@ def bias_features(task: str) -> tuple[str, str] | None:
     """Return (linguistic feature, surface feature) of an ambiguous MSGS task; None for any other task.
 
     Both features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are derived from the task's name. Names
-    are irregular: `relative_token_position` occurs twice, `relative_position` once. They may have a prefix, as in
-    `demo_msgs_main_verb_lexical_content_the`.
+    are irregular: two contain `relative_token_position`, and one contains `relative_position`. A name may have a
+    prefix, as in `demo_msgs_main_verb_lexical_content_the`.
     """
     found = _TASK.search(task)
     if found is None:

@@ -159,8 +159,8 @@ def _name(part: str) -> str:
 def _notes(settings: CorpusSizesSettings, printed: Sequence["PublishedSize"]) -> list[str]:
     notes = [
         "Tokens are counted with each experiment's tokenizer, in the sequences made from the texts. A dash "
-        "marks a number that the paper does not print. It also marks an unknown number: if texts of several "
-        "sources were selected together, the number for one source is unknown.",
+        "marks a number that the paper does not print, or an unknown number: if texts of several sources "
+        "were selected together, the number for one source is unknown.",
     ]
     if settings.published and not printed:
         notes.append(f"The table of published sizes contains no sizes of the corpus {settings.published!r}.")

@@ -77,9 +77,9 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     notes = [
         "Values are means over seeds in points, ± standard error. `alc` is the area under the curve of the "
         "development score over the first steps, divided by the number of these steps, which the row states. "
-        f"A difference is the value minus the value of `{settings.against}` of the same experiment. Its "
-        "standard error is the square root of the sum of both squared standard errors. The paper prints no "
-        "numbers for comparison."
+        f"A difference is the value minus the value of `{settings.against}` of the same experiment. The "
+        "standard error of a difference is the square root of the sum of both squared standard errors. The "
+        "paper prints no numbers for comparison."
     ]
     shown = {f"{labels[key[0]]}, {key[2]}, {key[3]}": different[key] for key in sorted(different) if key[0] in models}
     notes += not_compared(shown)

@@ -103,8 +103,8 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
         place=37,
         title="Age of acquisition",
         note="Correlation, multiplied by 100, between the ages at which children acquire words and the numbers of "
-        "training words after which the model acquires them. It counts as 0 if p is above 0.1, or if fewer "
-        "than three words remain.",
+        "training words after which the model acquires these words. The correlation counts as 0 if p is "
+        "above 0.1, or if fewer than three words remain.",
         asked=acquisition_asked,
         rows=acquisition_rows,
         data=DataCheck(settings=AcquisitionSettings, reads=ages_read, check=check_ages),

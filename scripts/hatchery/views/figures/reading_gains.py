@@ -52,7 +52,7 @@ The gain is a difference of two maximum log-likelihoods: of the regression with 
 regression without them. It is divided by the number of rows, and given in thousandths of a nat. The perplexity is per
 word of the texts, so it is comparable across tokenizers. Masked models also see the following words, so their
 perplexity is a pseudo-perplexity. Both x axes are logarithmic. The number of training words of imported models is
-unknown, so they are only in the panels of perplexity. Gains that are not comparable have separate rows.
+unknown, so imported models are only in the panels of perplexity. Gains that are not comparable have separate rows.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,

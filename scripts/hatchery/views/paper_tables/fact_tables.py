@@ -187,7 +187,7 @@ def tasks_table(
     limits = sorted({size.max_length for size in ours.values()})
     notes = [
         "The paper does not state to which rows its percentages refer. Our percentages refer to the training "
-        "and validation rows together. They count truncated rows: rows with more than "
+        "and validation rows together, and count truncated rows: rows with more than "
         f"{' or '.join(map(str, limits))} subwords, including [CLS] and [SEP]",
         *common_notes(settings, lines, HEADINGS, layout.remark),
     ]

@@ -152,8 +152,8 @@ SAMPLE_DEVIATION = (
     "in fine-tuning, one fine-tuning seed and one learning rate. All runs are included"
 )
 AVERAGE_DEVIATION = (
-    "For an average over tasks, ± is the root mean square of the deviations of the tasks, as in the papers. "
-    "It is not the deviation of the average"
+    "For an average over tasks, ± is the root mean square of the deviations of the tasks, as in the papers, "
+    "and not the deviation of the average"
 )
 FAILED = (
     "(1 failed): one of the n runs failed: it predicted only one class, has MCC 0, or has constant output. "
