@@ -195,6 +195,20 @@ def test_a_few_rows_are_rows_of_the_whole(make_encoder, tokens, kind, changes, m
     torch.testing.assert_close(few, whole, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("kind", ["ltg", "elc", "gpt_bert", "roberta", "modern"])
+def test_each_layer_gives_probabilities_that_are_shares_of_the_tokens_in_sight(make_encoder, tokens, kind):
+    encoder, (ids, mask) = make_encoder(kind).eval(), tokens
+    causal, kept = torch.tensor([True, False, False]), []
+    states = encoder(ids, mask, causal=causal, probabilities=kept)
+    torch.testing.assert_close(states[-1][mask], encoder(ids, mask, causal=causal)[-1][mask])
+    past = torch.ones(12, 12, dtype=torch.bool).tril()
+    hidden = ~(mask[:, None, None, :] & (past | ~causal[:, None, None, None])).expand(3, 3, 12, 12)
+    assert [probabilities.shape for probabilities in kept] == [(3, 3, 12, 12)] * 3
+    for probabilities in kept:
+        assert not probabilities[hidden].any() and probabilities[~hidden].all()
+        torch.testing.assert_close(probabilities.sum(dim=-1), torch.ones(3, 3, 12))
+
+
 def test_training_computes_every_row_so_that_dropout_is_where_it_always_is(make_encoder, tokens):
     encoder = make_encoder(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1).train()
     rows, found = torch.tensor([3, 30]), []

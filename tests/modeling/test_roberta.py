@@ -192,6 +192,10 @@ def test_positions_count_from_two_and_padding_has_one():
     ids = torch.tensor([[0, 7, 8, 2, PAD, PAD], [PAD, 0, 9, PAD, 2, PAD]])
     assert position_ids(ids, PAD).tolist() == [[2, 3, 4, 5, 1, 1], [1, 2, 3, 1, 4, 1]]
     assert position_ids(ids, pad_token_id=60).tolist() == [[2, 3, 4, 5, 6, 7]] * 2
+    # Word vectors do not show the padding, so only the mask does.
+    vectors = torch.zeros(2, 6, 4)
+    assert position_ids(vectors, PAD, ids != PAD).tolist() == [[2, 3, 4, 5, 1, 1], [1, 2, 3, 1, 4, 1]]
+    assert position_ids(vectors, PAD).tolist() == [[2, 3, 4, 5, 6, 7]] * 2
 
 
 def test_the_longest_input_of_the_study_has_128_tokens_and_130_positions(make):

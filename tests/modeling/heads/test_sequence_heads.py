@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError, ModelError
 from hatchery.modeling.encoder import LayeredEncoder
-from hatchery.modeling.heads.registry import build_task_model
+from hatchery.modeling.heads.registry import build_task_model, read_pooling
 from hatchery.modeling.heads.sequence_classifier import (
     ChoiceOptions,
     FirstToken,
@@ -264,6 +264,21 @@ def test_the_studys_loader_gives_models_of_one_width_the_stock_head_and_drops_th
     assert loaded(encoder, "regression").target == Number(rectified_loss=False)
     encoder.first_token_is_blind = True
     assert isinstance(loaded(encoder).pooling, LastToken)
+
+
+def test_the_reported_pooling_is_that_of_the_model(make_encoder: Callable[..., LayeredEncoder]) -> None:
+    wide, narrow, causal = make_encoder("roberta"), make_encoder("roberta", embedding_size=None), make_encoder()
+    causal.first_token_is_blind = True
+    study = {"loader": "reduced_vocabulary", "pooling": "mean"}
+    for encoder, options, expected in (
+        (wide, {}, "first_token"),
+        (causal, {}, "last_token"),
+        (causal, {"pooling": "mean"}, "mean"),
+        (wide, study, "position_linear"),
+        (narrow, study, "first_token"),
+    ):
+        assert read_pooling("regression", encoder, options) == expected
+    assert read_pooling("span_classification", causal) is None
 
 
 def test_the_studys_loader_is_for_its_own_family(make_encoder: Callable[..., LayeredEncoder]) -> None:

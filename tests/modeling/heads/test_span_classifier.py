@@ -122,6 +122,8 @@ def test_sizes_are_the_published_ones(make_encoder):
     assert shapes["poolings.1.token_scores.weight"] == (4, 256)
     assert shapes["classifier.linear.weight"] == (256, 512) and shapes["classifier.output.weight"] == (7, 256)
     assert model.head.classifier.dropout.probability == 0.25
+    small = probe(make_encoder(), 7, probe_size=8, pooling_heads=2)
+    assert small.head.poolings[0].token_scores.weight.shape == (2, 8)
 
 
 def test_layer_weights_are_exposed_and_their_mean_is_the_contribution(make_encoder):
@@ -229,6 +231,11 @@ def test_answers_come_from_candidates_alone(make_encoder, tokens):
         assert model.predictions(model(ids, mask, candidates)).tolist() == [[allowed, allowed + 1]] * 3
     spans = model.predictions(model(ids, mask))
     assert (spans[:, 1] <= mask.sum(1)).all() and (spans[:, 1] - spans[:, 0] <= 4).all()
+    # The span from the best first token to the best last token has eight tokens; the best span of four ends earlier.
+    scores = torch.zeros(1, 12, 2)
+    scores[0, 2, 0] = scores[0, 9, 1] = 5.0
+    scores[0, 4, 1] = 3.0
+    assert model.predictions(scores).tolist() == [[2, 5]]
     with pytest.raises(EvaluationError, match="candidates"):
         model(ids, mask, ~mask)
     with pytest.raises(EvaluationError, match="the index of a missing choice or of a position outside the input"):
