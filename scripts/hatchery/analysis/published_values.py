@@ -171,8 +171,8 @@ def for_experiment(
     """Return the published values for the rows of an experiment's summary, by (our model, suite, task, metric).
 
     `rows` maps our models to published models, which may repeat. If several tables print the same score, the number
-    with the most digits is used, or among equally many digits the number of the later table. Some numbers are printed
-    only as a difference from another model (LTG-BERT Table 2); they are converted to absolute numbers.
+    with the most digits is used. Among equally many digits, the number of the later table is used. Some numbers are
+    printed only as a difference from another model (LTG-BERT Table 2); they are converted to absolute numbers.
 
     Raises ConfigError, naming the nearest known name, for an unknown paper, track or published row. Raises
     EvaluationError if a printed difference refers to a number that the table does not contain.

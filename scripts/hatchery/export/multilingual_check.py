@@ -1,7 +1,7 @@
 """Check if the two files for BabyLM's multilingual track have the structure that the organisers' collator writes.
 
-To find mistakes in the code that writes the files, the check was written independently of this code, only from the
-description of the files (docs/papers/babylm-2026.md, "The multilingual track").
+The check must find mistakes in the code that writes the files. It was therefore written independently of this code,
+only from the description of the files (docs/papers/babylm-2026.md, "The multilingual track").
 """
 
 import math

@@ -215,9 +215,9 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
     """Return counts that compare the list that Hatchery has built (`ours`) with the authors' published list
     (`released`).
 
-    Words and tokens of each list are counted, and words that are in both lists (`found`), only in the published list
-    (`missing`), or only in `ours` (`extra`). Further counts are the numbers of common words whose frequency in `ours`
-    is equal, lower or higher, and the number of tokens of common words in the published list.
+    Words and tokens of each list are counted. Words are also counted by list: `found` are in both lists, `missing` only
+    in the published list, and `extra` only in `ours`. Three counts divide the common words: their frequency in `ours`
+    is equal, lower or higher. The last count is the number of tokens of common words in the published list.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()

@@ -1,8 +1,9 @@
 """BabyLM's zero-shot tasks other than BLiMP as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
 
 The organisers' files, and the comparisons of texts, are described in docs/papers/babylm-2026.md, "Zero-shot tasks". The
-organisers' code calls the name of a paradigm UID: in EWoK the domain, in COMPS and WUG the file, and in entity tracking
-file and number of operations. In GlobalPIQA, each row has a UID of its own, so each folder is one paradigm here.
+organisers' code calls the name of a paradigm UID. In EWoK, the UID is the domain; in COMPS and WUG, it is the file; in
+entity tracking, it is the file and the number of operations. In GlobalPIQA, each row has a UID of its own, so each
+folder is one paradigm here.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -52,7 +52,7 @@ def token_left_to_right_likelihoods(
     sentence.
 
     If several `temperatures` are given, the arrays are [N, temperatures]. If `padded` is true, sentences of similar
-    lengths share a batch of a Hatchery model, which is faster for few sentences; the log-probabilities then differ by
+    lengths share a batch of a Hatchery model. This is faster for few sentences, and changes the log-probabilities by
     rounding.
 
     `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always at

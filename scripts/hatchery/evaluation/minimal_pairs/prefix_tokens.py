@@ -38,7 +38,7 @@ def token_counts(model: SentenceModel, texts: Sequence[str]) -> dict[str, int]:
 
 
 def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "") -> np.ndarray:
-    """Return the divisors of per-token scores, int64 [I, K]: the number of tokens of prompt and choice encoded
+    """Return the divisors of per-token scores, int64 [I, K]. A divisor is the number of tokens of prompt and choice
     together, minus the number of tokens of the prompt encoded alone.
 
     A divisor is at least 1, even for missing candidates of items with fewer than K. `blank` is inserted before each

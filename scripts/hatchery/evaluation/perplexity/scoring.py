@@ -173,7 +173,7 @@ class FrequencyTally:
 
     Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, as interpreted in
     docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a vocabulary entry's fraction of the
-    targets in the training text; one is added to every count, so that all logarithms are finite. The variable v is the
+    targets in the training text. One is added to every count, so that all logarithms are finite. The variable v is the
     log-probability of a target token, from softmax(W phi + b) or, without the bias, from softmax(W phi). Each slope is
     that of a least-squares regression of v on x over tokens. All bins have equal width and begin at integer multiples
     of the width, so all models and seeds have the same bins.

@@ -43,7 +43,7 @@ class _Gain(Record):
 
 def gain_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return one row with the perplexity of the texts' words, and two rows for each response: the gain in
-    log-likelihood per row of the regression, and the total gain.
+    log-likelihood in total, and per row of the regression.
 
     The standard deviation of a gain is computed over readers, or over items if the table has no readers.
     """

@@ -83,10 +83,10 @@ def export_model(
 ) -> None:
     """Write the folder of one model for `transformers`.
 
-    `pretraining` is the manifest of the model. `summary` is the experiment's summary.parquet, whose rows for this model
-    are in the model card; if it is None, the card says that the model was not evaluated. `filled` is the manifest of
-    example sentences with the model's answers; the card's code example uses the first sentence. `checkpoints` are the
-    manifests of intermediate checkpoints by name, such as `chck_1M`; each is exported to a folder in `branches/`.
+    `pretraining` is the manifest of the model. `summary` is the experiment's summary.parquet; the model card shows its
+    rows for this model. If `summary` is None, the card says that the model was not evaluated. `filled` is the manifest
+    of example sentences with the model's answers; the card's code example uses the first sentence. `checkpoints` are
+    the manifests of intermediate checkpoints by name, such as `chck_1M`; each is exported to a folder in `branches/`.
     Raises ManifestError, ModelError and TokenizationError for unusable inputs, and EvaluationError for invalid
     sentences.
     """
