@@ -9,8 +9,9 @@ from safetensors.torch import load_file, save_file
 
 from hatchery.errors import ConfigError, ModelError
 from hatchery.modeling.exported_folder import load_exported
-from hatchery.modeling.families import model_config
+from hatchery.modeling.families import FAMILIES, model_config, with_token_ids
 from hatchery.modeling.store import load_config, load_language_model, save_model
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 
 
 @pytest.fixture
@@ -196,6 +197,18 @@ def test_a_configuration_refuses_impossible_values(make_model, family, changes, 
 )
 def test_inputs_are_limited_where_positions_are_not_relative(make_model, family, changes, limit):
     assert make_model(family=family, **changes).config.position_limit == limit
+
+
+def test_models_know_the_special_tokens_that_they_read_by_the_ids_of_the_tokenizer():
+    special = SPECIAL_SETS["babylm"]
+    found = {family: with_token_ids({"family": family, "hidden_size": 24}, special) for family in FAMILIES}
+    own = {
+        family: {key: value for key, value in values.items() if "token_id" in key} for family, values in found.items()
+    }
+    assert all(values["hidden_size"] == 24 for values in found.values())
+    assert own.pop("roberta") == {"pad_token_id": 3}
+    assert own.pop("encoder_decoder") == {"pad_token_id": 3, "cls_token_id": 1, "sep_token_id": 2}
+    assert not any(own.values()) and with_token_ids({}, special) == {}
 
 
 def test_a_configuration_survives_the_round_trip_through_a_dictionary(make_model):

@@ -362,6 +362,16 @@ def test_a_batch_counts_its_labels_and_its_pairs_and_hides_as_much_as_its_step_s
     assert shares[0.1] < shares[None] < shares[0.6] and shares[0.6] > 0.5 and shares[0.1] < 0.15
 
 
+@pytest.mark.parametrize("segments", ["packed", "blocks"])
+def test_masked_sequences_beside_causal_ones_hide_as_much_as_their_step_says(make_collection, segments):
+    settings = HybridSettings(kind="subword", segments=segments)
+    examples = objective_of(settings).examples(make_collection([[40] * 5] * 30, vocab_size=300), 64)
+    for rate, share in ((None, 0.15), (0.6, 0.6)):
+        batch = examples.batch(1, 0, range(len(examples)), rate)
+        tokens = int((batch["input_ids"] >= 4).sum())
+        assert int((batch["labels"] != -100).sum()) / tokens == pytest.approx(share, abs=0.02)
+
+
 def test_pairs_are_judged_rightly_on_the_right_side_of_even_odds():
     logits, labels = torch.tensor([0.3, -0.3, 0.7, -0.7, 0.1, 0.0]), torch.tensor([1, 0, 0, 1, 1, 0])
     term = pair_term(logits, labels)

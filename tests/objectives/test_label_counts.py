@@ -75,7 +75,9 @@ def test_progress_is_reported_in_examples(recorded, capsys, monkeypatch: pytest.
     monkeypatch.setattr("hatchery.progress.SHORT_SECONDS", 0.0)
     silent = label_counts(recorded(300), 9, 60, show=False)
     assert capsys.readouterr().err == ""
-    assert np.array_equal(label_counts(recorded(300), 9, 60), silent)
+    examples = recorded(300)
+    assert np.array_equal(label_counts(examples, 9, 60), silent)
+    assert examples.asked == [(9, 0, index) for index in range(300)]
     assert "counting labels: 300 examples" in capsys.readouterr().err
 
 

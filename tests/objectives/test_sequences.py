@@ -298,6 +298,7 @@ def test_pairs_always_fit_and_no_text_is_empty(make_traceable, segments, kind, s
     for index, epoch in itertools.product(range(len(examples)), range(3)):
         example = examples.example(1, epoch, index)
         assert all(parts(example)) and 1 <= len(parts(example)) <= 2
+        assert [text.tokens.tolist() for text in example.texts] == parts(example)
         lengths.add(len(example.labels))
     assert max(lengths) == sequence_length
 

@@ -56,6 +56,12 @@ def test_long_and_unequal_pairs_are_left_out_of_training_and_cut_elsewhere(make_
     assert held_out.batch(0, 0, [4])["labels"].shape == (1, 250)
 
 
+@pytest.mark.parametrize("filtered", [True, False])
+def test_pairs_with_an_empty_side_are_left_out(make_traceable: Made, filtered: bool) -> None:
+    pairs = pairs_of(make_traceable([[3, 0], [4, 4], [0, 2], [0, 0]], "roberta"), filtered=filtered)
+    assert pairs.places().tolist() == [1] and pairs.left_out == 3
+
+
 def test_counts_are_labels_and_the_tokens_of_both_sides(make_collection: Made) -> None:
     pairs = pairs_of(make_collection(LENGTHS))
     batch = pairs.batch(0, 0, [0, 2])

@@ -356,11 +356,11 @@ def test_the_rectified_loss_sees_no_negative_scores_but_predictions_do():
 
 
 def test_choices_share_a_softmax_or_have_a_sigmoid_each():
-    scores, labels = torch.tensor([[1.0, 0.0], [0.2, 0.7]]), torch.tensor([0, 0])
-    softmax = -sum(math.log(math.exp(a) / (math.exp(a) + math.exp(b))) for a, b in scores.tolist())
+    scores, labels = torch.tensor([[1.0, 0.0], [0.2, 0.7]]), torch.tensor([0, 1])
+    softmax = -sum(math.log(math.exp(a) / (math.exp(a) + math.exp(b))) for a, b in ((1.0, 0.0), (0.7, 0.2)))
     assert float(RightChoice().loss(scores, labels).loss_sum) == pytest.approx(softmax, rel=1e-6)
     copa = RightChoice(independent=True).loss(scores, labels)
-    target = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    target = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     expected = F.binary_cross_entropy(torch.sigmoid(scores), target, reduction="sum")
     assert float(copa.loss_sum) == pytest.approx(float(expected), rel=1e-6) and int(copa.n_labelled) == 4
     partly = RightChoice(independent=True).loss(scores, torch.tensor([0, -100]))
