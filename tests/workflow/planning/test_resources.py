@@ -196,7 +196,7 @@ def test_a_precision_that_the_planned_device_does_not_have_leaves_the_time_open(
     assert Resources(jobs).of_rule("pretrain")["runtime"](wildcards, 1) == 1440
 
 
-def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
+def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository, monkeypatch):
     jobs = jobs_of(repository)
     assert Resources(jobs).gpu_claim({"gpu_slots": 2}) == "python scripts/claim_gpus.py --gpus 2 -- "
     assert Resources(jobs).gpu_claim({}) == ""
@@ -207,6 +207,9 @@ def test_commands_claim_gpus_only_where_they_may_compute_on_them(repository):
     assert Resources(jobs).of_rule("finetune")["gpu_slots"] == 1
     shared = "python scripts/claim_gpus.py --gpus 1 --jobs-per-gpu 4 -- "
     assert Resources(jobs).gpu_claim({"gpu_slots": 1}, shared=True) == shared
+    for visible, slots in (("0,1,2", 12), ("", None)):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert Resources(jobs).gpu_slots_here() == slots
     jobs = Jobs(Project(repository / "config", {"compute": {"device": "cpu"}}))
     assert Resources(jobs).gpu_slots_here() is None
     assert Resources(jobs).gpu_claim({"gpu_slots": 2}) == ""
