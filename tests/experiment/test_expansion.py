@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from shipped import changed, trained, written
 
 from hatchery.errors import ConfigError
+from hatchery.experiment.expansion import write_out
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import ABSENT
@@ -28,7 +29,8 @@ def small(configuration: Path, sets: Any, **more: Any) -> Project:
 def test_a_set_has_rows_changes_of_one_row_or_all_combinations(configuration: Path) -> None:
     sets = {
         "listed": [{"rows": [[48, 1], [48, 2]]}],
-        "changed": [{"around": [96, 3], "vary": {"H": [48, 192], "L": [1]}}],
+        # Two parts of a set may vary one row, which is listed once.
+        "changed": [{"around": [96, 3], "vary": {"H": [48, 192]}}, {"around": [96, 3], "vary": {"L": [1]}}],
         "all": [{"all": {"H": [24, 12], "L": [1, 2]}}],
     }
     project = small(configuration, sets)
@@ -66,6 +68,8 @@ def test_parts_and_variants_say_what_differs_from_the_run(configuration: Path) -
     assert experiment.grid is ABSENT
     labels = ["m, H 48 L 1", "m, H 48 L 1, untrained", "m, H 96 L 1", "m, H 96 L 1, untrained"]
     assert list(project.expansion("sizes").labels().values()) == labels
+    lines = [found["line"] for found in project.expansion("sizes").swept_values().values()]
+    assert lines == ["a", "a untrained", "a", "a untrained"]
 
 
 def test_variants_are_milestones_of_their_row_and_those_of_the_base_can_be_left_out(configuration: Path) -> None:
@@ -220,8 +224,6 @@ def test_names_are_fit_for_paths_and_the_same_every_time(configuration: Path) ->
 
 
 def test_long_values_are_cut_in_names_and_stay_apart() -> None:
-    from hatchery.experiment.expansion import write_out
-
     values = ["a" * 60 + "x", "a" * 60 + "y"]
     document = {"runs": {"one": {"model": "m", "model_changes": {"key": {"sweep": values}}}}}
     names = list(write_out("one", document, "file").document["runs"])
@@ -245,6 +247,13 @@ def test_a_published_row_of_a_run_with_a_sweep_stands_beside_all_its_runs(config
     rows = changed(configuration, *changes, of="strict_small").experiment("strict_small").published.rows
     assert rows["elc_zero_learning_rate_0p005"] == rows["elc_zero_learning_rate_0p01"] == "elc_bert_small_zero"
     assert "elc_zero" not in rows
+
+
+def test_a_run_of_a_sweep_keeps_its_own_published_row() -> None:
+    swept = {"model": "m", "model_changes": {"key": {"sweep": [5, 7]}}}
+    for rows in ({"one": "shared", "one_key_7": "own"}, {"one_key_7": "own", "one": "shared"}):
+        document = write_out("x", {"runs": {"one": swept}, "published": {"rows": rows}}, "file").document
+        assert document["published"]["rows"] == {"one_key_5": "shared", "one_key_7": "own"}
 
 
 def test_the_runs_of_a_sweep_in_a_miniature_fill_the_row_of_their_run(configuration: Path) -> None:

@@ -175,9 +175,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "fewer positions": (
         {
             "short": {"model_changes": {"position_embedding": "absolute", "max_position_embeddings": 64}},
-            "student": taught({"run": "short"}, sequence_length=65),
+            "student": taught({"run": "short"}, sequence_length=32, long_sequence={"from_fraction": 0.5, "factor": 4}),
         },
-        "'short' of demo has positions for 64 tokens, expected at least 65, the longest sequence of 'student'",
+        "'short' of demo has positions for 64 tokens, expected at least 128, the longest sequence of 'student'",
     ),
     "another objective": (
         {"student": taught({"run": "ltg_bert"}, objective={"task": "causal"})},
@@ -198,6 +198,11 @@ def test_a_mistake_ends_in_one_line_when_planning(configuration: Path, mistake: 
     with pytest.raises(ConfigError) as caught:
         project.check("experiment", "demo")
     assert expected in str(caught.value)
+
+
+def test_a_teacher_needs_no_more_positions_than_the_longest_sequence_has_tokens(configuration: Path) -> None:
+    short = {"model_changes": {"position_embedding": "absolute", "max_position_embeddings": 64}}
+    add(configuration, short=short, student=taught({"run": "short"}, sequence_length=64)).check("experiment", "demo")
 
 
 def test_a_teacher_with_another_tokenizer_is_refused_with_both_names(configuration: Path) -> None:
