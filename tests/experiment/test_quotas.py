@@ -1,4 +1,4 @@
-"""Quotas and held-out numbers of sequences against the number of texts in the configuration."""
+"""Quotas and held-out numbers of sequences against the number of texts in the configuration, and held-out splits."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 from shipped import edit
 
 from hatchery.errors import ConfigError
+from hatchery.experiment.held_out_text import held_out_splits
 from hatchery.experiment.project import Project
 
 UNCONSTRAINED = "reduced_vocabulary_unconstrained"
@@ -77,3 +78,19 @@ def test_held_out_numbers_leave_something_for_training(configuration: Path) -> N
         ConfigError, match=r"groups\.0: got set_aside 9,281,490, but the corpus has at most 9,281,490 sequences, so no"
     ):
         Project(configuration).check("corpus", UNCONSTRAINED)
+
+
+def test_a_corpus_may_have_the_held_out_splits_of_its_files_or_of_any_of_its_groups(configuration: Path) -> None:
+    edit(configuration, "corpora/demo_reduced.yaml", "_spans], development: 0.05, test: 0.05", "_spans], test: 0.0")
+    project = Project(configuration)
+    expected = {
+        "babylm_10M": {"dev", "test"},
+        "babylm_dev": {"dev"},
+        "babylm_test": {"test"},
+        # Generated text in the layout of BabyLM has no test split.
+        "demo": {"dev"},
+        "demo_parallel": {"dev", "test"},
+        "demo_parallel_other": {"test"},
+        "demo_reduced": {"dev", "test"},
+    }
+    assert {name: held_out_splits(project, name) for name in expected} == expected

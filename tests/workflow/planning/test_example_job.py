@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.errors import PlanError
-from hatchery.workflow.example_job import example_text
+from hatchery.workflow.example_job import _paths, example_text
 
 
 def test_an_example_names_what_a_job_reads_and_writes_its_settings_and_what_it_asks_for(
@@ -22,3 +22,12 @@ def test_an_example_names_what_a_job_reads_and_writes_its_settings_and_what_it_a
     for rule, message in (("write_pge", "did you mean 'write_page'"), ("import_model", "needs no job of")):
         with pytest.raises(PlanError, match=message):
             example_text(rule, ["results/demo/index.html"])
+
+
+def test_the_first_of_many_paths_of_an_input_are_shown_and_the_others_counted() -> None:
+    names = list("abcdefg")
+    assert _paths("models", names) == ["models:", *(f"  {name}" for name in "abcde"), "  and 2 more"]
+    assert _paths("models", dict(zip(names[:6], names, strict=False))) == [
+        "models:",
+        *(f"  {name}: {name}" for name in "abcdef"),
+    ]
