@@ -254,6 +254,8 @@ def test_the_correction_divides_the_error_among_all_cells():
     confidences = [corrected_confidence(0.95, comparisons) for comparisons in (1, 2, 6, 12, 20, 90)]
     assert confidences == sorted(set(confidences))
     assert confidences[0] == 0.95
+    with pytest.raises(ConfigError, match="confidence: got 1.0"):
+        corrected_confidence(1.0, 2)
 
 
 def test_the_published_reading_raises_the_confidence_less_the_more_there_is_to_correct():
