@@ -64,6 +64,11 @@ def test_copa_gives_one_input_per_choice_with_the_cause_first(question, inputs):
     assert example.inputs == inputs and example.label == 1
 
 
+def test_other_spellings_of_a_choice_are_those_of_the_settings():
+    (example,) = laid_out({**COPA, "question": "cause", "label": "2"}, "copa", label_values={"1": 0, "2": 1})
+    assert example.label == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
