@@ -81,7 +81,9 @@ def test_a_caption_elsewhere_and_one_without_a_colon_are_paragraphs() -> None:
     both(f'<wtext><p type="caption">{s("One")}</p><p type="caption:x">{s("Two")}</p></wtext>', "One\n\nTwo")
 
 
-@pytest.mark.parametrize(("attribute", "marks"), [("", "##"), (' level="1"', "##"), (' level="4"', "#####")])
+@pytest.mark.parametrize(
+    ("attribute", "marks"), [("", "##"), (' level="1"', "##"), (' level="4"', "#####"), (' level="20"', "#" * 21)]
+)
 def test_a_division_has_one_hash_sign_more_than_its_level(attribute: str, marks: str) -> None:
     both(f"<wtext><div{attribute}><head>{s('Name')}</head></div></wtext>", f"{marks} Name")
 
@@ -276,10 +278,10 @@ def test_a_stage_direction_outside_a_speech_is_left_out_and_counted(place: str) 
 def test_notes_references_page_breaks_and_gaps_between_sentences_are_left_out(tag: str, place: str) -> None:
     for reading in READINGS:
         rejections = Rejections()
-        inside = place.format(f"<{tag}>{s('lost')}</{tag}>")
+        inside = place.format(f"<{tag}>{s('lost')}{s('words')}</{tag}>")
         page = convert(f"<wtext>{inside}</wtext>", reading, rejections)
         assert page == ("## A" if "div" in place else "")
-        assert rejections.samples == {f"element <{tag}> left out": ["lost"]}
+        assert rejections.samples == {f"element <{tag}> left out": ["lost words"]}
         rejections = Rejections()
         convert("<wtext>" + place.format(f"<{tag}/>") + "</wtext>", reading, rejections)
         assert not rejections.counts

@@ -106,6 +106,7 @@ def described(source: str = "", statement: str = "") -> str:
             "# End, it",
         ),
         (described("", "Small poems"), "#", "# Small poems"),
+        (described("", "Poems. Sample containing about 9\nwords from a book"), "# Poems", "# Poems"),
         (described("", "The U.S. and I"), "# The U. S", "# The U.S. and I"),
         (described("<bibl><title/></bibl>"), "#", "# X00"),
         (described("<bibl><title/></bibl>", "Stated. Sample containing about 9 words"), "#", "# Stated"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scaling_study import PAPER, Analysed, cells, rows
+from scaling_study import PAPER, Analysed, altered, cells, rows
 
 from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
 from hatchery.analysis.compute_optimal import (
@@ -170,6 +170,19 @@ def test_a_study_without_losses_says_so(analysed: Analysed) -> None:
     assert any("no development losses" in note for note in found.notes)
     assert {row["source"] for row in found.rows} == {"published curves"}
     assert not analysed("power_laws", experiments=["nobody"]).rows
+
+
+def test_losses_on_different_texts_have_no_points_and_a_note(study: Study, tmp_path: Path) -> None:
+    mixed = altered(study, tmp_path, lambda run: [run | {"development_basis": f"text: {run['layers']}"}])
+    found = analysis_called("power_laws").run(settings_of("power_laws", {"draws": 2}), mixed)
+    assert not found.rows and "the texts differ" in found.notes[-1]
+    assert not any("no development losses" in note for note in found.notes)
+    # Among the runs of one text, losses are compared.
+    (tmp_path / "alone").mkdir()
+    alone = altered(study, tmp_path / "alone", lambda run: [run | {"development_basis": f"text: {run['experiment']}"}])
+    assert (
+        analysis_called("power_laws").run(settings_of("power_laws", {"draws": 2, "experiments": ["one"]}), alone).rows
+    )
 
 
 def test_a_milestone_is_compute_optimal_where_no_evaluation_of_its_bin_has_a_lower_loss(study: Study) -> None:
