@@ -94,6 +94,8 @@ def test_the_name_of_a_division_is_its_head_then_its_caption_then_its_type() -> 
     both(f'<wtext><div type="part" n="3"><p>{s("x")}</p></div></wtext>', "## Part 3\n\nx")
     both(f'<wtext><div type="part"><pb/><p>{s("x")}</p></div></wtext>', "## Part\n\nx")
     both(f'<wtext><div n="7"><p>{s("x")}</p></div></wtext>', "## 7\n\nx")
+    both(f'<wtext><div type="partB" n="3"><p>{s("x")}</p></div></wtext>', "## PartB 3\n\nx")
+    assert convert("<wtext><div><head><s><w>a\n</w><w>b</w></s></head></div></wtext>", "corrected") == "## a b"
 
 
 def test_a_division_without_any_name_is_a_line_of_hash_signs_as_published_only() -> None:

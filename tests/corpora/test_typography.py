@@ -117,6 +117,7 @@ def test_wrong_decodings_are_undone(garbled: str, written: str) -> None:
         "„Die Straße“, ‚so‘, “no”, l’été, «\u00a0À la\u202f», ‹a›, — …",
         "ﬁn ﬂ ½ ² Ａ１ ｶﾞ e\u0301 \u200b\u200d \u00ad \u2028 \x0b \x1b[31m \ufffd",
         "“A IRMÃ” e «PARÃ»",
+        "“A MAÇÃ”",
         "&amp; &szlig; <i> &lt;",
         "  zwei  Leerzeichen\t und\u00a0geschützt ",
         "日本語。العربية؟ Ελλάδα· НЕТ Ħ Ő Ş Ğ İ",
