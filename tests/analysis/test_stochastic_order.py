@@ -254,7 +254,7 @@ def test_the_correction_divides_the_error_among_all_cells():
     confidences = [corrected_confidence(0.95, comparisons) for comparisons in (1, 2, 6, 12, 20, 90)]
     assert confidences == sorted(set(confidences))
     assert confidences[0] == 0.95
-    with pytest.raises(ConfigError, match="confidence: got 1.0"):
+    with pytest.raises(ConfigError, match=r"confidence: got 1\.0"):
         corrected_confidence(1.0, 2)
 
 
