@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 from markdown_it import MarkdownIt
@@ -116,6 +117,17 @@ def test_html_escapes_everything_but_markup_and_names_its_columns() -> None:
     assert 'aria-label="l"' in text
     assert "<caption>" not in text
     assert "learning_<wbr>rate" in table(["k", "v"], [["learning_rate", "1"]], names=True).html()
+
+
+def test_html_has_deviations_remarks_headings_of_groups_and_the_kind_of_each_column() -> None:
+    text = SCORES.html()
+    assert "<strong>51.5</strong> <small>± 0.3</small></td><td>5-9</td>" in text
+    assert "- <small>(0/5)</small></td><td>-1.0†</td>" in text
+    assert '<th colspan="3" scope="rowgroup" dir="auto">zero &amp; one</th>' in text.replace("\n", "")
+    assert re.findall(r'<th scope="col" class="(\w+)">', text) == ["words", "number", "number"]
+    assert "<caption>What 100% say.</caption>" in text and '<table class="' not in text
+    worded = Table([Column("a", words=True)] * 2, [Group([["x", "y"]])], kind="scores").html()
+    assert '<table class="scores">' in worded and '<td class="words">y</td>' in worded
 
 
 def test_cells_of_tables_too_wide_for_a_phone_say_their_columns() -> None:

@@ -207,6 +207,8 @@ def test_the_page_tells_terms_samples_and_what_was_left_out(card: Path, two_sour
     markdown = (card / "card.md").read_text(encoding="utf-8")
     assert "| train | 3 | 5 | 18 | 59 | 19 | 21 |" in markdown
     assert "| all | 4 | 6 | 23 | 76 | 26 | 27 |" in markdown
+    # The Markdown file has no sample texts, so that it has no section with only these texts.
+    assert "## Excluded text" in markdown and "## Samples" not in markdown
     # 13 and 10 of 23 words.
     assert "| alpha | 2 | 3 | 13 | 44 | 15 | 15 | 56.5 |" in markdown
     assert "| beta | 2 | 3 | 10 | 32 | 11 | 12 | 43.5 |" in markdown

@@ -31,7 +31,7 @@ from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import abbreviated, save_drawings
 from hatchery.rendering.style import Style, model_styles
 from hatchery.runner import run_stage
-from hatchery.views.figures import registry
+from hatchery.views.figures import draw, registry
 from hatchery.views.figures.draw import remarks
 from hatchery.views.figures.needs import NEEDS, Need, drawable
 from hatchery.views.figures.registry import (
@@ -342,6 +342,15 @@ def test_a_figure_says_how_many_models_it_leaves_out(tmp_path, monkeypatch: pyte
         save_drawings(lambda _: Figure(layout="constrained"), Style(), tmp_path / "figure.svg", "title", remark)
         text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
         assert ("1,260 more models are not drawn: see summary.csv" in text) is is_shown
+
+
+def test_a_figure_has_its_title_and_its_remarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = []
+    monkeypatch.setattr(draw, "save_figure", lambda *given: saved.append(given[1:]))
+    settings = FigureSettings("demo", (), Style(width_inches=5), figure="phenomena", left_out=5, without=("a", "b"))
+    draw.draw(settings, {"measurements": Path("unused")}, Path("figure.svg"))
+    remark = "5 more models are not drawn: see summary.csv\nexperiments without these evaluations: a, b"
+    assert saved == [(Style(width_inches=5), Path("figure.svg"), "Minimal pairs of demo", remark)]
 
 
 def test_a_count_on_an_axis_is_abbreviated_and_not_rounded() -> None:

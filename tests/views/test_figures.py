@@ -213,6 +213,8 @@ def test_chance_is_that_of_the_items_and_a_suite_without_right_answers_has_a_pan
     assert dashed == {"tracking": {20.0}, "piqa": {25.0, 50.0, 37.5}, "wug": {0.0}}
     wug = panels["wug"]
     assert [bar.get_width() for bar in wug.patches if isinstance(bar, Rectangle)] == [60.0, -24.0]
+    # Every second ten has a tick, so that 0 and 100 have ticks.
+    assert list(wug.get_xticks()) == [-20, 0, 20, 40, 60, 80, 100]
     assert wug.get_xlim()[0] == -30 and "correlation" in wug.get_xlabel() and row_names(wug) == ["adjectives", "past"]
     assert "accuracy" in panels["piqa"].get_xlabel() and panels["tracking"].get_xlabel() == ""
     assert_nothing_overlaps(figure)

@@ -264,6 +264,14 @@ def test_models_that_fill_in_continue_and_translate_stand_in_one_section(tmp_pat
         ["sleep.", "eat."],
         ["a dog"],
     ]
+    assert re.findall(r" <span>(.*? %)</span>", section) == ["12 %"]
+    manifests = {"masked": tmp_path / "few" / "manifest.json"}
+    with stage_run(manifests["masked"], {}) as run:
+        few = (Answer("cat", 1.0), Answer("cow", 0.0))
+        sentences = FilledSentences("fill", tuple(FilledSentence(f"{GAP} {n}", "x", (few[n],)) for n in (0, 1)))
+        write_json(run.folder / SENTENCES_FILE, asdict(sentences))
+        run.add_output(run.folder / SENTENCES_FILE)
+    assert re.findall(r" <span>(.*? %)</span>", examples_section(manifests, runs)) == ["1 %", "&lt; 1 %"]
 
 
 def test_captions_name_marks_only_where_the_drawing_has_them(tmp_path: Path) -> None:
@@ -400,6 +408,19 @@ def test_up_to_twelve_models_are_in_the_legend_and_up_to_fifteen_rows_of_a_suite
     few, many = page(12, 15), page(13, 16)
     assert few.count('<ul class="legend">') == 1 and few.count("m11</li>") == 1 and 'class="legend"' not in many
     assert "<details open><summary><h3>glue" in few and "<details><summary><h3>glue" in many
+
+
+def test_averages_of_many_models_are_grouped_by_set_under_the_names_within_their_experiment(site: Site) -> None:
+    models = [f"s/m{number}" for number in range(5)]
+    site.write([f"{m},blimp,phenomenon_average,accuracy_percent,60.0,,1,0,,0,,,,,|,50.0" for m in models])
+    runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in models]
+    sets = {"s/m0": "one", "s/m1": "two", "s/m2": "one"}
+    settings = {"experiment": "demo", "description": "", "runs": runs, "sets": sets}
+    compose_page(build(PageSettings, settings), site.page_inputs(), site.page)
+    text = site.page.read_text(encoding="utf-8").partition(">Main results</h2>")[2].partition("</section>")[0]
+    groups = [re.findall(r'<th scope="row">(.*?)</th>', group) for group in text.split("<tbody>")[1:]]
+    assert groups == [["blind guess", "s/m3", "s/m4"], ["m0", "m2"], ["m1"]]
+    assert re.findall(r'scope="rowgroup"[^>]*>\s*(\w+)', text) == ["one", "two"]
 
 
 def test_names_with_commas_are_listed_with_semicolons() -> None:

@@ -9,6 +9,7 @@ from page_links import read_page
 from page_site import METRICS, ROWS, Site, two_runs
 
 from hatchery.units import number, power
+from hatchery.views.page_runs import pretrained_on, runs
 
 
 @pytest.fixture
@@ -192,6 +193,27 @@ def test_what_was_continued_and_stopped_early_is_told(empty_site: Site) -> None:
     assert rows["initial_model.earlier_steps"] == "70"
     assert rows["early_stopping.exported_step"] == "2"
     assert "384 + 9,000 before" in read_page(empty_site.page).text
+
+
+def test_the_days_of_training_are_from_the_first_to_the_last() -> None:
+    days = ("2024-03-01", None, "2024-02-29", "soon", "2024-03-02")
+    assert pretrained_on([{"day": day} for day in days]) == "from 29 February 2024 to 2 March 2024"
+    assert pretrained_on([{"day": None}]) == ""
+
+
+def test_only_the_first_runs_are_listed_each_with_its_losses_and_its_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hatchery.views.page_runs.RUNS_SHOWN", 2)
+    losses = {"loss": 2.5, "development_loss": 3.5, "development_perplexity": 33.1154, "development_bits_per_byte": 1.2}
+    counts = {"parameters": 1000, "steps": 20, "tokens": 3000, "initial": "", "label": "m"}
+    rows = [losses | counts | {"run": f"m-s{seed}", "seed": seed, "manifest": f"{seed}" * 64} for seed in (1, 2, 3)]
+    # The first run has a section, and only the second run's manifest is on the provenance page.
+    made = runs(rows, ["m-s1"], Path("r/provenance.html"), Path("r/index.html"), {"2" * 64})
+    assert made.headings[4:8] == ["last training loss", "development loss", "perplexity", "bits per byte"]
+    cells = [list(row.cells) for row in made.rows]
+    assert [row[1:-1] for row in cells] == [["1,000", "20", "3,000", "2.500", "3.500", "33.115", "1.200"]] * 2
+    assert [(row[0].text, row[0].link) for row in cells] == [("m, seed 1", "#run-m-s1"), ("m, seed 2", "")]
+    links = ["provenance.html", f"provenance.html#m-{'2' * 12}"]
+    assert [(row[-1].text, row[-1].link) for row in cells] == list(zip(["1" * 12, "2" * 12], links, strict=True))
 
 
 @pytest.mark.parametrize(

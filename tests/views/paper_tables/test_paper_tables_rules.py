@@ -11,6 +11,7 @@ from hatchery.analysis.aggregates import Aggregate
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.typed import build
+from hatchery.views.paper_tables.printed import remarks
 from hatchery.views.paper_tables.scored_table import LEADERBOARD_FILES, leaderboard_scores
 from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.paper_tables.write_all import all_tables, latex_table, markdown_table
@@ -116,6 +117,17 @@ def test_a_table_of_names_full_of_markup_keeps_its_columns() -> None:
     ]
     assert r"a\textbar{}b\_c\&d & published &  & 1.0 \\" in latex_table(table)
     assert r"\caption{50\% \& more (ELC-BERT, Table 2).}" in latex_table(table)
+
+
+def test_up_to_three_places_of_a_remark_are_named_and_remarks_in_common_are_printed_once() -> None:
+    def shown(numbers: int, comparable: bool) -> list[str]:
+        notes = ["alone; common", *["common"] * (numbers - 1)]
+        values = tuple(Score(1.0, Digits(), note=note, comparable=comparable) for note in notes)
+        return remarks([Line("m", PUBLISHED, values)], "abcd"[:numbers], comparable=True)
+
+    assert shown(3, comparable=True) == ["alone (m, a)", "common (m, a; m, b; m, c)"]
+    assert shown(4, comparable=True) == ["alone (m, a)", "common (4 numbers)"]
+    assert shown(4, comparable=False) == []
 
 
 def seventeen(value: float) -> dict[tuple[str, str, str], Aggregate]:

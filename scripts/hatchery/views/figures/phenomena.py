@@ -57,7 +57,7 @@ from hatchery.views.figures.registry import Declaration, Tables
 FIGURE = Declaration(
     title="Minimal pairs",
     needs=("minimal_pairs",),
-    version=1,
+    version=2,
     caption="Accuracy on minimal pairs by phenomenon, with the average of the phenomena below; the dashed line is "
     "chance.",
     explanation="""
@@ -257,7 +257,9 @@ def _draw_panel(
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(places[-1] + 0.5, -0.5)
     axes.set_xlim(low, high)
-    axes.set_xticks(range(int(low), 101, 20 if is_narrow(style) or low < -20 else 10))
+    step = 20 if is_narrow(style) or low < -20 else 10
+    # The first tick is a multiple of `step`, so that 0 and 100 have ticks.
+    axes.set_xticks(range(math.ceil(low / step) * step, 101, step))
     axes.tick_params(axis="x", labelbottom=True)
     axes.grid(visible=True, axis="x")
     axes.set_title(readable(panel.suite), loc="left")
