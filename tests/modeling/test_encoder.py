@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.errors import ModelError
+from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
 from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.position_buckets import bucket_of_distance
@@ -207,6 +208,13 @@ def test_each_layer_gives_probabilities_that_are_shares_of_the_tokens_in_sight(m
     for probabilities in kept:
         assert not probabilities[hidden].any() and probabilities[~hidden].all()
         torch.testing.assert_close(probabilities.sum(dim=-1), torch.ones(3, 3, 12))
+    # Tokens that follow a text have the probabilities that they have in the whole text.
+    caches, following, whole = [TokenCache() for _ in encoder.layers], [], []
+    encoder.states_behind(ids[:, :5], None, caches, 0)
+    encoder.states_behind(ids, None, caches, 5, following)
+    encoder(ids, causal=True, probabilities=whole)
+    for part, probabilities in zip(following, whole, strict=True):
+        torch.testing.assert_close(part, probabilities[:, :, 5:])
 
 
 def test_training_computes_every_row_so_that_dropout_is_where_it_always_is(make_encoder, tokens):

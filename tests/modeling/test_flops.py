@@ -10,7 +10,13 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from hatchery.errors import ConfigError
-from hatchery.modeling.families import forward_flops, model_config, training_flops, training_flops_per_sequence
+from hatchery.modeling.families import (
+    family_of,
+    forward_flops,
+    model_config,
+    training_flops,
+    training_flops_per_sequence,
+)
 from hatchery.modeling.flops import STUDY_SEQUENCES, PassShape, StudyFormula, kaplan_flops, reduced_vocabulary_flops
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.tokenization.special_tokens import UNLABELLED
@@ -212,6 +218,17 @@ def test_ten_thousand_more_types_cost_what_table_4_says(sizes: tuple[int, ...], 
     small = reduced_vocabulary_flops(embedding, hidden, inner, layers, heads, formula)
     large = reduced_vocabulary_flops(embedding, hidden, inner, layers, heads, "code", vocabulary_rows=29_010)
     assert round(100 * (large / small - 1), 2) == printed
+
+
+def test_the_study_s_formula_counts_each_length_and_the_added_rows_of_the_vocabulary() -> None:
+    sizes = {"hidden_size": 6, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 3}
+    own = {"embedding_size": 4, "tie_word_embeddings": False, "extra_vocabulary_rows": 10}
+    config = model_config({"family": "roberta", **sizes, **own, "vocab_size": 20})
+    # A lookup in 30 rows takes 30 x 4 + 4 x 6 products per token. A layer takes 6 x 5 x 36 + 2 x 25 x 6 + 3 x 25 x 3 +
+    # 5 x 4 x 48 = 2,565 operations at length 5, and 900 at length 2.
+    at_five, at_two = 2 * 5 * 144 + 2 * 2565 + 2 * 5 * 6 * 30, 2 * 2 * 144 + 2 * 900 + 2 * 2 * 6 * 30
+    found = family_of(config).paper_flops(config, 0, [(3, 5), (2, 2)])
+    assert found == 3 * (3 * at_five + 2 * at_two) == 93_906
 
 
 def test_our_count_approaches_kaplans_where_parameters_outweigh_positions() -> None:

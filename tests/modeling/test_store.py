@@ -214,5 +214,9 @@ def test_models_know_the_special_tokens_that_they_read_by_the_ids_of_the_tokeniz
 def test_a_configuration_survives_the_round_trip_through_a_dictionary(make_model):
     config = make_model(layer_weighting="zero", position_head_layout="bnc").config
     assert model_config(json.loads(json.dumps(config.to_dict()))) == config
+    # Configurations of models without this later setting have kept their content.
+    for depth in (0.0, 0.1):
+        modern = make_model(family="modern", stochastic_depth=depth).config.to_dict()
+        assert modern.get("stochastic_depth") == (depth or None)
     with pytest.raises(ConfigError, match=r"model\.hidden_sise"):
         model_config({**config.to_dict(), "hidden_sise": 3})

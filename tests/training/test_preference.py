@@ -195,6 +195,10 @@ def test_targets_are_the_tokens_and_ends_of_the_chosen_texts(data: Data, end_tok
         expected[special["[SEP]"]] += end_token
     objective = objective_of(objective_settings({"task": "preference", "end_token": end_token}, ""))
     assert objective.target_counts(shards).tolist() == expected.tolist()
+    # The rows of the chosen texts have these targets as labels.
+    examples = objective.examples(shards, 64)
+    labels = examples.batch(0, 0, np.arange(len(examples)))["labels"][::2].numpy()
+    assert np.bincount(labels[labels >= 0], minlength=len(expected)).tolist() == expected.tolist()
 
 
 def test_the_rows_of_a_later_process_follow_those_of_all_earlier_pairs(data: Data) -> None:
