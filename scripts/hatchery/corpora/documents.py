@@ -156,8 +156,8 @@ class CorpusSourceKeys(OneOfKeys):
     name: BlockName
     """Name of the source in documents and statistics."""
     data: Annotated[DataName | SourceKeys, NameOr()] = ABSENT
-    """Raw input: its name under `data` in config.yaml, or the keys of a raw input. A raw input given by keys has the
-    name of the corpus, so a corpus can have only one raw input given by keys.
+    """Raw input: its name under `data` in config.yaml, or the keys of a raw input. If the keys are given, the raw input
+    has the name of the corpus. Therefore, at most one source of a corpus can give keys.
     """
     embedded: Literal[
         "bnc",

@@ -169,12 +169,12 @@ class SuiteSettings(Settings):
     trained with `objective.rates` from 0 to 1.
     """
     precision: MatrixPrecision = "fp32"
-    """Precision of matrix products. `tf32` is TensorFloat-32 on GPUs that support it; other devices use fp32. `tf32`
-    takes half the time of fp32 and changes the decision for 3 of 6,700 pairs; the two scores of each of these pairs are
-    almost equal. `screened` computes all scores in bf16. If the difference between the scores of an item's texts is
-    below a bound that is measured on the model, these scores are computed again in fp32. All decisions then equal the
-    decisions in fp32, but the scores of the other items are in bf16. On devices without bf16 instructions, all scores
-    are computed in fp32.
+    """Precision of matrix products. `tf32` is TensorFloat-32 on GPUs that support it; other devices use fp32. In one
+    measurement, `tf32` took half the time of fp32 and changed the decision for 3 of 6,700 pairs; the two scores of each
+    of these pairs were almost equal. `screened` computes all scores in bf16. If the difference between the scores of an
+    item's texts is below a bound that is measured on the model, these scores are computed again in fp32. All decisions
+    then equal the decisions in fp32, but the scores of items that were not computed again are in bf16. On devices
+    without bf16 instructions, all scores are computed in fp32.
     """
     edition: Edition = 2023
     """Year of BabyLM whose rules apply. `2023`: a tie is wrong, and external models read EOS before a text. Since
@@ -316,9 +316,9 @@ class PerplexityChoice(Settings):
     """Number of sentences for the pseudo-perplexity, which masks each token separately; 0 skips the
     pseudo-perplexity."""
     frequency_bin_nats: Positive | None = None
-    """Width, in nats, of bins of tokens. A bin contains the tokens whose log frequency in the training text is in an
-    interval of this width. For each bin, the mean log-probability of the tokens is measured with and without the bias
-    of the output layer. `null` skips this measurement.
+    """Width, in nats, of bins of tokens. A bin contains the tokens whose log frequency among the possible prediction
+    targets of the training split is in an interval of this width. For each bin, the mean log-probability of the tokens
+    is measured with and without the bias of the output layer. `null` skips this measurement.
     """
 
     def __post_init__(self) -> None:

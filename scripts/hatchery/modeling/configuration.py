@@ -43,14 +43,15 @@ class EncoderSizes(Settings):
     """Number of attention heads; each is `hidden_size / num_attention_heads` wide."""
 
     hidden_dropout_prob: ShareBelowOne = 0.1
-    """Dropout probability of the embedding output, the attention output, the feed-forward output, the heads of
-    pretraining that have dropout, and the task heads of exported models. In LTG-BERT and GPT-BERT, the attention output
-    has the dropout probability `attention_probs_dropout_prob` instead.
+    """Dropout probability of the embedding output, the feed-forward output, the heads of pretraining that have dropout,
+    and the task heads of exported models. The attention output also has this dropout probability, except in the
+    families `ltg` and `gpt_bert`, where its dropout probability is `attention_probs_dropout_prob`.
     """
 
     attention_probs_dropout_prob: ShareBelowOne = 0.1
-    """Dropout probability of the attention probabilities; in LTG-BERT and GPT-BERT also of the relative embedding and
-    the attention output."""
+    """Dropout probability of the attention probabilities; in the families `ltg` and `gpt_bert`, also of the relative
+    embedding and of the attention output.
+    """
 
     layer_weighting: LayerWeightingName = "none"
     """Combination of the earlier layers' outputs into a layer's input. `none`: the previous layer's output (LTG-BERT

@@ -96,8 +96,8 @@ class TokenPreference(Settings):
     `accuracy`: subwords that the model predicts badly.
     """
     power: Positive = 0.5
-    """Exponent p: the preference for a subword is x to the power of p, where x is the inverse count (`frequency`), the
-    mean loss (`loss`) or the share of wrong predictions (`accuracy`).
+    """Exponent p: the preference for a subword is x to the power of p, where x is the inverse count (`by: frequency`),
+    the mean loss (`by: loss`) or the share of wrong predictions (`by: accuracy`).
     """
     interval_steps: Count = 200
     """For `by: loss` and `by: accuracy`: number of steps between two updates of the preferences."""

@@ -46,8 +46,8 @@ class TokenizerSettings(Settings):
     vocabulary_size: VocabularySize
     """Number of entries, including special tokens and alphabet."""
     min_frequency: Natural = 2
-    """Minimum frequency of a pair of tokens that is merged; with `unigram`, minimum frequency of a character in the
-    vocabulary.
+    """Minimum frequency of a pair of tokens that is merged; with the kind `unigram`, minimum frequency of a character
+    in the vocabulary.
     """
     special_tokens: Literal["babylm", "bnc", "roberta", "gpt_bert"] = "babylm"
     """Set of special tokens, with ids from 0 in the given order. `babylm`: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB].
@@ -61,40 +61,40 @@ class TokenizerSettings(Settings):
     of Hindi.
     """
     pre_tokenizer: PreTokenizerName = "byte_level"
-    """Splitting into words. `byte_level`: words of bytes as in GPT-2. `ltg_bnc`: separates contractions, digits and
-    punctuation (LTG-BERT). `metaspace`: splits only at white space (for `bpe` and `unigram`). `bert`: as in
-    bert-base-uncased. `gpt_bert`: words of at most 24 bytes, split before an upper-case letter after a lower-case
-    letter, single digits, and other characters (for `byte_bpe`).
+    """Splitting into words. `byte_level` splits as GPT-2 does, into words of bytes. `ltg_bnc` separates contractions,
+    digits and punctuation (LTG-BERT). `metaspace` splits only at white space (for the kinds `bpe` and `unigram`).
+    `bert` splits as bert-base-uncased does. `gpt_bert` (for the kind `byte_bpe`) separates digits and punctuation, ends
+    a word before an upper-case letter that follows a lower-case letter, and splits words of more than 24 bytes.
     """
     reading: ReadingName = "corrected"
-    """Version of the splitting into words. With `ltg_bnc`, `as_published` splits the ending of SHE'S into an apostrophe
-    and S; `corrected` keeps this ending whole. With `byte_level`, `as_published` treats some letters (für) as digits
-    and splits words at combining accents and vowel signs; `corrected` fixes both errors. With `ltg_bnc`, `metaspace`
-    and `bert`, `corrected` also splits words of more than 1,000 characters.
+    """Version of the splitting into words. With the pre-tokenizer `ltg_bnc`, `as_published` splits the ending of SHE'S
+    into an apostrophe and S; `corrected` keeps this ending whole. With `byte_level`, `as_published` treats some letters
+    (für) as digits and splits words at combining accents and vowel signs; `corrected` fixes both errors. With
+    `ltg_bnc`, `metaspace` and `bert`, `corrected` also splits words of more than 1,000 characters.
     """
     continuing_subword_prefix: str = ""
-    """Prefix of tokens inside a word, such as @@ (LTG-BERT) or ##; only for `wordpiece` with the pre-tokenizer
+    """Prefix of tokens inside a word, such as @@ (LTG-BERT) or ##; only for the kind `wordpiece` with the pre-tokenizer
     `ltg_bnc` or `bert`.
     """
     add_prefix_space: bool | None = None
-    """With `byte_level`: add a space before every text, so that its first word is tokenised like any other word. `null`
-    follows the authors' code: false for the special tokens `roberta`, true for all other sets of special tokens.
+    """With the pre-tokenizer `byte_level`: add a space before every text, so that the text's first word is tokenised
+    like any other word. `null` follows the authors' code: false with `special_tokens: roberta`, otherwise true.
     """
     individual_digits: bool = True
-    """Split numbers into single digits; `ltg_bnc` and `gpt_bert` always split numbers."""
+    """Split numbers into single digits; the pre-tokenizers `ltg_bnc` and `gpt_bert` do so even if this is false."""
     byte_alphabet: Literal["full", "observed"] = "full"
-    """With `byte_level` and `gpt_bert`: alphabet of the vocabulary. `full`: all 256 bytes. `observed`: only the bytes
-    of the text, as in the BabyLM tokenizers of LTG-BERT and ELC-BERT; about 50 bytes are then missing, and words with
-    rare characters are unknown.
+    """With the pre-tokenizers `byte_level` and `gpt_bert`: alphabet of the vocabulary. `full`: all 256 bytes.
+    `observed`: only the bytes of the text, as in the BabyLM tokenizers of LTG-BERT and ELC-BERT; about 50 bytes are
+    then missing, and words with rare characters are unknown.
     """
     post_processor: Literal["template", "none"] = "template"
     """Special tokens around a text. `template`: [CLS] and [SEP] (or <s> and </s>), if the caller requests special
     tokens. `none`: no tokens, as in LTG-BERT's tokenizer for the BNC and in ELC-BERT's tokenizers.
     """
     max_input_chars_per_word: Count = 100
-    """Maximum length of a word, in characters, or in bytes with `byte_level`. With `byte_level` and the reading
-    `corrected`, longer words are split. Otherwise, only `wordpiece` uses this maximum: longer words become unknown
-    tokens.
+    """Maximum length of a word, in characters; with the pre-tokenizer `byte_level`, in bytes. With `byte_level` and the
+    reading `corrected`, longer words are split. In all other cases, only the kind `wordpiece` uses this maximum: longer
+    words become unknown tokens.
     """
     splits: Splits = ("train",)
     """Splits of the corpus on which the tokenizer is trained; the reduced-vocabulary study uses all three splits."""

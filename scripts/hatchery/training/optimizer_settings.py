@@ -50,15 +50,17 @@ class OptimizerSettings(Settings):
     decay_follows_rate: bool = omitted_at_default(False)
     """Multiply weight decay by the current learning rate divided by the peak learning rate."""
     others: Literal["adamw", "lamb"] = omitted_at_default("adamw")
-    """With `muon` and `normuon`: optimiser of embeddings, vectors and heads."""
+    """With the optimisers `muon` and `normuon`: optimiser of embeddings, vectors and heads."""
     matrix_learning_rate: Positive | None = omitted_at_default(None)
-    """With `muon` and `normuon`: peak learning rate of hidden weight matrices. Before this rate is applied, updates
-    have a root mean square of 0.2, as in Adam. `null` uses `learning_rate`.
+    """With the optimisers `muon` and `normuon`: peak learning rate of hidden weight matrices. Before this rate is
+    applied, updates have a root mean square of 0.2, as in Adam. `null` uses `learning_rate`.
     """
     momentum: ShareBelowOne = omitted_at_default(0.95)
-    """With `muon` and `normuon`: decay rate of the running mean of the gradients of hidden weight matrices."""
+    """With the optimisers `muon` and `normuon`: decay rate of the running mean of the gradients of hidden weight
+    matrices.
+    """
     row_decay: ShareBelowOne = omitted_at_default(0.95)
-    """With `normuon`: decay rate of the running mean of squared updates, for each row of a matrix."""
+    """With the optimiser `normuon`: decay rate of the running mean of squared updates, for each row of a matrix."""
 
     def __post_init__(self) -> None:
         needs = {"others": "muon or normuon", "matrix_learning_rate": "muon or normuon", "momentum": "muon or normuon"}

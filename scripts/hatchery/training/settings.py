@@ -67,7 +67,9 @@ class ScheduleSettings(Settings):
     warmup_fraction: Share = WARMUP_FRACTION
     """Share of the steps in which the learning rate rises to its peak."""
     final_fraction: Share = 0.1
-    """Learning rate at the end of `cosine` and `linear`, and at the start of a cooldown, as a share of the peak."""
+    """Learning rate at the end of the schedules `cosine` and `linear`, and at the start of a cooldown, as a share of
+    the peak.
+    """
     cooldown_fraction: Share = 0.0
     """Share of the steps, at the end, in which the learning rate falls linearly from `final_fraction` to 0; 0 disables
     this cooldown.

@@ -252,7 +252,7 @@ class OutputBiasSettings(Settings):
     """
     report: bool = False
     """Report measures of the initial output layer, such as its loss, also if `kind` is `zero` or `none`. Labels are
-    then counted. With `unigram`, the measures are always reported.
+    then counted. With `kind: unigram`, the measures are reported even if this key is false.
     """
 
     def __post_init__(self) -> None:

@@ -62,7 +62,7 @@ class FrontierSettings(AnalysisSettings):
     of January 2023.
     """
     number_of_bins: Count = 30
-    """Number of bins if `bins` is `quantiles`. `january_2023` ignores this key."""
+    """Number of bins with `bins: quantiles`. The key has no effect with `bins: january_2023`."""
 
 
 def paper_files(paper: str) -> list[str]:

@@ -137,7 +137,8 @@ class TaskKeys(Settings):
     numbers or choices, and for tasks whose labels are collected from the training rows.
     """
     sorted_labels: bool = omitted_at_default(False)
-    """With format rows and without `labels`: the labels are the distinct labels of the training rows, sorted as texts.
+    """With `format: rows` and without `labels`: the labels are the distinct labels of the training rows, sorted as
+    texts.
     """
     label_values: dict[str, LabelValue] = field(default_factory=dict)
     """Mapping from spellings of labels in the files to the entries of `labels`."""
@@ -285,9 +286,9 @@ class ProtocolSettings(Settings):
     track: Padding is added after the texts, and the leaderboard file contains accuracies and predicted labels.
     """
     official: bool = omitted_at_default(False)
-    """With track multilingual: reproduce two errors of the official trainer. The last incomplete batch of 8 validation
-    rows is not scored, and the state after the last epoch is scored, not the state after the best epoch. `false` scores
-    all rows and reports the best epoch.
+    """With `track: multilingual`: reproduce two errors of the official trainer. The last incomplete batch of 8
+    validation rows is not scored, and the state after the last epoch is scored, not the state after the best epoch.
+    `false` scores all rows and reports the best epoch.
     """
     output_bias: Literal["zero", "prior"] = "zero"
     """Initial bias of the output layer. `zero`: 0. `prior`: for classes, the logarithm of each class's smoothed share

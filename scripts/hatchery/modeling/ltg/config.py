@@ -59,8 +59,8 @@ class LtgBertSizes(EncoderSizes):
     """
 
     block_norm_affine: bool | None = None
-    """True if the norms of `pre_norm` and `post_norm` layers have parameters. `null` means true for `post_norm`, and
-    false for `pre_norm`.
+    """With `normalisation: pre_norm` or `normalisation: post_norm`: true if the layer norms have parameters. `null`
+    means false for `pre_norm`, and true for `post_norm`.
     """
 
     feed_forward_activation: Literal["geglu", "gelu"] = "geglu"

@@ -18,7 +18,7 @@ class ModernSizes(EncoderSizes):
     """Architecture of modern transformers; the vocabulary size comes from the tokenizer."""
 
     layer_norm_eps: Positive = 1e-5
-    """Number added to the mean square (`rms_norm`) or to the variance (`layer_norm`) in every norm."""
+    """Number added, in every norm, to the mean square (`normalisation: rms_norm`) or to the variance (`layer_norm`)."""
 
     normalisation: Literal["rms_norm", "layer_norm"] = "rms_norm"
     """Norms before the blocks, with a gain and no bias: `rms_norm` as in Llama, `layer_norm` as in ModernBERT."""

@@ -56,9 +56,9 @@ class PreferenceSettings(ObjectiveKeys):
     sigmoid(beta * difference - gamma). `simper`: difference of the inverse perplexities, without hyperparameters.
     """
     beta: Positive = 2.0
-    """With `simpo`: factor of the difference between the mean log-probabilities."""
+    """With `loss: simpo`: factor of the difference between the mean log-probabilities."""
     gamma: NonNegative = 1.0
-    """With `simpo`: margin that the scaled difference should exceed."""
+    """With `loss: simpo`: margin that the scaled difference should exceed."""
     language_weight: NonNegative | None = None
     """Weight, in the loss, of the mean negative log-likelihood per token of the chosen texts. `null` means 0.2 with
     `simpo`, as in BabyLM's interaction baseline of 2025, and 0 with `simper`.
