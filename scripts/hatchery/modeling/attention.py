@@ -210,8 +210,8 @@ def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dro
 
     On the CPU, the fused kernel supports neither dropout nor gradients of the position scores: torch would use
     operations slower than `attend_written_out`. In fp32 the kernel takes 0.4 to 1.0 times as long as separate
-    operations, but in bf16 up to 5 times as long. On a GPU, the kernel supports dropout and these gradients. Unlike the
-    separate operations, it stores no T x T probabilities. No times were measured on a GPU.
+    operations, but in bf16 up to 5 times as long. On a GPU, the kernel supports dropout and gradients of the position
+    scores. Unlike the separate operations, it stores no T x T probabilities. No times were measured on a GPU.
     """
     if query.device.type != "cpu":
         return True

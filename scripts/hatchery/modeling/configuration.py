@@ -120,6 +120,8 @@ class ModelConfig(EncoderSizes):
         return self.vocab_size
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as a dictionary for JSON, without omitted defaults (`dumped_values`)."""
+        """Return the configuration as a dictionary for JSON. Fields that are marked `omitted_at_default` are left out
+        if they have their default value.
+        """
         values = dataclasses.asdict(self)
         return {key: values[key] for key in dumped_values(self)}

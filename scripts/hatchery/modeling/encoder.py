@@ -200,8 +200,8 @@ class LayeredEncoder(Encoder):
         """Return the states of `forward` for causal sequences, but only of the tokens from position `before` on.
 
         `input_ids` and `attention_mask` [B, T] describe the whole texts. `caches` contains a cache for each layer, with
-        the tokens before position `before`; the call appends the other tokens. The result equals the states of
-        `forward` up to rounding.
+        the tokens before position `before`; the call appends the tokens from this position on. The result equals the
+        states of `forward` up to rounding.
         """
         embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), True)
         length, positions, mask = input_ids.shape[1], inputs.positions, inputs.mask
@@ -279,7 +279,7 @@ class LayeredEncoder(Encoder):
 
     @staticmethod
     def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:
-        """Return a packing of a batch, which contains its tokens and the positions `rows`. Return None if computing all
+        """Return a packing that contains the tokens of a batch and the positions `rows`. Return None if computing all
         positions is faster, or if the mask is [B, T, T].
 
         On a GPU and under torch.compile, the result is None, because counting the tokens would synchronise with the GPU

@@ -44,8 +44,8 @@ def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig
 
 
 def with_token_ids(values: Mapping[str, Any], special: SpecialTokens) -> dict[str, Any]:
-    """Return `values` with additional keys: the ids of the special tokens that the configuration of the model's family
-    contains.
+    """Return `values` with additional keys: the ids of those special tokens for which the configuration of the model's
+    family has keys.
     """
     family = FAMILIES.get(values.get("family", DEFAULT_FAMILY))
     roles = () if family is None else family.token_ids

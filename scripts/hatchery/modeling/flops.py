@@ -118,10 +118,10 @@ def reduced_vocabulary_flops(
 
     The formula "code" reproduces the published totals. It omits the output projection of attention and the weighted sum
     of values, counts the output layer at every position, and counts the embedding lookup as a matrix product. The
-    formula "code_without_projection" (Table 2 and parts of Tables 3 and 4) also omits the projection from E to H. The
-    formula "printed" is printed in Appendix A; its feed-forward term lacks the sequence length, which "complete" adds.
-    `num_attention_heads` is the number in the paper's tables, although all untied models have 8 heads. Source:
-    docs/papers/reduced-vocabulary.md, "FLOPs".
+    formula "code_without_projection" (Table 2 and parts of Tables 3 and 4) also omits the projection from the embedding
+    size to the hidden size. The formula "printed" is printed in Appendix A; its feed-forward term lacks the sequence
+    length, which "complete" adds. `num_attention_heads` is the number in the paper's tables, although all untied models
+    have 8 heads. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size
     lookup = vocabulary_rows * embedding_size

@@ -2,9 +2,9 @@
 
 Families differ in the arguments of these modules. Sources: "Attention Is All You Need", Section 3.2; ELC-BERT,
 Equations 2 and 5; LTG-BERT, Section 4 (GEGLU after Shazeer, NormFormer's inner norm), Table 2 (ablations), Appendix C
-(post-norm) and Section 5.2 (the sentence-pair head). The published training code does not pass the sentence-pair head
-to the optimiser (docs/papers/ltg-bert.md, "Sentence pairs"). Here the head is a part of the model, so it is trained,
-and gradient clipping includes its gradient.
+(post-norm) and Section 5.2 (the sentence-pair head). LTG-BERT's published training code does not pass the sentence-pair
+head to the optimiser (docs/papers/ltg-bert.md, "Sentence pairs"). Here the head is a part of the model, so it is
+trained, and gradient clipping includes its gradient.
 """
 
 import math
@@ -165,8 +165,8 @@ class EncoderLayer(nn.Module):
     change the sums:
 
     - If `residual_scaling` is true, the second sum is `scale * x + feed_forward(x)`.
-    - If the layer weighting excludes the layer's input from its output ("softmax"), `norm(attention(x))` replaces x in
-      the second sum.
+    - If the layer weighting excludes the layer's input from the layer's output (ELC-BERT), the residual of the second
+      sum is `norm(attention(x))` instead of x.
     - If the layer weighting has weights between blocks, a weighted combination of all sums so far follows each of the
       two sums.
     """

@@ -168,7 +168,8 @@ def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias
     - "unit": the factor is 1. A number is itself the factor.
     - "unit_uniform": the matrix is drawn from a uniform distribution of the same variance, and the factor is 1.
     - "frobenius": the Frobenius norm of the matrix becomes the norm of `bias` [outputs]. This is the literal reading of
-      the paper's rule. The factor is about ten, so the first loss is larger than the loss of uniform predictions.
+      the rule in "A Natural Bias for Language Generation Models", Section 4.1. The factor is about ten, so the first
+      loss is larger than the loss of uniform predictions.
     - "centred": the Frobenius norm of the matrix becomes the norm of `bias` after its mean is subtracted.
 
     The drawn matrix depends only on `seed`. `bias` contains no spare rows. Raises ModelError as `check_weight_scale`

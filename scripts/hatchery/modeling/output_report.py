@@ -1,7 +1,7 @@
 """Measures of an output layer before the first update: norms of its weights, and its divergence from the prior.
 
-Source: docs/papers/natural-bias.md, "Scale of the output matrix". The paper's scaling rule is ambiguous; these measures
-show which reading of the rule a run uses. All losses and divergences are in nats.
+Source: docs/papers/natural-bias.md, "Scale of the output matrix". The rule by which the natural-bias paper scales the
+matrix is ambiguous; these measures show which reading of the rule a run uses. All losses and divergences are in nats.
 """
 
 import math
@@ -37,8 +37,8 @@ def output_measures(
 
     - `prior_entropy`
     - `divergence_from_prior`: the mean of KL(prior || p) over the rows of `features`
-    - `predicted_divergence`: half the variance of the logits without bias, which approximates this mean for small
-      values
+    - `predicted_divergence`: half the variance of the logits without bias, an approximation of a small
+      `divergence_from_prior`
     - `bias_divergence_from_prior`, if the layer has a bias: KL(prior || softmax(bias)). If the bias was set from the
       prior, this measure is 0 until training changes the bias.
 

@@ -6,12 +6,12 @@ piece of the split and, until the sequence is full, other randomly drawn pieces 
 token is at the position before this token.
 
 Unlike the published code, this module draws fillers and masked tokens from seed, epoch and index of the sequence, so
-that a resumed run continues exactly. The published code counts how often each document part was shown and each token
-was hidden. It draws fillers without replacement, and prefers parts and tokens with low counts. It stores the counts
-only in memory, so a restart loses the counts. Packing, replacement of masked tokens and causal sequences have the
-published distribution. The missing counts have three effects. This module hides 1.6 to 2.0 % more tokens (measured with
-sequences of 96 tokens). Runs of masked tokens are 4 to 7 % longer (at a masking rate of 0.3). In ten epochs, 1.5 % of
-the tokens are never hidden (0 % with counts).
+that a resumed run continues exactly. The published code counts how often each piece was shown and each token was
+hidden. It draws fillers without replacement, and prefers pieces and tokens with low counts. It stores the counts only
+in memory, so a restart loses the counts. Packing, replacement of masked tokens and causal sequences have the published
+distribution. The missing counts have three effects. This module hides 1.6 to 2.0 % more tokens (measured with sequences
+of 96 tokens). Runs of masked tokens are 4 to 7 % longer (at a masking rate of 0.3). In ten epochs, 1.5 % of the tokens
+are never hidden (0 % with counts).
 """
 
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""Ids of the special tokens that objectives insert or never mask, and replacement of masked tokens in the input.
+"""Ids of the special tokens that objectives insert or protect from masking, and replacement of masked tokens in the
+input.
 
 Source of the replacement: LTG-BERT, Section 5.1 (the 80/10/10 rule of BERT): a masked token becomes [MASK] or a random
 token, or stays unchanged. A masking rule chooses the masked tokens, in units (such as words or spans). All tokens of a
@@ -36,8 +37,9 @@ class SpecialIds:
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
         """Return the ids of a set of special tokens; a `SpecialIds` is returned unchanged.
 
-        As in LTG-BERT's code, whose lowest random id is too low by 1, [PAR] may be drawn as a random token. In a set
-        without [PAR], no special token may be masked or drawn.
+        [PAR] may be drawn as a random token, although it is masked only if special tokens are maskable: in LTG-BERT's
+        code, the lowest random id is too low by 1, and this class reproduces the error. In a set without [PAR], no
+        special token is drawn, and all special tokens are protected (`n_protected`).
         """
         if isinstance(special, SpecialIds):
             return special

@@ -3,9 +3,10 @@ tokens to predict.
 
 `frequency` masks rare subwords more often (frequency-informed masking: arXiv:2509.05056 uses the rank of subwords;
 Hatchery uses a power of their count). `loss` and `accuracy` more often mask the subwords that the current model
-predicts badly (the soft and the hard metric of AMLM, Edman & Fraser 2025, arXiv:2510.20475). The AMLM paper specifies
-updates every 200 batches and normalisation within each sequence; the formulas are inferred. Probabilities are at most
-1; if some probabilities are limited to 1, all other probabilities are raised so that the mean does not change.
+predicts badly: the soft and the hard metric of adaptive masked language modelling (AMLM, Edman & Fraser 2025,
+arXiv:2510.20475). The AMLM paper specifies updates every 200 batches and normalisation within each sequence; the
+formulas are inferred. Probabilities are at most 1; if some probabilities are limited to 1, all other probabilities are
+raised so that the mean does not change.
 """
 
 from dataclasses import dataclass, replace

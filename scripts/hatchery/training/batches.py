@@ -199,8 +199,8 @@ class BatchLoader:
     def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
         if first_step >= self.batches.steps:
             return
-        # Compute two results before the fork, so that all workers share them: the positions in the text at which the
-        # sequence length changes, and the index of the examples with the first sequence length.
+        # Compute two results before the fork, so that all workers share them: the order of the sequences in step
+        # `first_step`, and the index of the examples with the sequence length of this step.
         self.batches.order(self.batches.plan.at(first_step))
         self.batches.examples_at(first_step)
         loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(

@@ -1,4 +1,6 @@
-"""Development scores with the columns of the training metrics, for objectives with several loss terms."""
+"""Development scores for objectives with several loss terms: the columns of the training metrics, measured on
+development text.
+"""
 
 import math
 from typing import TYPE_CHECKING

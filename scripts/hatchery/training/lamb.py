@@ -100,8 +100,8 @@ def add_weight_decay(
     """Add weight decay to the `updates` of a parameter group, before they are multiplied by the learning rate. Return
     False if the group's weight decay is 0.
 
-    If `peak_rate` is set, the decay is multiplied by the current learning rate divided by `peak_rate`. Cautious decay
-    is not applied to elements of a parameter that the update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
+    If `peak_rate` is set, the decay is multiplied by the current learning rate divided by `peak_rate`. If `cautious` is
+    true, only the elements that the update moves towards zero are decayed (Chen et al. 2025, arXiv:2510.12402).
     """
     decay = group["weight_decay"]
     if decay <= 0:

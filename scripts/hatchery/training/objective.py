@@ -77,7 +77,9 @@ class ObjectiveKeys(Settings):
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """Uses of `kinds` for which the model was trained; the first use is the default."""
+        """Uses, among `kinds` (such as masked and causal), for which the model was trained; the first use is the
+        default.
+        """
         return self.kinds
 
     @property

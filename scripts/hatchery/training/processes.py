@@ -153,9 +153,9 @@ def process_group(
 ) -> Iterator[None]:
     """Open torch's process group during the `with` block; a `store` of None makes a new store.
 
-    For one process on a CPU without a sharded optimiser state (`shares_state`), the group has no threads and sends
-    nothing. Gloo is not used there, because it may fail to start its threads and then hang at the end of the process.
-    Raises TrainingError if the processes cannot connect, and if another process ends.
+    If `shares_state` is false, the optimiser state is not sharded; a single process on a CPU then gets a group without
+    threads, which sends nothing. Gloo is not used in this case, because it may fail to start its threads and then hang
+    at the end of the process. Raises TrainingError if the processes cannot connect, and if another process ends.
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
     if topology.world_size == 1 and device.type == "cpu" and not shares_state:

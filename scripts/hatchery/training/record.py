@@ -124,8 +124,8 @@ class RunRecord:
     def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
         """Add the FLOPs and tokens of a submitted step to the speed.
 
-        The sums over all processes are estimated as this process's FLOPs and tokens times the number of processes. The
-        processes read shares of similar size.
+        The sums over all processes are estimated as this process's FLOPs and tokens times the number of processes,
+        because all processes read a similar amount of text.
         """
         size = engine.topology.world_size
         flops = 0.0

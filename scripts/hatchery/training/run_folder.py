@@ -112,7 +112,9 @@ class RunLease:
         return self.claimed_by is not None
 
     def verify(self) -> None:
-        """Raise CheckpointError if another process now owns the folder, because this process had no heartbeat."""
+        """Raise CheckpointError if another process has taken over the folder, because this process wrote no heartbeat
+        for too long.
+        """
         sign = read_sign(self.lock)
         if sign is not None and sign.owner.token != self.owner.token:
             raise CheckpointError(
@@ -218,7 +220,7 @@ def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> s
 
 
 def _is_unused(folder: Path) -> bool:
-    """Return whether a run folder contains only a lock, so that nothing was trained in it."""
+    """Return whether a run folder contains only a lock, which means that nothing was trained in it."""
     return {path.name for path in folder.iterdir()} <= {"lock", WANTED}
 
 

@@ -1,9 +1,10 @@
-"""Difficulties of subwords during training, which determine the subwords that masking prefers (AMLM).
+"""Difficulties of subwords, updated during training. Masking prefers difficult subwords (adaptive masked language
+modelling).
 
 Source: Edman & Fraser 2025, arXiv:2510.20475: every 200 batches, a subword's difficulty becomes a weighted mean of its
-previous difficulty and its recent difficulty. The paper does not specify the recent difficulty. Here it is the mean
-loss, or the share of wrong predictions among the recent predictions plus one correct and one wrong prediction
-(inferred). A subword without a label since the last update keeps its difficulty (inferred).
+previous difficulty and its recent difficulty. The paper does not specify the recent difficulty. Here (inferred), it is
+the mean loss of the n predictions since the last update or, with `by: accuracy`, (number of wrong predictions + 1) / (n
++ 2). A subword without a label since the last update keeps its difficulty (inferred).
 
 Losses are summed as integers, in millionths of a nat, so that the sums depend neither on the order of additions on a
 GPU nor on the number of processes. A checkpoint contains difficulties and sums, so a resumed run is bitwise equal.

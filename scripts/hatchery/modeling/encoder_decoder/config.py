@@ -1,7 +1,7 @@
 """Configuration of translation models.
 
-Source: "Attention Is All You Need", as used in "A Natural Bias for Language Generation Models" (Appendix A). The paper
-leaves open the widths, the order of norms and the tying of weights; these are settings with inferred defaults
+Source: "Attention Is All You Need", as used in "A Natural Bias for Language Generation Models" (Appendix A). The second
+paper specifies neither the width of the hidden states nor the tying of weights; both are settings
 (docs/papers/natural-bias.md, "Differences").
 """
 

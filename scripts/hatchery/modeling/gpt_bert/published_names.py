@@ -1,7 +1,7 @@
 """Conversion between Hatchery's parameter names and the names in the published GPT-BERT code.
 
-Three published versions have equal tensors: the training code, the organisers' wrapper for `transformers`, and another
-wrapper. The other wrapper uses the names of the training code; the organisers' wrapper uses different names
+Three published versions have equal tensors: the training code, and two wrappers for `transformers`. The wrapper of
+BabyLM's organisers uses different names; the other wrapper uses the names of the training code
 (docs/papers/gpt-bert.md, "Names of tensors").
 """
 

@@ -136,8 +136,8 @@ class SequenceOptions(EncoderOptions):
     pooling: PoolingName = "first_token"
     # Number of positions to which the pooling `position_linear` pads inputs; longer inputs are refused.
     n_positions: int = 128
-    # True if tokens attend to the padding of the pooling `position_linear`, as in the code of the reduced-vocabulary
-    # study.
+    # True if tokens attend to the padding that the pooling `position_linear` adds, as in the code of the
+    # reduced-vocabulary study.
     attend_padding: bool = True
     # With `reduced_vocabulary`, transform, pooling and loss follow the rules of the reduced-vocabulary study's script
     # (see `_as_loaded` in `registry`).

@@ -6,8 +6,8 @@ with 4 heads pools the tokens of each span, and a network with one hidden layer 
 spans per target, each span has its own layer weights and its own pooling. The original probe (Tenney et al. 2019;
 docs/papers/ltg-bert.md, "Records of edge probing") also has a projection per span, and scales the combination.
 
-The paper combines the contributions of the layers to the residual stream, s_k = l_k - l_(k-1). The published code
-instead passes the layer outputs l_k to the missing module. The option `layer_reading` selects the vectors:
+LTG-BERT's paper combines the contributions of the layers to the residual stream, s_k = l_k - l_(k-1). LTG-BERT's code
+instead passes the layer outputs l_k to the unpublished module. The option `layer_reading` selects the vectors:
 "differences" selects s_k, and "outputs" selects l_k. The default "contributions" selects s_k if every layer only adds
 to the residual stream. In other encoders, for example with layer weighting (ELC-BERT) or post-norm, the difference s_k
 is not the contribution of layer k, so "contributions" selects l_k. The attention pooling scores each token by one
@@ -129,8 +129,8 @@ class ProbeOptions(EncoderOptions):
     n_spans: int = 1
     # True: each label has a sigmoid. False: the labels share a softmax.
     multi_label: bool = True
-    # Vector that the probe reads from a layer: the layer's contribution (the paper), its difference from the previous
-    # layer, or its output (the code).
+    # Vector that the probe reads from a layer: the layer's contribution to the residual stream (LTG-BERT's paper), the
+    # difference between the outputs of this layer and the previous layer, or the layer's output (LTG-BERT's code).
     layer_reading: LayerReading = "contributions"
     probe_size: int = 256
     pooling_heads: int = 4
@@ -143,9 +143,10 @@ class ProbeOptions(EncoderOptions):
 class SpanHead(nn.Module):
     """The trained part of the probe, which computes one score per label from the layers' vectors.
 
-    All spans of a target share one projection, unless `separate_projections` is set. The projection is applied to the
-    combination of layers and not to each layer, which divides its cost by the number of layers. Without `scaled_mix`,
-    the result is the same, because the projection is linear and the layer weights sum to 1.
+    All spans of a target share one projection, unless `separate_projections` is set. The layers are combined first, and
+    only the combination is projected, so the cost of the projection does not grow with the number of layers. Without
+    `scaled_mix`, projecting each layer before the combination would give the same result, because the projection is
+    linear and the layer weights sum to 1.
     """
 
     def __init__(self, hidden_size: int, n_layers: int, n_labels: int, options: ProbeOptions) -> None:

@@ -1,7 +1,7 @@
 """Targets of heads (classes, independent labels, numbers, choices): losses and predictions.
 
-A loss is a sum over labelled units, returned together with the number of units, so that batches of different sizes can
-be accumulated exactly. Training minimises the mean. Scores are in full precision.
+A loss is a sum over labelled units (such as sequences or tokens), returned together with the number of units, so that
+batches of different sizes can be accumulated exactly. Training minimises the mean. Scores are in full precision.
 
 The checks refuse masks of another shape than the inputs, labels that are not classes, and spans without tokens. Checks
 of values only run on CPU tensors: on a GPU they would synchronise with the device, and under torch.compile they would
@@ -21,7 +21,7 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class SummedLoss(NamedTuple):
-    """A loss summed over labelled units, in nats (classification) or squared units of the labels (regression)."""
+    """A loss summed over labelled units (such as sequences or tokens): cross-entropies in nats, or squared errors."""
 
     loss_sum: Tensor
     """Sum of the losses: a scalar, differentiable."""

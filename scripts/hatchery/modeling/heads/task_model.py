@@ -166,8 +166,8 @@ class TaskModel(nn.Module):
         return next(module.output for module in self.head.modules() if isinstance(module, ScoreHead))
 
     def fresh_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters outside of the encoder, for protocols with another learning rate (1e-3 in LTG-BERT's
-        code).
+        """Return the parameters outside of the encoder, for protocols that give these parameters their own learning
+        rate (1e-3 in LTG-BERT's code).
         """
         return [parameter for name, parameter in self.named_parameters() if not name.startswith("encoder.")]
 

@@ -129,8 +129,8 @@ class LtgEncoder(LayeredEncoder):
 class LtgHead(VocabularyHead):
     """Language-model head: norm, linear layer, exact GELU, norm, dropout, and the product with the output matrix.
 
-    Dropout follows the second norm in the BabyLM code and in ELC-BERT, and precedes the norm in the BNC training code
-    (`head_dropout`).
+    Dropout follows the second norm in LTG-BERT's BabyLM code and in ELC-BERT. It precedes the second norm in LTG-BERT's
+    BNC training code (`head_dropout`).
     """
 
     def __init__(self, config: LtgBertConfig) -> None:

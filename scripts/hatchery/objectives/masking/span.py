@@ -132,8 +132,8 @@ class SpanMasking:
 
 
 def _lay(spans: Spans, allowed: list[bool], budget: int) -> tuple[dict[int, int], int]:
-    """Return the last span of each allowed position, and the number of placed spans. Spans are placed in order until
-    they cover `budget` allowed positions.
+    """Return a mapping from each covered and allowed position to the index of its last span, and the number of placed
+    spans. Spans are placed in order until they cover `budget` allowed positions.
     """
     span_of: dict[int, int] = {}
     if budget == 0:

@@ -26,7 +26,9 @@ def milestone_settings(project: "Project", model: str, milestone: str) -> dict[s
 
 
 def milestone_inputs(of: "Outputs", jobs: "Jobs", model: str) -> dict[str, Paths]:
-    """Return the manifests of the pretraining and of its inputs, which every job that reads a model needs."""
+    """Return the manifests of the pretraining and of its inputs; every job that reads a model needs all these
+    manifests.
+    """
     return {"pretraining": of("pretrain"), **jobs.call_at(model).arguments}
 
 

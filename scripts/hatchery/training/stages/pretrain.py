@@ -71,9 +71,9 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
 def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
     """Return the input manifests of a run.
 
-    The result contains the manifests of tokens and tokenizer. The result also contains those of the following manifests
-    that the run needs: the initial model; the teachers or ensemble members; the curriculum's model, word list or
-    corpus; and the larger corpus for the output bias.
+    The result contains the manifests of tokens and tokenizer. If the run uses them, it also contains the manifests of
+    the initial model; of the teachers or ensemble members; of the curriculum's model, word list or corpus; and of the
+    larger corpus for the output bias.
     """
     block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
