@@ -128,9 +128,9 @@ def aggregate_values(
 def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
     """Return the unweighted mean of the tasks' means, with the root mean square of the tasks' standard deviations.
 
-    The papers print this deviation next to an average. If the tasks' scores vary independently, the average itself has
-    a smaller deviation. The mean is None if any task has no mean, and the deviation is None if any task has no
-    deviation. `n` and `seeds` are minima over the tasks. The numbers of failed runs and of runs without a score are
+    LTG-BERT and ELC-BERT print this deviation next to an average. If the tasks' scores vary independently, the average
+    itself has a smaller deviation. The mean is None if any task has no mean, and the deviation is None if any task has
+    no deviation. `n` and `seeds` are minima over the tasks. The numbers of failed runs and of runs without a score are
     sums over the tasks.
     """
     deviations = [task.std for task in tasks if task.std is not None]

@@ -124,7 +124,7 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
     """Return the score of one run by part, given its rows of `measurements.parquet`.
 
     `suites` and `tasks` are the prefixes of names such as `<suites>_blimp` and `<tasks>_boolq`. If a part has several
-    suites or tasks, its score is the mean of their scores. As on the server, a missing suite or task counts as 0,
+    suites or tasks, its score is the mean of their scores. As on BabyLM's server, a missing suite or task counts as 0,
     unless all suites or tasks of the part are missing.
     """
     import polars as pl

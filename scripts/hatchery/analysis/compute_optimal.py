@@ -4,10 +4,10 @@ A study's settings select the method that counts FLOPs. A learning curve contain
 each step. Other methods count only the FLOPs of a complete training. These FLOPs are distributed over the steps in
 proportion to the FLOPs of the curve, which is exact if all sequences have equal lengths.
 
-In each bin of cost (lower < cost <= upper), the compute-optimal point is the evaluation with the lowest loss. The paper
-mentions "over 30 bins" of FLOPs. A notebook of January 2023 in the history of the study's repository defines these
-bins; an earlier notebook used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier"). Section 5.3
-and Figure 4 of the paper ask if compute-optimal models score higher than other models of equal size.
+In each bin of cost (lower < cost <= upper), the compute-optimal point is the evaluation with the lowest loss. The
+reduced-vocabulary study mentions "over 30 bins" of FLOPs. A notebook of January 2023 in the history of its repository
+defines these bins; an earlier notebook used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier").
+Section 5.3 and Figure 4 of the paper ask if compute-optimal models score higher than other models of equal size.
 """
 
 import math
@@ -105,8 +105,8 @@ def _mean_point(points: Sequence[ScalingPoint]) -> ScalingPoint:
 
 
 def published_points(logged: Iterable[PublishedRun]) -> list[ScalingPoint]:
-    """Return the points of published curves. As in the study, FLOPs are computed with the formula of the study's code,
-    and tokens include padding.
+    """Return the points of published curves. As in the reduced-vocabulary study, FLOPs are computed with the formula of
+    the study's code, and tokens include padding.
     """
     return [
         ScalingPoint(
@@ -126,8 +126,8 @@ Bins = Literal["january_2023", "quantiles"]
 
 
 def january_edges(costs: Sequence[float]) -> Floats:
-    """Return the bin edges that the study used in January 2023: the percentiles 0, 5, ..., 100 of the costs, with
-    subdivided first bins.
+    """Return the bin edges that the reduced-vocabulary study used in January 2023: the percentiles 0, 5, ..., 100 of
+    the costs, with subdivided first bins.
 
     The range below the smallest cost and the first bin (5 %) are divided into ten bins each, and the second bin into
     five. Of the ten bins up to the smallest cost, only the last contains points: those with the smallest cost. The

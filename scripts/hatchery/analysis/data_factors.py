@@ -53,8 +53,8 @@ class DataCurve:
 
 
 def different_amounts(amounts: Sequence[float]) -> int:
-    """Return the number of distinct amounts. In ascending order, an amount counts if it exceeds the previous one by
-    more than SAME_AMOUNT.
+    """Return the number of distinct amounts. In ascending order, an amount counts if it exceeds the previous amount by
+    more than the fraction SAME_AMOUNT of the previous amount.
     """
     ordered = sorted(amounts)
     apart = (more > less * (1 + SAME_AMOUNT) for less, more in pairwise(ordered))

@@ -53,7 +53,7 @@ def shape_row(shape: Sequence[int]) -> str:
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """Return the sizes of a model in the paper's notation."""
+    """Return the sizes of a model in the notation of the reduced-vocabulary study."""
     return f"({', '.join(map(str, shape))})"
 
 
@@ -109,12 +109,16 @@ class PublishedRun:
         return roberta_parameters(config)
 
     def flops_per_sequence(self, formula: StudyFormula = "code") -> float:
-        """Return the FLOPs of the forward and backward passes of one training sequence, by a formula of the study."""
+        """Return the FLOPs of the forward and backward passes of one training sequence, by a formula of the
+        reduced-vocabulary study.
+        """
         return reduced_vocabulary_flops(*self.sizes, formula=formula)
 
     @staticmethod
     def tokens(updates: int) -> int:
-        """Return the number of tokens after `updates` updates. As in the study, this number includes padding."""
+        """Return the number of tokens after `updates` updates. As in the reduced-vocabulary study, this number includes
+        padding.
+        """
         return updates * STUDY_BATCH_SIZE * STUDY_SEQUENCE_LENGTH
 
 

@@ -88,8 +88,8 @@ DYNABENCH_WEIGHTS = {"blimp": 0.5, "glue": 0.3, "msgs": 0.2}
 
 
 def dynabench_score(averages: Mapping[str, float]) -> float:
-    """Return the leaderboard's total score: the weighted mean of `blimp` (17 files), `glue` and `msgs` in percent, with
-    the weights 0.5, 0.3 and 0.2.
+    """Return the total score of the BabyLM 2023 leaderboard: the weighted mean of `blimp` (17 files), `glue` and `msgs`
+    in percent, with the weights 0.5, 0.3 and 0.2.
     """
     return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
 

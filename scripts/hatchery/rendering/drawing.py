@@ -84,7 +84,7 @@ def figure_style(style: Style) -> Iterator[None]:
 
 
 def is_narrow(style: Style) -> bool:
-    """Return True if a figure of this width is too narrow for panels side by side."""
+    """Return True if the width in `style` is too small for panels side by side."""
     return style.width_inches < 1.5 * NARROW_INCHES
 
 

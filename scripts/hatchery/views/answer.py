@@ -23,7 +23,8 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
     """Return sentences about the averages in `headline`.
 
     Sentences about leading models require an average with a known direction and comparable scores of at least two
-    models. The last sentence, on models that are not better than a blind guess, considers all averages.
+    models. The last sentence, on models that are not better than a blind guess, considers all averages for which the
+    score of a blind guess is known.
     """
     leads: dict[tuple[str, ...], list[str]] = {}
     open_measures: list[str] = []
@@ -85,10 +86,11 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 
 
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return a sentence that names the models that are not clearly better than a blind guess in any average.
+    """Return a sentence that names the models that are not clearly better than a blind guess in any average for which
+    the score of a blind guess is known.
 
-    A model is clearly better if the difference exceeds the standard deviation over runs (0 for a single run). If there
-    are no models to name, or more than MOST_NAMED, there is no sentence.
+    A model is clearly better if its lead over the guess exceeds the standard deviation of its score over runs (0 for a
+    single run). If there are no models to name, or more than MOST_NAMED, there is no sentence.
     """
     beats: dict[str, list[bool]] = {}
     for measure in headline:
@@ -109,7 +111,7 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
 
 
 def _few(measures: Sequence[str]) -> str:
-    """Return the names of undecided averages as a phrase, or their number if there are more than MOST_NAMED."""
+    """Return the names of averages as a phrase, or the number of averages if there are more than MOST_NAMED."""
     return listed(measures) if len(measures) <= MOST_NAMED else f"{len(measures)} averages"
 
 

@@ -34,7 +34,8 @@ MARKS = {PUBLISHED_LABEL: "Open diamonds are published values.", FAILED_LABEL: "
 
 
 def figure_of(path: Path) -> Markup:
-    """Return the figure as HTML, with its caption, a sentence for each marker in its legend, and its explanation.
+    """Return the figure as HTML, with its caption (followed by a sentence for each marker in the legend) and its
+    explanation.
 
     Raises ManifestError if the figure's file was altered.
     """

@@ -111,7 +111,8 @@ def _axis(index: int, measure: Measure) -> tuple[bool, int]:
 
 
 def _extent(rows: Iterable[Mapping[str, SummaryRow]], shares: bool) -> list[float]:
-    """Return all values that an axis must contain: ends of ranges, published means and, in percent, blind guesses.
+    """Return all values that an axis must contain: ends of error bars, compared published means and, on an axis in
+    percent, blind guesses.
 
     `shares` is True for an axis in percent.
     """

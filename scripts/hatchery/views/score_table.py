@@ -53,8 +53,8 @@ class Score:
     """One number of a table.
 
     `mean` is None if no run has a score; then `without_number` is displayed. The mean is over `n` runs, of which
-    `n_failed` failed; `n_without_number` further runs have no score. For printed numbers, these three fields are 0.
-    `note` is the remark on a printed number, or the reason why the number is not `comparable`. `best` marks the best
+    `n_failed` failed; `n_without_number` further runs have no score. For printed numbers, the three numbers of runs are
+    0. `note` is the remark on a printed number, or the reason why the number is not `comparable`. `best` marks the best
     number of a column. If a column contains changes from a `reference`, the reference is ranked as a change of 0.
 
     For our numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions

@@ -2,8 +2,8 @@
 
 The interval of a difference is Welch's 95 % interval. The standard error of a mean is the deviation over runs, divided
 by the square root of the number of pretraining seeds. With one seed, the number of runs replaces the number of seeds. A
-single run has the standard error due to the sampling of the items. The interval is then too wide if both models were
-scored on the same items; the analysis `minimal_pair_tests` compares item by item.
+single run has the standard error due to the sampling of the items. With this error, the interval is too wide if both
+models were scored on the same items; the analysis `minimal_pair_tests` compares the models item by item.
 
 If a standard error is unknown, there is no interval. If scores are not comparable, no difference is shown.
 """

@@ -1,8 +1,8 @@
 """The summary as text: in Markdown (`summary.md`), and as plain text for a terminal, at most 100 characters wide.
 
-On a terminal, measures are rows and models are columns. As on the page, models are rows if there are ROWS_FROM or more.
-Columns that do not fit side by side are printed below. The terminal shows only the first metric of each task;
-summary.md contains all metrics.
+On a terminal, measures are rows and models are columns. As on the page, models are rows if there are ROWS_FROM or more
+models. Columns that do not fit side by side are printed below the first columns. The terminal shows only the first
+metric of each task; summary.md contains all metrics.
 """
 
 import textwrap
@@ -139,8 +139,8 @@ def _texts(line: Line, starred: bool) -> list[str]:
 def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column], label_width: int) -> list[str]:
     """Return the lines of a section: the title next to the column headings, then the rows.
 
-    Columns that do not fit side by side are printed below. A title wider than the row names is on a separate line. A
-    wide row name is wrapped.
+    Columns that do not fit side by side are printed below the first columns. A title wider than the row names is on a
+    separate line. A wide row name is wrapped.
     """
     lines: list[str] = []
     blanks = " " * INDENT

@@ -1,8 +1,9 @@
 """The results of a sweep of tokenizers: a table (`selection.md`), and a figure.
 
-The table has the layout of Table 6 of the reduced-vocabulary study. The figure shows word-split ratio and ESMS against
-vocabulary size, with one line per tokenizer type (BPE, ...). Dashed lines are the reference tokenizers of each type. A
-ring marks each type's selected vocabulary size; a filled star marks the final choice.
+The table has the layout of Table 6 of the reduced-vocabulary study. The figure shows the word-split ratio and the exact
+sub-token matching score (ESMS) against vocabulary size, with one line per tokenizer type (BPE, ...). Dashed lines are
+the reference tokenizers of each type. A ring marks each type's selected vocabulary size; a filled star marks the final
+choice.
 """
 
 from collections.abc import Sequence
@@ -116,7 +117,9 @@ READINGS: dict[Esms, str] = {
 
 
 def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: Style) -> Figure:
-    """Return the figure: panels of the word-split ratio and of the ESMS variant `choose_by`, with a common legend."""
+    """Return the figure: panels of the word-split ratio and of the exact sub-token matching score in its version
+    `choose_by`, with a common legend.
+    """
     types = list(dict.fromkeys(row.type for row in rows))
     looks = model_styles(types, style)
     handles = _legend(types, looks, rows, style)

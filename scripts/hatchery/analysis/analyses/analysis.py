@@ -117,10 +117,10 @@ class Findings:
 class Analysis:
     """Declaration of an analysis, whose name is the name of its file.
 
-    `needs` are functions that return the paths of input files (`needs.py`). From the settings, `published` returns the
-    tables below `config/published/` that the analysis reads (names without suffix). `check` raises ConfigError at
-    planning time if the settings do not fit the runs of the study. Increase `version` if a change of the code changes
-    the findings. `of_translations` is true if the analysis needs translated test sets.
+    `needs` are functions that return the paths of input files (`needs.py`). `published` returns, for given settings,
+    the names without suffix of the tables below `config/published/` that the analysis reads. `check` raises ConfigError
+    at planning time if the settings do not fit the runs of the study. Increase `version` if a change of the code
+    changes the findings. `of_translations` is true if the analysis needs translated test sets.
 
     If a single experiment has this analysis without a study, `own` returns its settings; otherwise `own` returns None.
     `place` is the position of such an analysis on the experiment's page.

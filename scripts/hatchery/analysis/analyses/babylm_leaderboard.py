@@ -167,7 +167,7 @@ def half_interval(values: Sequence[float]) -> float:
 def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
     """Return a published row with its printed mean. If no mean is printed, compute it from the row's parts.
 
-    A second mean counts the age of acquisition as 0.
+    The row also contains a second mean, in which the score for the age of acquisition counts as 0.
     """
     rules = RULES[settings.edition]
     parts = {part: found.get(part) for part in rules.parts}

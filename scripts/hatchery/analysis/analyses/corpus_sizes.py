@@ -1,7 +1,7 @@
 """Sizes of the models' training text: selected texts by corpus and level (sentence or span), and sequences by split.
 
-Source: the reduced-vocabulary study, Section 3.2 and Table 1. If `published` is set, the sizes of the paper are shown
-next to the sizes of our corpora.
+Source: the reduced-vocabulary study, Section 3.2 and Table 1. If `published` is set, the printed sizes of a corpus are
+shown next to the sizes of our corpora.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,8 +45,9 @@ class CorpusSizesSettings(AnalysisSettings):
 
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
-    """Return the sizes of every corpus, the paper's sizes first. Raises ManifestError for an altered file, and
-    EvaluationError for an invalid file."""
+    """Return the sizes of every corpus. If `published` is set, the printed sizes come first. Raises ManifestError for
+    an altered file, and EvaluationError for an invalid file.
+    """
     from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
 

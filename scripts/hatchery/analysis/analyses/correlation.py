@@ -205,8 +205,8 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the pairs of perplexity and score in the paper's Table 3. The paper does not print these models' sizes and
-    costs: the numbers of parameters come from the published training curves, and the FLOPs are computed.
+    """Return the pairs of perplexity and score in Table 3 of the reduced-vocabulary study. The models' numbers of
+    parameters come from the published training curves, and their FLOPs are computed.
     """
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
@@ -225,8 +225,8 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
 
 
 def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[float, float]]:
-    """Return the rho and the p value printed in the paper's text, by suite. Suites have their names in the published
-    values.
+    """Return Spearman's rho and its p value as printed in the text of the reduced-vocabulary study, by suite. Suites
+    have their names in the published values.
     """
     from hatchery.analysis.published_values import read_numbers
 

@@ -2,8 +2,8 @@
 size.
 
 Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. A positive ratio means that the perplexity
-decreases. FLOPs are counted for one training sequence, without the projection from E to H. The unit (1e9 FLOPs) is
-inferred, because the paper's text mentions both billions and millions.
+decreases. FLOPs are counted for one training sequence, without the projection from embedding size to hidden size. The
+unit (1e9 FLOPs) is inferred, because the paper's text mentions both billions and millions.
 
 If `paper` is set, two more ratios are shown: the printed ratios, and ratios computed from the perplexities that the
 authors logged (docs/papers/reduced-vocabulary.md, "Cost-effectiveness").
@@ -57,14 +57,16 @@ class Step:
 
     @property
     def ratio(self) -> float | None:
-        """Reduction of perplexity per 1e9 FLOPs of a training sequence; None if the larger model does not cost more."""
+        """Reduction of perplexity per 1e9 additional FLOPs for one training sequence; None if the larger model does not
+        cost more.
+        """
         cost = (self.larger.flops - self.smaller.flops) / GIGA
         return (self.smaller.perplexity - self.larger.perplexity) / cost if cost > 0 else None
 
 
 def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
-    """Return all pairs of models that differ in exactly one size, which is in `sizes` and has neighbouring values.
-    Pairs are in the order of `sizes`.
+    """Return all pairs of models that differ in exactly one size, which is in `sizes`. The two values of this size are
+    neighbours among the models that have the same other sizes. Pairs are in the order of `sizes`.
 
     Among models with equal sizes, only the first is used. If several series of models vary the same size, they are in
     the order of their first models.
@@ -198,8 +200,8 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
 
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
-    """Return the models in the authors' logs that were trained with the default learning rate and are in the paper's
-    Table 3.
+    """Return the models in the authors' logs that were trained with the default learning rate and have the sizes of a
+    model in Table 3 of the reduced-vocabulary study.
     """
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_row
     from hatchery.analysis.published_values import read_numbers
@@ -233,7 +235,7 @@ def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[st
 
 
 def _place(step: Step) -> tuple[str, tuple[int, ...]]:
-    """Return the key of the printed ratio of a pair of models in Table 2."""
+    """Return the key under which `_printed` returns the ratio of a pair of models."""
     return step.size, tuple(step.larger.sizes.values())
 
 

@@ -85,8 +85,8 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
 
 
 def are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
-    """Return True if all items of a suite have two candidates. Scores of items with more candidates have
-    other columns.
+    """Return True if each item of a suite has two candidate sentences. With more candidate sentences per item, the
+    table of scores has other columns.
     """
     import polars as pl
 

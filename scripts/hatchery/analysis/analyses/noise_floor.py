@@ -5,12 +5,12 @@ difference over the pairs, and its 95 % interval (t distribution). If the baseli
 (default 3), the analysis also states if the difference exceeds `deviations` (default 2) standard deviations of the
 baseline.
 
-For losses, the analysis also computes a data factor. A curve is fitted to the losses of baselines with different
-amounts of text. From this curve follows the amount of text with which the baseline's loss would change by the same
-difference. The data factor is this amount, divided by the model's own amount of text.
+For losses, the analysis also computes a data factor. A curve is fitted to the losses of the baseline and of models that
+differ from the baseline only in their amount of text. On this curve, the model's difference in loss corresponds to an
+equivalent amount of text. The data factor is the equivalent amount, divided by the model's own amount of text.
 
-The factor per second is this amount, divided by the baseline's amount of text, and by the model's training time
-relative to the baseline's.
+The factor per second is the equivalent amount, divided by the baseline's amount of text and by the ratio of the model's
+training time to the baseline's training time.
 """
 
 from collections.abc import Mapping

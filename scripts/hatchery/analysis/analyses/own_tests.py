@@ -22,8 +22,7 @@ def tested_against(experiment: "Experiment") -> str | None:
     compare all pairs of models.
 
     `tests_against` sets the model. By default, all pairs are compared if there are at most EVERY_TWO_UP_TO models.
-    Otherwise the reference is the first untrained model, or without one the first baseline, or without one the first
-    run.
+    Otherwise, all models are compared with the first model in this order: untrained models, baselines, other runs.
     """
     models = [*experiment.runs, *experiment.baselines]
     if experiment.tests_against is not None or len(models) <= EVERY_TWO_UP_TO:

@@ -115,8 +115,9 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
 
 
 def _called(settings: PublishedTableSettings, name: str) -> str:
-    """Return a row's label: the readable name in a table of differences, otherwise the model's sizes (E, H, I, L,
-    A)."""
+    """Return a row's label: the readable name in a table of differences, otherwise the model's sizes in the notation of
+    the reduced-vocabulary study.
+    """
     from hatchery.analysis.published_curves import shape_of, shape_text
     from hatchery.rendering.escaping import readable
 
@@ -215,8 +216,8 @@ def _value(
 ) -> float | None:
     """Return the value of our model for a row and a column; None if the study has no value for this cell.
 
-    For `minus`, the reference row is from the first experiment that replicates it. For `change_from`, it is from the
-    first other experiment.
+    With `minus`, return the difference from the first model that replicates the row `minus`. With `change_from`, return
+    the change from the model that replicates the row without this suffix in the first other experiment.
     """
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:

@@ -86,8 +86,8 @@ def size_section(sizes: SizeTable) -> Section:
 
 
 def selection_section(selections: Sequence[Selection]) -> Section:
-    """Return the section on the amounts of selected text, by source and level (sentence or span), before texts are
-    joined to sequences.
+    """Return the section on the amounts of selected text, by source and level (sentence, or span of words), before
+    texts are joined into sequences.
     """
     rows = [
         (item.selection, item.source, item.level, count(item.texts), count(item.words), count(item.counted_words))
@@ -187,7 +187,7 @@ def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
 
 
 def assumed_section(assumed: Sequence[Assumed]) -> Section:
-    """Return the section on the assumptions about the text that readers made because no option was set."""
+    """Return the section on the assumptions that corpus readers made about the text because no option was set."""
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (
@@ -205,7 +205,7 @@ RULES = {
 
 
 def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
-    """Return the section on the number of words that budgets and tracks count, by source and split.
+    """Return the section on the number of words by the rule that budgets and tracks use, by source and split.
 
     If the word-counting rule is `white_space`, a card does not have this section.
     """

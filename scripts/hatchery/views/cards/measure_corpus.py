@@ -92,8 +92,8 @@ class SampleChoice:
     _heap: list[tuple[int, str, Sample]] = field(default_factory=list)
 
     def offer(self, doc_id: str, split: str, text: str) -> None:
-        """Keep an excerpt of a document if its key is among the smallest so far; ignore documents that are only white
-        space.
+        """Keep an excerpt of a document if its key is one of the `number` smallest keys so far; ignore documents that
+        are only white space.
         """
         if not self.number:
             return

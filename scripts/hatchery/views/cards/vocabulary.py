@@ -50,8 +50,8 @@ def count_pre_tokens(piece: str) -> int:
 
 
 class PieceTable:
-    """Cache of the running word and the number of pre-tokens of each whitespace-separated piece, because pieces occur
-    repeatedly.
+    """Cache of the running word and the number of pre-tokens of each whitespace-separated piece, because most pieces
+    occur repeatedly.
 
     The cache is emptied when it holds `limit` pieces. This bounds the memory and does not change results.
     """

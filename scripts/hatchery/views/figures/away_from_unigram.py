@@ -78,7 +78,9 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
 
 
 def scores_of(settings: RegularisedFigure, frame: pl.DataFrame) -> Scores:
-    """Return mean BLEU (0 to 100) of a test set, with standard error, by penalty strength and number of steps."""
+    """Return mean BLEU (0 to 100) of a test set, with its standard error, by strength of the penalty and number of
+    steps with the penalty.
+    """
     values: dict[RegularisedStart, list[float]] = {}
     for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):
         values.setdefault(settings.regularised[row["model"]], []).append(row["value"])

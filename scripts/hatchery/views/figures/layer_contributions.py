@@ -2,7 +2,8 @@
 
 Each model is a panel with a row per task. If there are more models than tasks, each task is a panel with a row per
 model. Columns are layers, and a row's cells sum to 100 %. The last column is the slope of a least-squares line over the
-layers, in percentage points per layer. Darker cells have higher values; colour-blind readers can also compare them.
+layers, in percentage points per layer. Darker cells have higher values, so colour-blind readers can also compare the
+cells.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""The kinds of results that figures need (`NEEDS`). Each kind has the table of its results, and a check if an
-experiment has such results.
+"""The kinds of results that figures need (`NEEDS`). Each kind names the tidy table that contains its results, and has a
+function that checks if an experiment has results of this kind.
 
 A figure may also need an analysis; then only studies with this analysis have the figure. Some kinds of results need
 further settings of the figure (`Asks`).
@@ -100,8 +100,8 @@ class MilestonesFigure(FigureSettings):
 
 
 def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
-    """Return the penalty and its number of steps, by run, for all runs that start from a run with `unigram_penalty`,
-    and for comparable runs without the penalty.
+    """Return the strength of the penalty and the number of steps with the penalty, by run, for all runs that start from
+    a run with `unigram_penalty`, and for comparable runs without the penalty.
 
     The comparable runs have equal settings, but do not start from another run; their values are 0, and they come first.
     Empty if no run starts from a run with `unigram_penalty`.

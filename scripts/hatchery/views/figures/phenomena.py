@@ -94,7 +94,7 @@ class SuiteBars:
     """One panel: values of a metric in percent by (phenomenon, model). Phenomena are ordered from top to bottom, and
     averages are last.
 
-    `published` are the paper's values by (phenomenon, model).
+    `published` are values in the replicated paper by (phenomenon, model).
     """
 
     suite: str

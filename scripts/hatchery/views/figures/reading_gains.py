@@ -1,5 +1,5 @@
-"""Log-likelihood gains of regressions of reading times, against the perplexity of the language model, and against the
-number of words that it has seen.
+"""Gains in log-likelihood if a language model's surprisals are added to regressions of reading times, against the
+model's perplexity and against the number of words that the model has seen.
 
 Each response (a column of reading times) of each table has a row of two panels.
 """

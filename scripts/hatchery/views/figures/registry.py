@@ -89,8 +89,8 @@ def _literal(keyword: ast.keyword, path: Path) -> Any:
 
 
 def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]:
-    """Return the rows of `numbers.csv` by entry of an analysis in a study. Raises ManifestError for an altered
-    table.
+    """Return the rows of `numbers.csv` of an analysis, by entry under `analyses` in the study. Raises ManifestError for
+    an altered table.
     """
     parts = {name: name.partition("/") for name in tables}
     return {parts[name][2]: read_numbers(path) for name, path in tables.items() if parts[name][0] == analysis}

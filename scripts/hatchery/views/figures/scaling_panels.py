@@ -42,7 +42,8 @@ class LawPanel:
 
 
 def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
-    """Return a panel for each entry of the analysis and each source of curves with data points.
+    """Return a panel for each entry of the analysis and each source of curves (our runs or published runs) with data
+    points.
 
     If there are several entries, titles name the entry.
     """

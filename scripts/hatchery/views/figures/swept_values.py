@@ -122,7 +122,8 @@ def draw(settings: SweptFigure, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """Return the panels, except panels with a single model. Its score is comparable with no other model's score.
+    """Return the panels, except panels with a single model of a score that has several panels. The score of such a
+    model is comparable with no other model's score.
 
     If this leaves no panel, return one panel without lines, whose title lists all scores.
     """

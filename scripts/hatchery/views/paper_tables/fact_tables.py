@@ -198,7 +198,9 @@ def tasks_table(
 
 @dataclass(frozen=True)
 class Shares:
-    """The contributions of layers 1, 2, ... in percent, and their slope in percentage points per layer."""
+    """Contributions of layers 1, 2, ... to a probed task in percent, and the slope of their least-squares line in
+    percentage points per layer.
+    """
 
     percent: tuple[float, ...]
     slope: float

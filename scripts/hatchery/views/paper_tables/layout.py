@@ -151,7 +151,9 @@ class OrderLayout(Settings):
 
 @dataclass(frozen=True)
 class LayersLayout(Settings):
-    """Table of the contributions of the layers to each probed task, in percent, and the slope over the layers."""
+    """Table of the contributions of the layers to each probed task, in percent, with the slope of the contributions
+    over the layers.
+    """
 
     kind: Literal["layers"]
     """Kind of the table: `layers` is a table of contributions of layers to probed tasks."""

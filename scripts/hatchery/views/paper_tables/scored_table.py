@@ -44,7 +44,8 @@ Scores = Mapping[str, Mapping[Measure, Aggregate]]
 
 
 def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
-    """Return the scores and hyperparameters of all models of `settings`; a model without any has an empty mapping.
+    """Return the scores and hyperparameters of all models of `settings`; a model without scores and hyperparameters has
+    an empty mapping.
 
     Raises ManifestError for an altered file or a file that is not a summary. Raises EvaluationError, which names the
     file, for a summary of another experiment, a model that the settings do not list, and two rows that have the same

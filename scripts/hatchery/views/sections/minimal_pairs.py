@@ -62,8 +62,8 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
 
 
 def _averages_agree(summary: Summary, suite: str) -> bool:
-    """Return True if phenomenon and paradigm average are equal for all models, for example if each phenomenon has one
-    paradigm.
+    """Return True if the averages over phenomena and over paradigms are equal for all models, for example if each
+    phenomenon has one paradigm.
     """
     for model in summary.models:
         by_phenomenon, by_paradigm = (summary.row(model, suite, task, ACCURACY) for task in AVERAGES[:2])

@@ -1,4 +1,4 @@
-"""The stage `write_crate`: write an RO-Crate of the run of an experiment or a study, for archives and registries."""
+"""The stage `write_crate`: write an RO-Crate (a zip archive with metadata) of an experiment or a study."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
