@@ -91,9 +91,9 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     """Return the text after rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
 
     The published procedure scans from right to left and edits in place. Its decisions depend only on the original text,
-    with one exception: a space after full stops, which one rule deletes and another rule inserts. So one pass for all
-    insertions and one pass for all deletions give an identical result. Until the end, a tab represents an inserted
-    space; the text contains no other tabs, because white space was collapsed before.
+    with one exception: a space after full stops, which one rule deletes and another rule inserts. So making first all
+    insertions, and then all deletions, gives an identical result. Until the end, a tab represents an inserted space;
+    the text contains no other tabs, because white space was collapsed before.
     """
     # Remove line breaks at the ends of the text only after the rules. The rules treat a contraction, or three full
     # stops, at the end of the text differently than before a line break.

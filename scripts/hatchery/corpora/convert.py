@@ -48,8 +48,8 @@ from hatchery.progress import Progress
 def write_documents(group: FileGroup, path: Path) -> Facts:
     """Read the group's files and write their documents to `path`.
 
-    Returns the number of documents, the rejections and the assumptions. Raises CorpusError if two documents of one file
-    have the same name.
+    Returns the number of documents, the rejected texts, and counts of the decisions that the reader made without an
+    option. Raises CorpusError if two documents of one file have the same name.
     """
     source, seed = group.source, group.settings.split.seed
     raw = opened(group.manifest)

@@ -145,9 +145,9 @@ def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
 
 
 def _tab_cells(line: str, width: int | None = None) -> list[str]:
-    """Return the cells between tabs, without quotes around cells. In two cases, the quotes count as ordinary
-    characters: if the line is not well formed as a line with quoted cells, and if it has `width` cells only with
-    ordinary quotes.
+    """Return the cells between tabs, without quotes around cells. In two cases, quotes count as ordinary characters: if
+    the line is not well formed as a line with quoted cells, and if the number of cells fits `width` only with quotes as
+    ordinary characters.
     """
     plain = line.split("\t")
     if '"' not in line:

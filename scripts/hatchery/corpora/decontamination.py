@@ -1,4 +1,5 @@
-"""Lines of training text that share a run of words with evaluation data, so that a corpus can leave these lines out.
+"""Search for lines of training text that share a run of words with evaluation data, so that a corpus can leave these
+lines out.
 
 Two texts share a run of n words if n consecutive words are equal. Case and punctuation are ignored. The method is that
 of Brown et al. 2020, "Language Models are Few-Shot Learners", Appendix C, with n = 13. Runs are compared by keys of 64

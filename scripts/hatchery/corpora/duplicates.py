@@ -1,8 +1,8 @@
 """Texts that occur in a corpus more than once: whole documents, and long lines in any document.
 
 Equal texts are recognised by keys of 64 bits, one for each document and one for each long line, which are kept in
-memory. In a corpus of a billion lines, the size of the largest corpora, two different lines have the same key with a
-probability of 3 %.
+memory. In a corpus of a billion lines, the size of the largest corpora, two or more different lines have the same key
+with a probability of 3 %.
 """
 
 import hashlib
@@ -114,8 +114,9 @@ class Duplicates:
         yield from self.lines[self.keys.starts[document] : self.keys.starts[document + 1]].tolist()
 
     def any_of(self, start: int, end: int) -> bool:
-        """Return whether any of the documents `start` to `end - 1`, or any of their long lines, occurs earlier in the
-        corpus."""
+        """Return whether any of the documents `start` to `end - 1`, or a long line of these documents, occurs earlier
+        in the corpus.
+        """
         lines = self.lines[self.keys.starts[start] : self.keys.starts[end]]
         return bool(self.documents[start:end].any() or lines.any())
 

@@ -146,8 +146,8 @@ def point_of_the_last(points: Iterable[int], number: int) -> int:
 
 
 def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folder: Path) -> Iterator[str]:
-    """Yield the texts of each save unit in random order. `texts` are pairs of unit and text, ordered by unit; the order
-    of the units is kept.
+    """Yield the texts of each save unit (the texts that the authors' code writes together) in random order. `texts` are
+    pairs of unit and text, ordered by unit; the order of the units is kept.
 
     The order depends on `seed`, `name`, unit and position within the unit. Large units are sorted with temporary files
     in `folder`.

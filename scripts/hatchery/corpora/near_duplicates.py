@@ -1,4 +1,4 @@
-"""Documents that resemble an earlier document, so that a corpus can leave these documents out.
+"""Search for documents that resemble an earlier document, so that a corpus can leave these documents out.
 
 The similarity of two documents is the Jaccard index of their runs of n consecutive words. The index is the number of
 different runs that occur in both documents, divided by the number of different runs that occur in at least one of the
@@ -8,9 +8,9 @@ remains.
 
 MinHash signatures and locality-sensitive hashing (Broder 1997; Indyk and Motwani 1998; library datasketch) find
 candidates; then the similarity of each candidate is computed exactly. So no document below the required similarity is
-removed, but some near duplicates are missed. With the default settings, one of 20 pairs with a similarity of exactly
-0.8 is missed, and one of 170 pairs with a similarity of 0.85. Memory grows by 7 kB per document, measured with 20,000
-documents. The runs of words are not in memory, but in a temporary file.
+removed, but some near duplicates are missed. With the default settings, one of 20 document pairs with a similarity of
+exactly 0.8 is missed, and one of 170 document pairs with a similarity of 0.85. Memory grows by 7 kB per document,
+measured with 20,000 documents. The runs of words are not in memory, but in a temporary file.
 """
 
 import os

@@ -167,7 +167,7 @@ def _batches(
 
 def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
     """Return the number of rows per batch: at most `most`, and fewer for long texts, so that a batch has about
-    _BATCH_BYTES. The size of a row is the mean of the row group with the longest rows.
+    _BATCH_BYTES. The size of a row is estimated by the mean size in the row group with the longest rows.
     """
     wanted, largest = _leaves(table, columns), 1
     for group in (table.metadata.row_group(index) for index in range(table.num_row_groups)):

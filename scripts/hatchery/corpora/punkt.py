@@ -232,9 +232,11 @@ class SentenceSpans:
 
 
 def _run_start(text: str, previous: int, position: int, previous_start: int) -> int:
-    """Return the start of the run without ASCII white space that ends before `position`, as Punkt computes it.
+    """Return the start of the word before the mark at `position`, as Punkt computes it; the word contains no ASCII
+    white space.
 
-    `previous` is the previous candidate, and `previous_start` is the start of its run.
+    `previous` is the position of the previous mark that may end a sentence, and `previous_start` is the start of the
+    word before that mark.
     """
     space = -1
     for character in _ASCII_SPACES:

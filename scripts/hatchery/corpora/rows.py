@@ -54,8 +54,9 @@ def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None)
     """Yield pairs of a position for messages and the object of each line, or of each item if the file is one list.
 
     The position is file and line, or file and item; `lines.record_line` is the line or item number. Two pandas layouts
-    are read: a list of rows, and an object of columns whose keys are the row numbers. If `text_field` is set, a line or
-    item that is only a text becomes an object with this field. Compressed files are also read.
+    are read: a list of rows, and an object of columns, in which each column is an object with the row numbers as keys.
+    If `text_field` is set, a line or item that is only a text becomes an object with this field. Compressed files are
+    also read.
 
     Raises SourceError for a damaged compressed file, and for a line that is not a JSON object; blank lines are skipped.
     Lone surrogates, which JSON can contain but Unicode text cannot, become U+FFFD. If `strict` is
@@ -221,7 +222,7 @@ def cell(row: Mapping[str, Any], column: str, place: str) -> str | None:
 
 
 def field(row: Mapping[str, Any], column: str, place: str) -> Any:
-    """Return the unchanged value in a column. Raises SourceError naming the existing columns if this column is
+    """Return the unchanged value in a column of a row. Raises SourceError naming the existing columns if this column is
     missing.
     """
     if column not in row:

@@ -1,4 +1,4 @@
-"""A corpus of a given size: documents of another corpus, drawn at random up to a number of characters.
+"""A sample of a corpus: documents that are drawn at random up to a number of characters or bytes.
 
 Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until their number of characters
 reaches the number of characters of the BNC. Documents are drawn in the order of random numbers. A document's random
@@ -6,7 +6,7 @@ number is computed from the SHA-256 of the seed and the document's name. So the 
 the order of documents. The document that reaches the wanted number of characters is included whole, so the sample
 exceeds this number by less than one document.
 
-A corpus of several languages has parts instead of a number of characters; each part names some sources of the corpus
+A sample in several languages has parts instead of a number of characters; each part names some sources of the corpus
 and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). A part ends
 before the first drawn document that would exceed the maximum, so the size of a part is less than one document below the
 maximum.

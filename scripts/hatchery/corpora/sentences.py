@@ -149,8 +149,8 @@ def open_splitter(
     """Return the splitter with the Punkt parameters of a language in `source` (NLTK's folder `punkt_tab` or its
     subfolder `english`).
 
-    If `source` is None, the splitter has Hatchery's English model. Raises SourceError for another language without
-    `source`, if one of the four files is missing and, naming file and line, if a file is damaged.
+    If `source` is None, the splitter has Hatchery's English model, and any other language raises SourceError. Also
+    raises SourceError if one of the four parameter files is missing or, naming file and line, damaged.
     """
     if source is None:
         if language != ENGLISH:
@@ -196,10 +196,11 @@ def _member(source: RawSource, name: str, language: str) -> str:
 
 
 def parse_model(text_of: Callable[[str], str], where: Callable[[str], str]) -> PunktModel:
-    """Return the model from the texts of the four files, in NLTK's format; `where` returns a file's name for messages.
+    """Return the model from the texts of the four parameter files (NLTK's format): `text_of` returns the text of a
+    file, and `where` returns its name for messages.
 
-    Raises SourceError naming file and line if a line has the wrong number of fields, or its orthographic context is not
-    a number.
+    Raises SourceError naming file and line if a line has the wrong number of fields, or an orthographic context that is
+    not a number.
     """
 
     def rows(name: str, fields: int) -> Iterable[list[str]]:

@@ -3,10 +3,11 @@ sequences.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping", "Sequences" and "Unconstrained
 windows"). There are two levels of text: sentences and spans. Each level is grouped separately. From its sequences,
-exactly 75,000 development and 25,000 test sequences are drawn at random. The unconstrained corpus, for comparison, has
-a quota for each selection, and uses the development and test sequences of the constrained corpus (`held_out`). The
-sequences stay in the order of grouping; pretraining shuffles them later. Memory holds a few numbers per item or
-sequence, but only some of the texts at a time; no output depends on the division of the selections into shards.
+exactly 75,000 development and 25,000 test sequences are drawn at random. For comparison, there is an unconstrained
+corpus, whose words are not limited to a vocabulary. It has a quota for each selection, and uses the development and
+test sequences of the constrained corpus (`held_out`). The sequences stay in the order of grouping; pretraining shuffles
+them later. Memory holds a few numbers per item or sequence, but only some of the texts at a time; no output depends on
+the division of the selections into shards.
 """
 
 import shutil
@@ -123,8 +124,8 @@ class _Grouping:
 
     def _selected(self, name: str) -> Iterator[tuple[int, str]]:
         """Yield (index of the save unit, text) of each text that is drawn from the selection `name`, in document order.
-        Without a quota, all texts of the selection are drawn. The authors' code writes the texts of a save unit
-        together.
+        A save unit consists of the texts that the authors' code writes together. Without a quota, all texts of the
+        selection are drawn.
         """
         manifest, quota = self.selections[name], self._group.quotas.get(name)
         last_point = None if quota is None else self._last_point(name, quota)

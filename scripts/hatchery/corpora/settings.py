@@ -51,7 +51,7 @@ class SplitSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Sharded(Settings):
-    """Key of every corpus, whatever its sources."""
+    """Key of every corpus: the size of its shards."""
 
     documents_per_shard: Count = 10_000
     """Number of documents in one Parquet file."""
@@ -148,7 +148,7 @@ def refuse_repeated_names(sources: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleKeys(Settings):
-    """Settings of a sample: documents drawn from another corpus, up to a number of characters."""
+    """Settings of a sample: documents drawn from another corpus, up to a number of characters or bytes."""
 
     size_of_splits: Splits = ("train", "dev", "test")
     """Splits of the corpus `size_of` whose characters are counted."""

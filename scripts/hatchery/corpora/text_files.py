@@ -293,8 +293,9 @@ def _wrong_encoding(
 def pieces_between(records: Iterable[bool], lines: Lines, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
     """Yield pieces of a file, of about `piece_bytes` each; every piece begins at the first record of a document.
 
-    A document has `every` kept records. `records` reads one record after another from `lines`, and yields True if the
-    record is kept. A piece ends only at the end of a record, so no piece begins inside a quoted field or an article.
+    Every document consists of `every` kept records. `records` reads one record after another from `lines`, and yields
+    True if the record is kept. A piece ends only at the end of a record, so no piece begins inside a quoted field or an
+    article.
     """
     start = end = (lines.offset, lines.line)
     first = kept = 0

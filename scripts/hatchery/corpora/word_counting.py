@@ -32,17 +32,19 @@ BytePremium = PremiumValue | PremiumName
 
 
 def word_count_of(measures: Mapping[str, Any]) -> str:
-    """Return the rule by which the words in a manifest's measures were counted."""
+    """Return the word-counting rule that a manifest's measures name; `white_space` if they name none."""
     return str(measures.get("word_count", WHITE_SPACE))
 
 
 def premium_of(value: BytePremium) -> float:
-    """Return the value of a byte premium that is given as a number or a name."""
+    """Return the value of a byte premium that is given as a number or as a name in `BYTE_PREMIUMS`."""
     return BYTE_PREMIUMS[value] if isinstance(value, str) else float(value)
 
 
 def bytes_per_word(premium: float) -> Fraction:
-    """Return the number of bytes (UTF-8) per adjusted word, exact for premiums of up to seven decimals."""
+    """Return the number of bytes (UTF-8) per word by the rule `adjusted`, exact for byte premiums of up to seven
+    decimals.
+    """
     return BYTES_PER_WORD * Fraction(str(premium)).limit_denominator(10**7)
 
 

@@ -163,8 +163,8 @@ def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
 
 
 def _documents(manifest: Manifest) -> dict[str, Any]:
-    """Return, for each pair of Hanzi, the scores of its two sentences. The keys are lm-evaluation-harness's names of
-    the pairs.
+    """Return, for each pair of sentences of a Hanzi task, the scores of both sentences. The keys are
+    lm-evaluation-harness's names of the pairs.
     """
     rows = pq.read_table(manifest.file("scores.parquet")).to_pylist()
     return {

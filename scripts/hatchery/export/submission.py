@@ -86,7 +86,8 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
     """Return the surprisals of all checkpoints and the age-of-acquisition score; with `age_of_acquisition: zero`, the
     score is 0.
 
-    Both are null if there is no evaluation, or if the evaluated checkpoints differ from those of the settings.
+    Both are null if there is no evaluation, or if the evaluated checkpoints differ from the checkpoints in the
+    settings.
     """
     if manifest is None:
         return {"aoa_surprisals": None, "aoa": None}
@@ -100,8 +101,8 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
-    """Return the scores of a checkpoint on a fast suite: the accuracy on each paradigm as a fraction, or two scores of
-    reading times. Return None without an evaluation.
+    """Return the scores of a checkpoint on a fast suite: the accuracy on each paradigm as a fraction or, for `reading`,
+    the gain on self-paced reading and on eye tracking (`spr`, `rt`). Return None without an evaluation.
     """
     if manifest is None:
         return None

@@ -153,8 +153,9 @@ class HatcheryPreTrainedModel(PreTrainedModel):
         """Initialise weights that are missing in a checkpoint, and compute tables, which are not stored.
 
         Matrices are drawn from a truncated normal distribution. Gains of norms, and scales, are 1. Layer weights have
-        the initial values of `LayerMixture`, and mixed values their initial share. Other vectors are 0. `transformers`
-        calls this method for each module with parameters or tables that were not loaded.
+        the initial values of `LayerMixture`. In attention that mixes values with the values of the first layer, the
+        weight of the first layer is `first_mix`. Other vectors are 0. `transformers` calls this method for each module
+        with parameters or tables that were not loaded.
         """
         deviation = math.sqrt(2 / (5 * self.config.hidden_size))
         if any(True for _ in module.buffers(recurse=False)):

@@ -126,8 +126,8 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
 
 
 def _check(archive: Path, member: _Member, total: int, limits: ArchiveLimits) -> None:
-    """Raise SourceError if a member is not a file, if its path leads outside of the target folder, if the limit is
-    exceeded, or if its name is not UTF-8.
+    """Raise SourceError if a member is not a file, if its path leads outside of the target folder, if `total` exceeds
+    the limit on unpacked bytes, or if the member's name is not UTF-8.
 
     `total` is the number of unpacked bytes of all members up to and including this member.
     """

@@ -95,8 +95,8 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
 def _reason(error: BaseException) -> str:
     """Return a text that states the cause of an error.
 
-    If a further attempt may succeed after the HTTP status of the hub's response, the text states this status, because
-    the library's message may omit it.
+    If the hub's response has an HTTP status that allows a further attempt, the text states this status, because the
+    library's message may omit the status.
     """
     cause: BaseException | None = error
     while cause is not None:

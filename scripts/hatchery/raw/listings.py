@@ -149,9 +149,9 @@ def kept_listing(manifest: str | Path) -> Path:
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """Return the argument of `kept_listing` for the files that were unpacked from an archive.
+    """Return the argument with which `kept_listing` returns the path for the files that were unpacked from an archive.
 
-    The manifest's own path is the argument for the listing of the archive.
+    For the listing of the archive itself, the argument is the path of the source manifest.
     """
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")

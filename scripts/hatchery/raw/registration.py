@@ -133,7 +133,9 @@ class RawSource:
         check_file(self.path(name), Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError))
 
     def _remedy(self) -> str:
-        """Return advice for a changed file: generate the file, download it, or register it again."""
+        """Return the end of a message about a changed file, with advice to generate, download or register the file
+        again.
+        """
         if self.manifest.name.startswith("embedded_"):
             return f"remove {self.root.parent}/manifest.json to have the file generated again"
         for folder in (self.root, self.root.parent):

@@ -7,7 +7,7 @@ pre-tokenisers:
 
 - `ltg_bnc`: `as_published` splits the ending of an upper-case possessive (`SHE'S` becomes `SHE` `'` `S`), because the
   pattern in LTG-BERT's BNC code contains sixteen stray spaces. `corrected` keeps all endings whole (`SHE` `'S`).
-- `byte_level`: `as_published` searches for digits after each byte of the text has been replaced by a symbol, as the
+- `byte_level`: `as_published` first replaces each byte of the text by a symbol, and then searches for digits, as the
   BabyLM tokenizers of LTG-BERT and ELC-BERT do. Some of these symbols are digits (the second byte of `ü` is written
   `¼`), so some letters are treated as digits. Words are split as in GPT-2: at every vowel sign, accent or joiner that
   is a separate character, and at an apostrophe within a word (Uzbek `o'tdi`). WordPiece replaces words of more than 100
@@ -133,7 +133,9 @@ def pre_tokenizer(
 
 
 def _cut_between_characters(longest: int) -> str:
-    """Return a regular expression for up to `longest` byte symbols, which ends between two characters if possible."""
+    """Return a regular expression that matches up to `longest` symbols, each of which represents a byte; a match ends
+    between two characters if possible.
+    """
     # The second UTF-8 bytes of the characters U+0080 to U+00BF are the 64 continuation bytes.
     going_on = "".join(BYTES.pre_tokenize_str(chr(byte))[0][0][1] for byte in range(0x80, 0xC0))
     return f".{{1,{longest}}}(?![{going_on}])|.{{1,{longest}}}"

@@ -144,8 +144,8 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
     parts: list[Any] = []
     if isinstance(charsmap := _last(spec, 2, b""), bytes) and charsmap:
         if b"nfkc" in _last(spec, 1, b""):
-            # Sequences such as decomposed Hangul are composed first, because the library looks up only the first few
-            # bytes of a character with its marks.
+            # Sequences such as decomposed Hangul are composed first, because the library looks up a character and its
+            # marks as a whole only if they have fewer than six bytes.
             parts.append(normalizers.NFC())
         try:
             parts.append(normalizers.Precompiled(charsmap))

@@ -64,7 +64,9 @@ COUNTED = (None, TEXT_WORDS, WORD_COUNTS)
 
 
 def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:
-    """Return the columns of a shard; `counted`, a value of `COUNTED`, names the optional column."""
+    """Return the columns of a shard; `counted`, a value of `COUNTED`, is the name of the optional column of word counts
+    or word starts.
+    """
     columns = {
         "doc_id": pa.string(),
         "ids": _list_of(pa.from_numpy_dtype(id_dtype(vocabulary_size))),

@@ -42,8 +42,7 @@ class WordCounter(Protocol):
 
 
 class AdjustedWords:
-    """Counts adjusted words. For each byte premium, a count of bytes continues from one document to the next
-    document."""
+    """Counts words by the rule `adjusted`. All documents of a split with one byte premium are counted as one text."""
 
     def __init__(self, counting: WordCounting) -> None:
         self._counting = counting
@@ -125,7 +124,7 @@ def load_jieba() -> "jieba.Tokenizer":
 
 
 def counting_measures(counting: WordCounting) -> dict[str, object]:
-    """Return the manifest's measures of a word-counting rule; empty for `white_space`."""
+    """Return the measures that record a word-counting rule in a manifest; empty for `white_space`."""
     if counting.word_count == "white_space":
         return {}
     premiums = {"byte_premium": counting.byte_premium, "byte_premiums": dict(sorted(counting.byte_premiums.items()))}

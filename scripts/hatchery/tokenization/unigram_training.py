@@ -66,7 +66,7 @@ class SegmentLattice:
         self._backward = np.searchsorted(self._sources[self._by_source], self._offsets)
 
     def _probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
-        """Return the scaled probability of each piece.
+        """Return the probability of each piece, scaled by the piece's length to avoid underflow; 0 for removed pieces.
 
         If more than a fifth of the graph's edges belong to removed pieces, these edges are deleted from the graph.
         """
@@ -146,11 +146,12 @@ SCORE_DECIMALS = 6
 
 
 def train_unigram(backend: Backend, lines: Lines, size: int, min_frequency: int) -> list[tuple[str, float]]:
-    """Return at most `size` pieces with their log-probabilities, in descending order, including every frequent
-    character.
+    """Return `size` pieces or fewer, including every frequent character, with their log-probabilities; the most
+    probable piece is first.
 
     `backend` has the normaliser and the pre-tokeniser. A character with a frequency below `min_frequency` is no piece,
-    so a text with this character has unknown tokens. The result exceeds `size` if there are more frequent characters.
+    so a text with this character has unknown tokens. Only if there are more than `size` frequent characters, more
+    pieces are returned.
     """
     segments = training_segments(count_pre_tokens(backend, lines), min_frequency)
     if not segments:
@@ -272,8 +273,8 @@ def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def _prune(losses: np.ndarray, alive: np.ndarray, required: np.ndarray, keep: int) -> np.ndarray:
-    """Return a mask, bool, that is True for the pieces to keep: all single characters, and then the pieces with the
-    largest `losses`, up to `keep` pieces in total.
+    """Return a mask, bool, that is True for the pieces to keep: all single characters, and then the pieces whose
+    removal would lower the log-likelihood most (`losses`), up to `keep` pieces in total.
     """
     order = sorted(np.flatnonzero(alive).tolist(), key=lambda index: (not required[index], -losses[index], index))
     kept = np.zeros_like(alive)

@@ -53,7 +53,8 @@ class Difference(NamedTuple):
 def paired_differences(
     translations: Sequence[str], others: Sequence[str], references: Sequence[str], samples: int, seed: int
 ) -> dict[str, Difference]:
-    """Return the differences in BLEU and chrF between `translations` and `others`, by paired bootstrap (Koehn 2004).
+    """Return the differences in BLEU and chrF between `translations` and `others`, the translations of a second system,
+    by paired bootstrap (Koehn 2004).
 
     Sentences are drawn `samples` times with replacement; each draw uses the same sentences for both systems. `seed`
     determines the draws. Raises EvaluationError like `scores`.

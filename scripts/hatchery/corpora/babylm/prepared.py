@@ -4,8 +4,8 @@ Source: the organisers' preparation scripts of 2024. Their file layouts are also
 utterance or paragraph, and a header line `= = = name = = =` precedes each original file, book or article. As in the
 minimal cleaning of the corpora of 2023, each run of white space becomes one space, mojibake is repaired, and quotes,
 accents and ligatures are made uniform. There is no further cleaning, so the number of words outside headers equals the
-challenge's count. A header begins a new document. The header of an article contains the article's title, which stays in
-the text as the first line; headers that name a file are left out.
+number that the BabyLM challenge states. A header begins a new document. The header of an article contains the article's
+title, which stays in the text as the first line; headers that name a file are left out.
 """
 
 import re

@@ -15,7 +15,8 @@ from hatchery.corpora.babylm import (
 def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Yield the normalised lines of OpenSubtitles: one subtitle per line, with a blank line between films.
 
-    Removes leading dashes, repeated lines and repeated boundaries, and puts quotation marks around speech.
+    Removes leading dashes and repeated lines, writes only one of several successive blank lines, and puts quotation
+    marks around speech.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed after the cleaning (in QED, before
     the cleaning). The page's rule "unless the previous output was already blank" is read as follows: a line that equals
@@ -24,7 +25,8 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Corrected:
     - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, this subtitle
       ends the film;
-    - tags such as <i> are removed, so the entities of the line are decoded (`<i>Tea &amp; cake</i>`).
+    - tags such as <i> are removed, and then the entities of the line are decoded (`<i>Tea &amp; cake</i>`); the
+      cleaning decodes no entities in a line with a `<`.
     """
 
     def subtitles() -> Iterator[str]:
@@ -50,7 +52,8 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Corrected:
     - a subtitle that is only a dash, or is empty after cleaning, is dropped; in the published script, this subtitle
       ends the document;
-    - tags such as <i> are removed, so the entities of the line are decoded.
+    - tags such as <i> are removed, and then the entities of the line are decoded; the cleaning decodes no entities in a
+      line with a `<`.
     """
 
     def subtitles() -> Iterator[str]:

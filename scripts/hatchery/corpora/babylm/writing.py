@@ -206,7 +206,8 @@ def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str
     - the last line of a file is kept; the published script loses this line;
     - the title above a stub's sentence is removed only if the article has no other text; the published script removes
       the line above the sentence, even if that line belongs to a longer article;
-    - an article that ends in the sentence of a stub still ends there; the published script appends the next article;
+    - an article of several lines whose last line resembles a stub's sentence still ends at this line; the published
+      script appends the next article to it;
     - a line that is empty after cleaning is dropped; in the published script, it is a document boundary (inferred);
     - all levels of entities are decoded; the published script decodes two levels.
     """

@@ -44,8 +44,8 @@ def conversion_inputs(of: "Outputs", project: "Project", corpus: str) -> dict[st
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files that the stage reads from a source: for a corpus source, the reader's files with their
-    companions; for a sentence model, its parameters; for evaluation data, all files.
+    """Return the files that the stage reads from a source: for a corpus source, the files that its reader reads, with
+    companion files such as translations; for a sentence model, its parameter files; for evaluation data, all files.
     """
     from hatchery.corpora.file_groups import files_of
     from hatchery.corpora.sentences import parameter_files

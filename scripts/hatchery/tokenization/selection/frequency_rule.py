@@ -37,8 +37,9 @@ class Probe:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The largest vocabulary size that satisfies the rule (None if no size does), and all evaluated vocabulary sizes in
-    ascending order."""
+    """The largest vocabulary size that satisfies the 95 % rule (None if no size satisfies it), and all evaluated
+    vocabulary sizes in ascending order.
+    """
 
     largest_size: int | None
     probes: list[Probe]
@@ -105,9 +106,9 @@ def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least
     """Return the largest of the ascending `sizes` for which `frequency_of` returns at least `least_frequency`; None if
     there is no such size.
 
-    The search is a bisection, which assumes that the frequency never increases with the size. Even if this assumption
-    fails, the returned size satisfies the rule, and the next larger size does not. But then a still larger size may
-    also satisfy the rule.
+    The search is a bisection, which assumes that the frequency never increases with the size. If this assumption fails,
+    the returned size still satisfies the condition, and the next larger size in `sizes`, if there is one, does not. But
+    a still larger size may also satisfy the condition.
     """
     seen: dict[int, int] = {}
 

@@ -1,5 +1,5 @@
-"""Measures of a tokenizer: word-split ratio (isolated words), fertility (running text), and ESMS (agreement with
-morphemes).
+"""Measures of a tokenizer: word-split ratio (isolated words), fertility (running text), and ESMS (exact sub-token
+matching score, the agreement of tokens with morphemes).
 
 Any `tokenizer.json` of the library can be measured, so the reference tokenizers of the reduced-vocabulary study
 (roberta-base, bert-base-uncased, t5-base) can be compared with tokenizers of this project. Truncation and padding are
@@ -26,7 +26,7 @@ SentencePiece word never counts; `published_code_corrected` compares the letters
 The words of ESMS come from the user's list or from a shipped list. A list is a CSV file with the columns `word` and
 `morphemes`, where spaces separate morphemes; lines that begin with `#` are comments. The study's authors never
 published their 127 words. `public_13` contains the 13 words printed in the study's Table 5; `own` is this project's
-list, not the paper's.
+list.
 """
 
 import csv
@@ -76,7 +76,8 @@ def read_definition(text: str, where: str) -> Definition:
 def isolated(definition: Definition) -> Definition:
     """Return the tokenizer for isolated words: its byte-level pre-tokeniser adds no space before a text.
 
-    A Metaspace pre-tokeniser still adds its marker, because the published code scores the marker with the word.
+    A Metaspace pre-tokeniser still adds its word marker, because in the published code the marker is part of the first
+    token.
     """
     return {**definition, "pre_tokenizer": _without_prefix_space(definition.get("pre_tokenizer"))}
 
@@ -287,12 +288,15 @@ class EsmsScores:
 
 
 def equals_morphemes(pieces: Sequence[str], word: Word) -> bool:
-    """Return whether `pieces`, the letters of each token, equal the word's morphemes, as in the paper's definition."""
+    """Return whether `pieces`, the letters of each token, equal the word's morphemes, as in the ESMS definition of the
+    reduced-vocabulary study.
+    """
     return tuple(pieces) == word.morphemes
 
 
 def partial_credit(tokens: Sequence[str], word: Word) -> int:
-    """Return the number of a word's tokens that are among its morphemes, as in the published code.
+    """Return the number of a word's tokens that are among its morphemes, as in the published code of the
+    reduced-vocabulary study.
 
     The number is 0 for a word with one token, and for a word with one token per letter.
     """
@@ -302,7 +306,9 @@ def partial_credit(tokens: Sequence[str], word: Word) -> int:
 
 
 def esms(definition: Definition, words: Sequence[Word], where: str) -> EsmsScores:
-    """Return the ESMS of a tokenizer over isolated words; there must be at least one word."""
+    """Return the ESMS (exact sub-token matching score) of a tokenizer over isolated words; there must be at least one
+    word.
+    """
     backend = open_backend(isolated(definition), where)
     tokenised = list(tokens_of(backend, [word.text for word in words]))
     pieces = [surfaces(definition, tokens) for tokens in tokenised]

@@ -1,7 +1,7 @@
 """Settings of the stage `select_tokenizer`: the candidate tokenizers, their measures, and the choice.
 
-Sources: reduced-vocabulary study, Section 3.3 (sweep, word-split ratio, ESMS, choice); LTG-BERT, Appendix G (the rule
-of Gowda and May). Impossible settings are refused before any training.
+Sources: reduced-vocabulary study, Section 3.3 (sweep, word-split ratio, exact sub-token matching score, choice);
+LTG-BERT, Appendix G (the rule of Gowda and May). Impossible settings are refused before any training.
 """
 
 from dataclasses import dataclass

@@ -9,9 +9,9 @@ tokenizer of a tokenizer type.
 
 The rule (reduced-vocabulary study, Section 3.3) has two steps: for each tokenizer type, choose the size whose
 word-split ratio is closest to the ratio of the reference tokenizer; then choose the tokenizer type with the highest
-ESMS (exact sub-token matching score). Ratios are compared as printed. The paper does not describe ties, but between the
-WordPiece sizes 16,000 and 17,000, whose ratios are both printed as 1.17, the paper chooses the smaller size; this
-module also chooses the smaller size.
+ESMS (exact sub-token matching score). Ratios are compared as printed. The study does not describe ties. Of the
+WordPiece sizes 16,000 and 17,000, whose ratios are both printed as 1.17, the study chooses the smaller size, as does
+this module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ PrintedRows = Mapping[tuple[str, str], dict[str, str]]
 
 
 def read_published_selection(path: str | Path) -> PrintedRows:
-    """Return the published values as printed, by (tokenizer type, size). Raises EvaluationError, naming file and line,
-    for a malformed file.
+    """Return the published measures of tokenizers as printed, by (tokenizer type, size). Raises EvaluationError, naming
+    file and line, for a malformed file.
     """
     return {
         (texts["type"], texts["size"]): {column: texts[column] for column in VALUES}
@@ -100,7 +100,7 @@ COLUMNS = ("type", "size", "vocabulary_size", *MEASURES, "is_reference", "select
 
 
 def selection_csv(rows: Sequence[SelectionRow], published: PrintedRows) -> str:
-    """Return the text of `selection.csv`: one line per tokenizer, with published values in the last columns."""
+    """Return the text of `selection.csv`: one line per tokenizer, with the published measures in the last columns."""
     body = []
     for row in rows:
         printed = printed_of(row, published)
@@ -132,7 +132,7 @@ def search_csv(result: SearchResult, least_frequency: int) -> str:
 
 
 def printed_of(row: SelectionRow, published: PrintedRows) -> dict[str, str]:
-    """Return the published values of a tokenizer as printed, by column; empty if there are no published values."""
+    """Return the published measures of a tokenizer as printed, by column; empty if there are no published measures."""
     return {} if row.published_as is None else dict(published.get((row.published_as, row.size_name), {}))
 
 
@@ -161,7 +161,9 @@ def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | 
 
 
 def best_type(scores: Mapping[str, float]) -> str:
-    """Return the tokenizer type with the highest ESMS in `scores`; in a tie, the first tokenizer type."""
+    """Return the tokenizer type with the highest ESMS (exact sub-token matching score) in `scores`; in a tie, the first
+    of these types.
+    """
     return max(scores, key=scores.__getitem__)
 
 

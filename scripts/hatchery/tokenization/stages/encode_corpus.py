@@ -22,8 +22,8 @@ class EncodingSettings(WordCounting):
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
-    """Return the unit of encoding of the tokenizer and the word-counting rule of the corpus, without keys that have
-    default values.
+    """Return the unit of text that the tokenizer encodes at a time (`units`), and the word-counting rule of the corpus.
+    Keys with default values are left out.
     """
     units = project.tokenizer(tokenizer).encoded_units
     return keys_of(project.corpus(corpus).word_counting) | ({} if units == "sentences" else {"units": units})

@@ -38,7 +38,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def vocabulary_inputs(of: "Outputs", vocabulary: str) -> dict[str, Paths]:
-    """Return the source manifests of a vocabulary's raw inputs, by argument."""
+    """Return the source manifests of a vocabulary's raw inputs, by argument of the stage."""
     block = of.project.vocabulary(vocabulary)
     named = {"source": source_of(block), "dictionary": block.dictionary, "released": block.released}
     return {key: of("register_source", source=name) for key, name in named.items() if name is not None}

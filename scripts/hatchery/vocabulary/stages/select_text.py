@@ -30,7 +30,7 @@ def selection_settings(project: "Project", selection: str) -> dict[str, object]:
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
     """Return those files of the raw input `name` that the stage reads.
 
-    These are texts that match the options or, if the raw input is a sentence model, the parameters of Punkt.
+    These are the texts that match the options or, if the raw input is a sentence model, its parameter files.
     """
     from hatchery.corpora.raw_texts import raw_text_files
     from hatchery.corpora.sentences import parameter_files
@@ -40,7 +40,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def selection_inputs(of: "Outputs", selection: str) -> dict[str, Paths]:
-    """Return the manifests of a selection's inputs, by argument.
+    """Return the manifests of a selection's inputs, by argument of the stage.
 
     The inputs are the raw source or the corpus, the vocabulary and, if the settings name one, the sentence model.
     """
