@@ -250,7 +250,10 @@ def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path
     ("xml", "message"),
     [
         (PAIRS.replace("</c>", ""), "train.xml:1: malformed XML"),
-        (PAIRS.replace('"2"', '"1"'), "train.xml:1: the pair's id '1' is missing or occurs twice"),
+        (
+            PAIRS.replace('"2"', '"1"'),
+            "train.xml:1: got the pair id '1', expected an id that occurs only once in the file",
+        ),
         (PAIRS.replace("<h>b</h>", ""), "train.xml:1: expected one 'h' in the pair, found 0"),
         (PAIRS.replace("<h>b</h>", "<h> </h>"), "train.xml:1: the text of 'h' is empty"),
         ("<c/>", "train.xml: the file contains no pair elements"),

@@ -104,7 +104,7 @@ class AskedModel:
 
         With "auto", the score is the pseudo-log-likelihood for masked and hybrid models, and the left-to-right
         log-likelihood for all other models; docs/evaluation.md lists the other scoring methods. Raises EvaluationError
-        for a sentence without tokens, and for a value that is not a text; the message then contains the number of the
+        for a sentence without tokens, and for a value that is not a text; the message then contains the position of the
         value, counted from 1. Raises ConfigError for a scoring method that does not fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)

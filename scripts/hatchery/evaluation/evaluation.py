@@ -36,8 +36,8 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
 
     `value` is in the unit of `metric`. It is None if the run has no value, for example because it diverged; `failed`
     then names the reason. `failed` also names the collapse of a model that predicts one answer for all rows; its value
-    is still stored. `settings` describe in words how the number was computed, if other settings give other numbers.
-    `basis` is the comparison basis (`evaluation.basis`).
+    is still stored. `settings` describe in words the settings on which the number depends. `basis` is the comparison
+    basis (`evaluation.basis`).
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 
@@ -109,7 +109,7 @@ class DataCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """One kind of evaluation; the stage of this kind lists it in its own record.
+    """One kind of evaluation. The record of the kind's stage contains this object.
 
     `place` is the rank of the kind in tables and summaries. `asked` returns the names of the suites or tasks on which
     an experiment evaluates one of its models, trained or imported (`ONCE` for a kind without names). `rows` returns

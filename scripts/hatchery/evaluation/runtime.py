@@ -123,9 +123,9 @@ def prepare_device(name: DeviceName, threads: int | None = None, precision: Matr
     reproducibly.
 
     `auto` is a CUDA device if there is one. `threads` limits the CPU threads of PyTorch; None uses PyTorch's default.
-    On CUDA, deterministic algorithms are enabled. Reduced precision of matrix products flips near-ties, so they stay in
-    full float32 unless `precision` is reduced. Raises ConfigError if CUDA is required and missing, or if `threads` is
-    not positive.
+    On CUDA, deterministic algorithms are enabled. Matrix products in reduced precision would decide some near-ties
+    differently, so they are computed in full float32 unless `precision` is "tf32". Raises ConfigError if CUDA is
+    required and missing, or if `threads` is not positive.
     """
     if threads is not None:
         if threads < 1:

@@ -219,8 +219,8 @@ class SuiteSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """True if external models read the special tokens of their tokenizer's template before a text (editions since
-        2025). With `track`, one BOS then replaces these tokens.
+        """True for BabyLM's editions since 2025: external models read the special tokens of their tokenizer's template
+        before a text. With `track`, one BOS then replaces these tokens.
         """
         return self.edition != 2023
 

@@ -108,8 +108,8 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
 
 
 def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
-    """Return the reason why a scoring method does not fit the model: it masks proportions of tokens that were never
-    masked in training. Return None if it fits.
+    """Return the reason why the scoring method `diffusion` does not fit a model: it masks every proportion of the
+    tokens, from 0 to 100 %, but training did not. Return None if the method fits, and for other methods.
     """
     rates = getattr(objective, "rates", None)
     if name != "diffusion" or (rates is not None and rates.covers_all):

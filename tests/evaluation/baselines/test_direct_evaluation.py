@@ -312,7 +312,10 @@ def test_every_mistake_is_one_line_that_says_what_to_do(made, stored, tmp_path):
         (lambda: hatchery.surprisals(model, ["a", None]), "text 2: got None, expected a text"),
         (lambda: hatchery.surprisals(model, frame, column="s"), "row 2: s: got None, expected a text"),
         (lambda: hatchery.surprisals(model, frame, column="t"), "column: got 't', expected one of s"),
-        (lambda: hatchery.surprisals(model, frame), "column: got none, expected the column with the texts: s"),
+        (
+            lambda: hatchery.surprisals(model, frame),
+            "column: got none, expected the column that contains the texts, one of: s",
+        ),
         (lambda: hatchery.evaluate(model, [("a", "b"), ("a", None)]), r"pair 2: got \('a', None\), expected 2 texts"),
         (
             lambda: hatchery.evaluate(model, [("a", "b"), "c"]),

@@ -92,7 +92,8 @@ class BaselineEncoder(Encoder):
 
     @property
     def layers_add_up(self) -> bool:
-        """False: an external model may have norms between its layers, so probes do not read the layers' differences."""
+        """False: an external model may have norms between its layers, so probes do not read differences between
+        layers."""
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
@@ -205,9 +206,9 @@ class BaselineModel:
     ) -> None:
         """Move the network to `device`, and choose the tokens that frame each text.
 
-        If `template` is true, these tokens come from the tokenizer's template, except in an encoder-decoder. A causal
-        model reads only the template's tokens before the text. If no token precedes the text, a model that predicts
-        each token from the position before it has no probability for the first token.
+        If `template` is true, these tokens come from the tokenizer's template, except in an encoder-decoder. Of the
+        template, a causal model reads only the tokens before the text. If no token precedes the text, a model that
+        predicts each token from the position before it has no probability for the first token.
         """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -274,8 +275,8 @@ class BaselineModel:
 
     @cached_property
     def shares_prefixes(self) -> bool:
-        """Return True if texts with a common prefix can share its keys and values. The model must be causal, and its
-        cache must hold the keys and values of all tokens and nothing else.
+        """Return True if texts with a common prefix can share the keys and values of this prefix. The model must be
+        causal, and its cache must hold the keys and values of all tokens and nothing else.
         """
         if self.architecture != "causal":
             return False
@@ -307,8 +308,8 @@ class BaselineModel:
         return together
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield a single time logits [N, V] and labels int64 [N] at all N labelled positions of a batch. The batch is
-        on the CPU.
+        """Yield one pair: logits [N, V] and labels int64 [N] at all N labelled positions of a batch, which is on the
+        CPU.
         """
         labels = batch["labels"].flatten()
         rows = labelled_positions(labels)

@@ -177,13 +177,14 @@ class LoadedFolder(NamedTuple):
 
 
 def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
-    """Load the model and tokenizer in `folder`. If a text contains the spelling of a special token, it is encoded as
+    """Load the model and tokenizer in `folder`. The tokenizer encodes the spelling of a special token in a text as
     plain text.
 
-    Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError for
-    a folder that `transformers` cannot load, with an adapter, or with an index that names files outside of the folder.
-    Raises ModelError for a model that needs code outside of `transformers`, has another architecture, or lacks weights.
-    Raises ModelError for a tokenizer that is not a fast one, or that may return ids without an embedding.
+    Only special tokens that belong to the subword vocabulary, such as T5's `</s>`, are still encoded as special tokens.
+    Raises ModelError for a folder that `transformers` cannot load, with an adapter, or with an index that names files
+    outside of the folder. Raises ModelError for a model that needs code outside of `transformers`, has another
+    architecture, or lacks weights. Raises ModelError for a tokenizer that is not a fast one, or that may return ids
+    without an embedding.
     """
     # Import inside the function: the import takes seconds, and only external models need the library.
     import torch

@@ -86,8 +86,8 @@ class OwnText:
         """Return sequences with tokens of one document each. Together, they predict every token and every end of a
         document once.
 
-        Hatchery's causal models have the same targets, but a sequence contains several documents, separated by the
-        attention mask. Not every class of `transformers` accepts this mask.
+        Hatchery's causal models have the same targets, but each of their sequences contains several documents,
+        separated by the attention mask. Not every class of `transformers` accepts this mask.
         """
         pieces = Pieces(self, room_for_tokens(sequence_length))
         framer, padding = Framer(self.special, with_word_starts=False), Padding(self.special.pad, sequence_length)

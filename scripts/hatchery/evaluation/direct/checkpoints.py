@@ -90,8 +90,8 @@ def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None)
 def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
     """Map each checkpoint's name to the number of words that it has seen.
 
-    If the run has word milestones (`checkpoints_at`), these are the checkpoints. Otherwise, the checkpoints are those
-    by step.
+    If the run has word milestones (`checkpoints_at`), these are the checkpoints. Otherwise, they are the checkpoints
+    that are named after a step, unless the run continues an earlier run.
     """
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}

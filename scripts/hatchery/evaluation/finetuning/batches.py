@@ -84,7 +84,7 @@ def batches_per_epoch(n_items: int, batch_size: int, drop_incomplete: bool = Fal
 def training_batches(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_incomplete: bool = False
 ) -> list[np.ndarray]:
-    """Return the item positions of each batch of an epoch. Every item occurs once, and at most one batch has fewer than
+    """Return the item positions of each batch of an epoch. No item occurs twice, and at most one batch has fewer than
     `batch_size` items.
 
     Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled. With

@@ -125,8 +125,9 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
-    """Return the comparison basis of a score on a set of rows. The rows on which the reported state was selected are
-    part of the basis; other fine-tuning settings are treatments.
+    """Return the comparison basis of a score on the set `rows`: the raw data, the number of scored rows, and BabyLM's
+    rules since 2025. If the reported state was the best on these rows, the basis states so; no other setting of
+    fine-tuning is part of the basis.
     """
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})

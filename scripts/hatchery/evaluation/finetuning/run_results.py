@@ -99,7 +99,7 @@ class RunStore:
                 other.unlink(missing_ok=True)
 
     def load(self, runs: Sequence[tuple[int, float]]) -> dict[tuple[int, float], RunResult]:
-        """Return the stored results of those `runs` that have one, by (seed, learning rate)."""
+        """Return the stored results of `runs` by (seed, learning rate); runs without a stored result are omitted."""
         for run in runs:
             remove_leftovers(self.folder, f"{_stem(*run)}.")
         stored = {run: self._load(*run) for run in runs}

@@ -11,8 +11,8 @@ merges neutral with entailment. There are two rules: the most probable class is 
 classes are added before the comparison. `TransferSettings` contains the mapping and the rule.
 
 A run that gives the same answer for every row counts as failed. Its score stays in means over runs
-(`analysis.aggregates`), because the papers' averages contain such scores: 61.4 % on WSC is the score of a constant
-answer (ELC-BERT, Table 9). A diverged run (NaN) is left out of means.
+(`analysis.aggregates`), because published averages contain such scores: 61.4 % on WSC is the score of a constant answer
+(ELC-BERT, Table 9). A diverged run (NaN) is left out of means.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,8 +86,9 @@ def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence
     """Return accuracies for each value of each field in `facts`; values are sorted. The first accuracy of a value is
     over all its rows, and one accuracy follows for each label of these rows.
 
-    HANS' scorer prints these levels (docs/papers/ltg-bert.md, "HANS"). For a model that follows an overlap heuristic,
-    the accuracy is near 100 % for one gold label and near 0 % for the other. For a model that guesses, it is not.
+    HANS' scorer prints the same accuracies (docs/papers/ltg-bert.md, "HANS"). For a model that follows an overlap
+    heuristic, the accuracy is near 100 % for one gold label and near 0 % for the other. The accuracies of a model that
+    guesses are not so far apart.
 
     `label_names` are in the order of the classes. Raises EvaluationError if a row lacks a field, and if the labels are
     not classes.

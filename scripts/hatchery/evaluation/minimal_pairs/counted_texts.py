@@ -20,8 +20,8 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
     rows.
 
     For entity tracking, the server compares all rows whose correct option does not contain NOTHING, while items also
-    exclude rows in which another option contains this word. For EWoK, the collator compares with the bare target,
-    although predictions are whole texts.
+    exclude rows in which another option contains this word. For EWoK, the collator (the organisers' script that joins
+    all predictions) compares a prediction, which is a whole text, with the bare target.
     """
     if suite.counted_by == "collator" and suite.format == "ewok":
         return [(item.paradigm, item.candidates[0].completion) for item in items]

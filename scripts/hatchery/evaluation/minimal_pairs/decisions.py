@@ -57,7 +57,7 @@ def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
 
 
 def decide(item: Item, *scores: float) -> Outcome:
-    """Return the outcome of an item for a model with these scores: right, wrong or tie."""
+    """Return the outcome of an item whose candidates have the scores `scores`: correct, wrong or tie."""
     best = best_candidates(item, scores)
     return "wrong" if 0 not in best else "correct" if len(best) == 1 else "tie"
 
@@ -190,7 +190,7 @@ def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) 
 
     The value is Spearman's correlation over items. People's preference is the fraction of people who prefer the first
     of two texts. The model's preference is the softmax probability of the first text's score. The value is 0 if either
-    is equal for all items (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
+    preference is equal for all items (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
     """
     from hatchery.evaluation.metrics.classification import spearman
 

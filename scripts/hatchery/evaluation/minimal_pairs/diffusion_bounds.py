@@ -6,9 +6,9 @@ log-probability of the masked tokens, divided by k. The bound equals the mean lo
 tokens.
 
 Here, DIFFUSION_ORDERS random orders of the tokens are drawn. In each order, the masked sets are the last k tokens, for
-all k. The second half of the orders are the orders of the first half, reversed. More orders give a smaller error.
-Sentences with equal numbers of scored tokens share their orders, which reduces the error of the difference of their
-scores.
+all k. The second half of the orders are the orders of the first half, reversed. More orders give a smaller error of the
+bound. Sentences with equal numbers of scored tokens share their orders, which reduces the error of the difference of
+their scores.
 """
 
 from collections.abc import Callable, Sequence

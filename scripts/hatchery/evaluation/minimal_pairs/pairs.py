@@ -30,8 +30,8 @@ FIELD_SPELLINGS = {"syntax/semantics": "syntax_semantics"}
 
 LIKE_BLIMP = SuiteSettings()
 
-# Stems of the pooled files of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). If the
-# paradigms of an unexpected suite equal one of these sets, the error message names the set.
+# Stems of the pooled files of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). If a suite
+# has another size than expected, and its paradigms equal one of these sets of stems, the error message names the set.
 POOLED_FILES = {
     "the BabyLM-filtered BLiMP": frozenset(
         {
@@ -215,7 +215,7 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
 
 
 def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
-    """Read the files of a suite for which `rows` returns None (no limit); larger files are skipped. Raises the
+    """Read those files of a suite for which `rows` returns None (no limit); larger files are skipped. Raises the
     EvaluationErrors of `read_minimal_pairs`.
 
     If all files were read, the size of the suite is also checked.

@@ -41,8 +41,8 @@ def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "")
     """Return the divisors of per-token scores, int64 [I, K]. A divisor is the number of tokens of prompt and choice
     together, minus the number of tokens of the prompt encoded alone.
 
-    A divisor is at least 1, even for missing candidates of items with fewer than K. `blank` is inserted before each
-    text.
+    A divisor is at least 1, even for the missing candidates of an item with fewer than K candidates. `blank` is
+    inserted before each text.
     """
     texts = [[blank + one.text for one in item.candidates] for item in items]
     prompts = [[blank + one.prefix if one.prefix else "" for one in item.candidates] for item in items]

@@ -27,8 +27,8 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
     """Return the architecture (masked or causal) in which the method `scoring` scores a model that was trained for the
     uses `kinds`.
 
-    It is the first architecture of the method that is in `kinds`. If there is none and the method is "auto", it is the
-    first of `kinds`.
+    It is the first architecture of the method that is in `kinds`. If no architecture of the method is in `kinds`, or if
+    the method is "auto", it is causal if `kinds` begins with "causal", else masked.
     """
     for architecture in WAYS[scoring].architectures if scoring in WAYS else ():
         if architecture in kinds:

@@ -42,8 +42,8 @@ class Screening:
 
     @property
     def facts(self) -> dict[str, float]:
-        """Facts for manifests: the fraction of items that were computed twice, the bound of margins, and the largest
-        error.
+        """Facts for manifests: the fraction of items that were also scored in fp32, the bound of margins, and the
+        largest error of a score difference.
         """
         return {
             "computed_twice": round(float(self.in_fp32.mean()), 6) if len(self.in_fp32) else 0.0,
@@ -89,8 +89,8 @@ def _margins(scores: np.ndarray) -> np.ndarray:
 
 
 def _largest_error(errors: np.ndarray, exists: np.ndarray) -> float:
-    """Return the largest difference between the errors of two candidates of an item; items with NaN or infinite errors
-    are omitted."""
+    """Return the largest error of a score difference between two candidates of one item. `errors` [I, K] are the errors
+    of the scores; items with a NaN or infinite error are omitted."""
     finite = np.isfinite(np.where(exists, errors, 0.0)).all(axis=1)
     errors, exists = errors[finite], exists[finite]
     if not len(errors):

@@ -1,11 +1,11 @@
 """Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on these sequences.
 
 Sequences depend only on the token shards, the settings and the objective that defines the targets
-(`trained_objective.asked_objective`). With common masks, no model is scored on padding
-(docs/papers/reduced-vocabulary.md, "Padding"). Models that are trained without masks predict every token: a causal
-model the tokens of the split, and a translation model the tokens of the target texts. Cross-entropies are computed in
-float32, and summed in float64 over all labelled tokens of the split. The result is the mean per token, not a mean of
-batch means.
+(`trained_objective.asked_objective`). With common masks (equal for all models with the same tokenizer), no model is
+scored on padding (docs/papers/reduced-vocabulary.md, "Padding"). Models that are trained without masks predict every
+token: a causal model the tokens of the split, and a translation model the tokens of the target texts. Cross-entropies
+are computed in float32, and summed in float64 over all labelled tokens of the split. The result is the mean per token,
+not a mean of batch means.
 
 Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
 et al. 2020). Pseudo-log-likelihoods are computed as for minimal pairs. They do not depend on random masks, but cost one

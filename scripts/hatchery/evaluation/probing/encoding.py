@@ -171,7 +171,7 @@ def encode_spans(
     """Encode every distinct sentence once. Sentences of more than `max_length` tokens, and sentences without a subword,
     are dropped; `dropped` is their number.
 
-    `max_length` includes the special tokens: with [CLS] and [SEP], 128 corresponds to the 126 subwords of the paper.
+    `max_length` includes the special tokens: with [CLS] and [SEP], 128 corresponds to LTG-BERT's limit of 126 subwords.
     Raises EvaluationError if targets have different numbers of spans. If `multi_label` is False, raises EvaluationError
     naming file and line of a target that does not have exactly one label.
     """

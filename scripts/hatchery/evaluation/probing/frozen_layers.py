@@ -1,8 +1,8 @@
 """Compute the hidden states of a frozen encoder once for all epochs, seeds and learning rates of a job.
 
-Only the vectors of tokens inside spans are cached, in float32, up to `mib` MiB. Vectors beyond this limit are computed
-again for every batch. A batch of cached vectors has no padding: all tokens are concatenated in one row. Cached and
-newly computed vectors differ only by rounding, because they come from different batches.
+Only the hidden states (vectors) of tokens inside spans are cached, in float32, up to `mib` MiB. Vectors beyond this
+limit are computed again for every batch. A batch of cached vectors has no padding: all tokens are concatenated in one
+row. Cached and newly computed vectors differ only by rounding, because they come from different batches.
 """
 
 from collections.abc import Sequence
@@ -87,8 +87,8 @@ class _Kept:
     """The cached vectors. The vectors of sequence s begin at `places[s]`, which is NOT_KEPT if the sequence is not
     cached.
 
-    `inside` is True for the tokens in spans, of all sequences. `before` is the number of tokens in spans before each
-    token, and `sizes` the number of tokens in spans of each sequence.
+    `inside` has an entry for each token of all sequences: True for tokens in spans. `before` is the number of tokens in
+    spans before each token, and `sizes` the number of tokens in spans of each sequence.
     """
 
     inside: np.ndarray

@@ -130,8 +130,8 @@ def finetune(
 
     `source` maps the names of the task and of its transfer tasks to source manifests. `vocabulary` is the manifest of a
     built vocabulary, for tasks that use only rows within a vocabulary. Runs that finished in an interrupted attempt, or
-    with other lists of seeds and learning rates, are read from `checkpoints`. Raises EvaluationError for wrong data
-    (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source loaders.
+    with other lists of seeds and learning rates, are read from `checkpoints`. Raises EvaluationError naming file and
+    line for wrong data, ConfigError for wrong settings, and the errors of the model, tokenizer and source loaders.
     """
     from hatchery.evaluation.finetuning.finetune_on_task import finetune_on_task
 

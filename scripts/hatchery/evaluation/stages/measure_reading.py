@@ -109,7 +109,8 @@ def measure_reading(
 ) -> None:
     """Write `words.parquet`, `scores.csv` and `predictions.json` for the model of the manifest `model`.
 
-    Raises EvaluationError for wrong data (file and line), and the errors of the model, tokenizer and source loaders.
+    Raises EvaluationError naming file and line for wrong data, and the errors of the model, tokenizer and source
+    loaders.
     """
     from hatchery.evaluation.surprisal.measure_reading import measure
 

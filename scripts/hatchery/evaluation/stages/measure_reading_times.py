@@ -78,8 +78,8 @@ def measure_reading_times(
 ) -> None:
     """Write `words.parquet`, `scores.csv` and `coefficients.csv` for the model of the manifest `model`.
 
-    Raises EvaluationError for wrong data (file and line) and for too few rows, ConfigError for settings that the model
-    does not support, and the errors of the model, tokenizer and source loaders.
+    Raises EvaluationError naming file and line for wrong data, EvaluationError for too few rows, ConfigError for
+    settings that the model does not support, and the errors of the model, tokenizer and source loaders.
     """
     from hatchery.evaluation.reading_times.measure import measure
 

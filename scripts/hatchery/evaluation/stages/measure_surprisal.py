@@ -87,8 +87,8 @@ def measure_surprisal(
 ) -> None:
     """Write `surprisal.parquet` and `surprisal.csv`: a row for each word of the texts of the source manifest.
 
-    `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError for wrong data (file
-    and line), ConfigError for settings that the model does not support, and the errors of the model, tokenizer and
+    `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError naming file and line
+    for wrong data, ConfigError for settings that the model does not support, and the errors of the model, tokenizer and
     source loaders.
     """
     from hatchery.evaluation.surprisal.measure_texts import measure_texts

@@ -70,8 +70,8 @@ def score_minimal_pairs(
 ) -> None:
     """Score a model on the suite in the source manifest.
 
-    `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError for wrong data (file
-    and line), ConfigError for settings that the model does not support, and the errors of the model, tokenizer and
+    `model` is the manifest of a pretraining run or of an imported model. Raises EvaluationError naming file and line
+    for wrong data, ConfigError for settings that the model does not support, and the errors of the model, tokenizer and
     source loaders.
     """
     from hatchery.evaluation.minimal_pairs.score_suite import score_suite

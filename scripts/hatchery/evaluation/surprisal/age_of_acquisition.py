@@ -102,8 +102,7 @@ def child_age(shares: Mapping[float, float]) -> float | None:
 
 @dataclass(frozen=True)
 class Learning:
-    """The surprisals (nats) of a word in each of its contexts; the key is the number of training words that the model
-    had read.
+    """The surprisals (nats) of a word in each of its contexts, by the number of training words that the model had read.
 
     `pieces` is the number of tokens that the word adds to a text.
     """

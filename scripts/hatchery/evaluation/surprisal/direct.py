@@ -53,7 +53,9 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
     else:
         frame = kept = as_frame(texts)
         if column is None:
-            raise ConfigError(f"column: got none, expected the column with the texts: {', '.join(frame.columns)}")
+            raise ConfigError(
+                f"column: got none, expected the column that contains the texts, one of: {', '.join(frame.columns)}"
+            )
     # In a table in memory, "NA" is a text. Only blank cells are missing.
     named = build(SurprisalSettings, {"missing": (), **settings, "column": column}, "surprisals")
     require_texts(frame, [column])

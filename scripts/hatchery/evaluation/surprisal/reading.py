@@ -5,10 +5,10 @@ leading space. Every token of the word after the first is decoded, tokenised aga
 text so far. A token inside a word may thus be replaced by a token that begins a word. The scores are comparable with
 published scores, but these surprisals differ from those of `surprisal.words`.
 
-A score is the gain in explained variance: (R2 with surprisal - R2 without surprisal) / (1 - R2 without surprisal). The
-other predictors are word length, frequency, context length and their products. For self-paced reading, the predictors
-also include length and surprisal of the previous word, and all products of two predictors. Tables show scores in
-percent.
+A score is the gain in explained variance: (R2 with surprisal - R2 without surprisal) / (1 - R2 without surprisal).
+Besides the surprisal, the predictors are word length, frequency, context length and their products. For self-paced
+reading, the predictors also include length and surprisal of the previous word, and all products of two predictors.
+Tables show scores in percent.
 """
 
 import math

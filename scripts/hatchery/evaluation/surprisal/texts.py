@@ -1,7 +1,7 @@
 """Read a user's texts: lines of text files, a column of tables, or tables with one word per row.
 
 Planning also imports this module, so it has no slow imports. Texts are yielded one by one. In tables with one word per
-row, a text stays in memory until it is complete, and all texts that begin before it are complete.
+row, a text stays in memory until this text and all texts that begin before it are complete.
 """
 
 from collections import Counter
@@ -68,7 +68,7 @@ class Text:
 
 @dataclass
 class Survey:
-    """Result of a first pass over all texts: the number of texts, of texts of one word, and of missing cells, and the
+    """Result of a first pass over all texts: the numbers of texts, of one-word texts and of missing cells, and the
     user's columns in order.
     """
 

@@ -72,7 +72,9 @@ def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
         where = f"{name}:{pair.sourceline}"
         identifier = pair.get("id")
         if identifier is None or identifier in seen:
-            raise EvaluationError(f"{where}: the pair's id {shorten(identifier)} is missing or occurs twice")
+            raise EvaluationError(
+                f"{where}: got the pair id {shorten(identifier)}, expected an id that occurs only once in the file"
+            )
         seen.add(identifier)
         value = pair.get("value", pair.get("entailment"))
         values = {

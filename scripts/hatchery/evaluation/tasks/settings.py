@@ -61,7 +61,7 @@ Files = str | Annotated[tuple[str, ...], MinLen(1)]
 
 @dataclass(frozen=True)
 class HeadSettings(Settings):
-    """Kind and options of a task's output head, which `hatchery.modeling.heads.registry` defines."""
+    """Kind and options of a task's output head; `hatchery.modeling.heads.registry` lists the kinds."""
 
     kind: HeadKind = "sequence_classification"
     """Name of the head in the registry of heads."""
@@ -298,8 +298,8 @@ class ProtocolSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """True for the editions since 2025, in which only the template of an external tokenizer adds special tokens to
-        texts, and predictions.json is written unless `track` is set.
+        """True for BabyLM's editions since 2025, in which only the template of an external tokenizer adds special
+        tokens to texts, and predictions.json is written unless `track` is set.
         """
         return self.edition != 2023
 

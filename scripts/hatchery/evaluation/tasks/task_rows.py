@@ -1,7 +1,7 @@
 """Read a labelled task as lists of examples: convert rows by the task's layout, apply vocabulary filter and limits, and
 check the rows.
 
-The validation rows are the test set of the papers. Training never reads them, and model selection reads them only with
+Papers use the validation rows as their test set. Training never reads them, and model selection reads them only with
 `selection: scored`. If a task has only training files, the validation rows are drawn from these files. The `ReadReport`
 counts the rows that were read, are within the vocabulary, are used, and are scored.
 """
@@ -86,7 +86,7 @@ _REMEMBERED_TEXTS = 20_000
 
 
 def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None) -> TaskData:
-    """Return a task's rows after filter and limits.
+    """Return a task's rows that remain after the vocabulary filter and the limits on the number of rows.
 
     Raises EvaluationError naming file and line for wrong data: missing fields; unknown, hidden or null labels; a file
     of another suite. Also raises EvaluationError for a split with a wrong number of rows, without rows or without
@@ -223,7 +223,7 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
-    """Check the rows of a task: of a format of edge probing by `read_task`, of other formats as `read_through` does.
+    """Check the rows of a task with `read_task` if the format is one of edge probing, otherwise with `read_through`.
     For a format other than `rows`, the check runs only if `most_rows` limits none of the files.
     """
     if task.format == "rows":

@@ -11,7 +11,7 @@ Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary
 GLUE").
 
 - `as_published`: the texts are joined by a space and split at single spaces. Except for the first token, a token with
-  an upper-case letter is skipped as a name. In all other tokens, digits and the listed symbols are deleted at any
+  an upper-case letter is skipped as a name. In all other tokens, digits and the DELETED_SYMBOLS are deleted at any
   position. The remaining characters, in lower case, must be a word of the vocabulary, the remainder of a contraction,
   or empty. Other symbols, such as `%` or `/`, are not deleted, so a row with such a token is dropped. There is no rule
   for links.
